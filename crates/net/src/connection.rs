@@ -5,16 +5,17 @@
 //! its way. Bytes are read from the socket until the receive buffer is full, so that two nodes that both wait for the
 //! other to read do not wait forever.
 //!
-//! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]). A peer above its share is not read
-//! from while memory is short, and a block is read from disk for it only when there is room for the block. Two kinds of
-//! peers are disconnected for their memory: one that has not been read from for [`MEMORY_WAIT_MAX`] because it sent
-//! more than its share at once, and one that does not take the blocks it requested while other peers wait for that
-//! memory.
+//! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]). Received bytes stay in the read
+//! buffer until there is room for what the transport makes of them, and a block is read from disk only when there is
+//! room for the block. Two kinds of peers are disconnected for their memory: one that has not been read from for
+//! [`MEMORY_WAIT_MAX`] because it sent more than its share at once, and one that does not take the blocks it requested
+//! while other peers wait for that memory.
 
 use crate::capture::{Capture, Direction};
 use crate::ending::{Ending, rejected};
 use crate::event::Event;
 use crate::outbox::{Outbox, Outgoing};
+use crate::output::Output;
 use crate::proxy::{Reader, Writer};
 use crate::{Buffers, Events, Host, queues};
 use lydian_engine::Engine;
@@ -23,17 +24,19 @@ use lydian_p2p::memory::{Charge, Waiting};
 use lydian_p2p::peer::Permissions;
 use lydian_p2p::{PeerMemory, Traffic};
 use lydian_primitives::{Block, BlockHash, RawBlock};
-use lydian_wire::transport::{Framed, Received, Transport};
+use lydian_wire::transport::{FRAME_SIZE_MIN, Framed, Received, Transport, TransportError};
 use lydian_wire::{BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, Message, TransportKind};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-/// Maximum bytes per read from a socket.
+/// Maximum bytes per read from a socket, and bytes that are processed at a time while memory is short.
 const READ_BYTES: usize = 64 << 10;
+const SHORT_READ_BYTES: usize = 4 << 10;
 
 /// Progress of an incomplete message is reported for at least this many new bytes, and at most once per interval.
 const PROGRESS_BYTES: usize = 4 << 10;
@@ -45,14 +48,11 @@ const FAREWELL_TIME: Duration = Duration::from_secs(5);
 /// Memory that a waiting message takes in addition to its payload.
 const MESSAGE_BYTES: usize = 128;
 
-/// Maximum capacity that an empty output buffer keeps.
-const OUTPUT_KEPT_BYTES: usize = 64 << 10;
-
 /// Time until memory is requested again, and until a slow peer is checked again.
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
 const SLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// A peer that holds more than its share and has not been read from for this long is disconnected, since others wait
+/// A peer that needs more than its share and has not been read from for this long is disconnected, since others wait
 /// for that memory. Peers that fill the common part with incomplete messages wait for each other, and the end of a
 /// connection is not seen while its bytes are not read: nothing but this limit frees what they hold. An honest peer is
 /// not affected: it sends more than its share only when asked for a block, for which it has room.
@@ -78,7 +78,7 @@ pub(crate) struct Connection {
     /// Maximum bytes that wait to be sent. Above it, nothing is read.
     send_buffer: usize,
     /// Bytes that wait for the socket.
-    output: Vec<u8>,
+    output: Output,
     /// The messages in `output`.
     framed: VecDeque<Framed>,
     /// Bytes that the socket has taken.
@@ -100,6 +100,8 @@ pub(crate) struct Connection {
     waiting: Option<Waiting>,
     /// Start of the current measurement of block sending, and `sent_bytes` at that time.
     block_since: Option<(Duration, u64)>,
+    /// Bytes for which there was no memory when they were about to be processed.
+    refused_bytes: usize,
     /// Time since which the peer has not been read from because memory is short.
     unread_since: Option<Duration>,
     capture: Option<Arc<Capture>>,
@@ -127,19 +129,20 @@ impl Connection {
             engine,
             outbox: Arc::new(Outbox::new(buffers.send, &memory)),
             room: queues::room(receive_buffer),
-            output: Vec::new(),
+            output: Output::default(),
             framed: VecDeque::new(),
             sent_bytes: 0,
             rejected_bytes: 0,
             progress_bytes: 0,
             progress_reported: Duration::ZERO,
-            receiving: memory.charge(0),
-            sending: memory.charge(0),
+            receiving: memory.charge_received(0),
+            sending: memory.charge_to_send(0),
             memory,
             reads,
             block: None,
             waiting: None,
             block_since: None,
+            refused_bytes: 0,
             unread_since: None,
             capture: None,
         }
@@ -166,7 +169,8 @@ impl Connection {
     /// Returns the reason why the connection ended.
     async fn converse(&mut self, mut reader: Reader, mut writer: Writer) -> Ending {
         let mut buffer = vec![0; READ_BYTES];
-        let mut sent = 0;
+        // The part of the buffer that is not processed yet.
+        let mut unread = 0..0;
         if self.transport.kind() == TransportKind::V1 {
             self.traffic.note_transport(TransportKind::V1, None);
         }
@@ -175,49 +179,42 @@ impl Connection {
             self.host.debug(|| format!("start sending v2 handshake to peer={}", self.new.id));
         }
         loop {
-            if sent == self.output.len() || sent >= self.send_buffer {
-                self.drop_sent(&mut sent);
-            }
             // Checked even if no byte can be written: a peer that takes nothing must not keep its slot that way.
             if self.outbox.is_ending() {
-                return self.end(&mut writer, sent, None).await;
+                return self.end(&mut writer, None).await;
             }
-            while self.output.len() - sent < self.send_buffer && self.may_send_next() {
+            while self.output.len() < self.send_buffer && self.may_send_next() {
                 let Some(item) = self.outbox.pop() else { break };
                 if let Err(reason) = self.send(item).await {
-                    return self.end(&mut writer, sent, Some(reason)).await;
+                    return self.end(&mut writer, Some(reason)).await;
                 }
             }
             self.deliver().await;
-            let has_memory = self.memory.may_receive();
-            let may_read = has_memory && self.transport.message_bytes() < self.receive_buffer.max(1) as usize;
+            let processed = self.process(&buffer, &mut unread);
+            // Messages before an error are processed.
+            self.deliver().await;
+            let has_memory = match processed {
+                Ok(has_memory) => has_memory,
+                Err(error) => return Ending::Transport(error),
+            };
             if let Some(reason) = self.check_memory(has_memory) {
                 return reason;
             }
-            let pause = self.pause(has_memory);
+            let (pause, may_read) = (self.pause(has_memory), unread.is_empty() && self.may_process());
+            if has_memory && self.may_process() && !unread.is_empty() {
+                continue;
+            }
             tokio::select! {
                 read = reader.read(&mut buffer), if may_read => match read {
                     Ok(0) => return Ending::SocketClosed,
                     Ok(count) => {
-                        let received = self.transport.receive(&buffer[..count]);
-                        self.count_received(count);
-                        self.take_output();
-                        // Messages before an error are processed.
-                        self.deliver().await;
-                        self.count_memory();
-                        self.report_progress();
-                        for message in self.transport.take_rejected() {
-                            self.host.debug(|| rejected(&message, self.new.id));
-                        }
-                        if let Err(error) = received {
-                            return Ending::Transport(error);
-                        }
+                        unread = 0..count;
+                        self.traffic.note_received(count, self.host.now().unix);
                     }
                     Err(error) => return Ending::ReceiveError(error),
                 },
-                written = writer.write(&self.output[sent..]), if sent < self.output.len() => match written {
+                written = writer.write(self.output.next()), if !self.output.is_empty() => match written {
                     Ok(count) => {
-                        sent += count;
                         self.count_sent(count);
                     }
                     Err(error) => return Ending::SendError(error),
@@ -228,25 +225,12 @@ impl Connection {
         }
     }
 
-    /// Drops the bytes that the socket has taken. An empty buffer returns its memory.
-    fn drop_sent(&mut self, sent: &mut usize) {
-        self.output.drain(..*sent);
-        *sent = 0;
-        if self.output.is_empty() {
-            self.block_since = None;
-            if self.output.capacity() > OUTPUT_KEPT_BYTES {
-                self.output = Vec::new();
-            }
-        }
-        self.count_memory();
-    }
-
     /// Charges what is held now.
     fn count_memory(&mut self) {
         let messages = self.transport.message_bytes() + self.transport.message_count() * MESSAGE_BYTES;
         self.block = None;
         self.receiving.set(self.transport.buffered_size() + messages);
-        self.sending.set(self.output.capacity() + self.framed.len() * size_of::<Framed>());
+        self.sending.set(self.output.memory_bytes() + self.framed.len() * size_of::<Framed>());
     }
 
     /// Returns whether the next item may be sent. A block needs memory.
@@ -270,14 +254,13 @@ impl Connection {
         let now = self.host.now().elapsed;
         let is_trusted = self.new.permissions.contains(Permissions::NO_BAN);
         // Blocks held for sending do not count: for those, the rate at which the peer takes them is checked.
-        let holds_more = self.receiving.bytes() > self.memory.budget().plan().share;
-        if has_memory || !holds_more {
+        let needed = self.receiving.bytes() + self.refused_bytes;
+        if has_memory || needed <= self.memory.budget().plan().share {
             self.unread_since = None;
         } else {
             let since = *self.unread_since.get_or_insert(now);
             if now.saturating_sub(since) > MEMORY_WAIT_MAX && !is_trusted {
-                let held = self.memory.used();
-                return Some(Ending::Memory(format!("holds {held} bytes while memory for peers is short")));
+                return Some(Ending::Memory(format!("needs {needed} bytes while memory for peers is short")));
             }
         }
         let (since, sent_before) = self.block_since?;
@@ -304,13 +287,14 @@ impl Connection {
 
     /// Sends what is queued before the end as far as the peer takes it in time. If `reason` is already set, only the
     /// bytes that wait for the socket are sent. Returns the reason.
-    async fn end(&mut self, writer: &mut Writer, sent: usize, reason: Option<Ending>) -> Ending {
-        self.output.drain(..sent);
+    async fn end(&mut self, writer: &mut Writer, reason: Option<Ending>) -> Ending {
         let mut reason = reason;
         let farewell = async {
-            while writer.write_all(&self.output).await.is_ok() {
-                self.count_sent(self.output.len());
-                self.output.clear();
+            while writer.write_all(self.output.next()).await.is_ok() {
+                self.count_sent(self.output.next().len());
+                if !self.output.is_empty() {
+                    continue;
+                }
                 if reason.is_some() {
                     return;
                 }
@@ -328,9 +312,16 @@ impl Connection {
         })
     }
 
+    /// Called when the socket has taken bytes of the output.
     fn count_sent(&mut self, count: usize) {
         if count == 0 {
             return;
+        }
+        if self.output.advance(count) {
+            self.count_memory();
+        }
+        if self.output.is_empty() {
+            self.block_since = None;
         }
         self.sent_bytes += count as u64;
         self.traffic.note_sent(count, self.host.now().unix);
@@ -339,8 +330,39 @@ impl Connection {
         }
     }
 
-    fn count_received(&mut self, count: usize) {
-        self.traffic.note_received(count, self.host.now().unix);
+    /// Whether the received messages that wait leave room for more.
+    fn may_process(&self) -> bool {
+        self.transport.message_bytes() < self.receive_buffer.max(1) as usize
+    }
+
+    /// Passes received bytes to the transport, all at once or a short part of them. Returns whether there was memory
+    /// for it.
+    fn process(&mut self, buffer: &[u8], unread: &mut Range<usize>) -> Result<bool, TransportError> {
+        self.refused_bytes = 0;
+        let bytes = &buffer[unread.clone()];
+        if bytes.is_empty() || !self.may_process() {
+            return Ok(true);
+        }
+        for count in [bytes.len(), bytes.len().min(SHORT_READ_BYTES)] {
+            let growth = self.transport.growth(count) + count / FRAME_SIZE_MIN * MESSAGE_BYTES;
+            if self.receiving.try_receive(growth) {
+                unread.start += count;
+                let received = self.transport.receive(&bytes[..count]);
+                self.note_received();
+                self.take_output();
+                self.report_progress();
+                for message in self.transport.take_rejected() {
+                    self.host.debug(|| rejected(&message, self.new.id));
+                }
+                return received.map(|()| true);
+            }
+            self.refused_bytes = growth;
+        }
+        Ok(false)
+    }
+
+    /// Counts dropped messages, and notes which transport the peer uses.
+    fn note_received(&mut self) {
         let rejected = self.transport.rejected_bytes();
         if rejected > self.rejected_bytes {
             self.traffic.note_received_message(None, rejected - self.rejected_bytes);
@@ -353,15 +375,7 @@ impl Connection {
 
     fn take_output(&mut self) {
         self.framed.extend(self.transport.take_framed());
-        let output = self.transport.take_output();
-        if self.output.is_empty() && output.len() > self.output.capacity() {
-            self.output = output;
-        } else {
-            if output.len() > OUTPUT_KEPT_BYTES {
-                self.output.reserve_exact(output.len());
-            }
-            self.output.extend_from_slice(&output);
-        }
+        self.output.push(self.transport.take_output());
         self.count_memory();
     }
 
@@ -460,13 +474,14 @@ impl Connection {
 
     /// Hands complete messages to the manager while it and the send queue have room.
     async fn deliver(&mut self) {
-        while self.has_room_for_answers() {
+        while self.transport.message_count() > 0 {
+            let Some(answer) = self.reserve_answer() else { return };
             let Some(received) = self.transport.next_message() else { return };
             let Received { command, payload, raw_size } = received;
             self.traffic.note_received_message(Some(command), raw_size as u64);
             let size = queues::permits(raw_size, self.receive_buffer);
             let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(size).await else { return };
-            let charge = self.memory.charge(payload.capacity() + MESSAGE_BYTES);
+            let charge = self.memory.charge_received(payload.capacity() + MESSAGE_BYTES);
             self.count_memory();
             let event = Event::Message { from: self.new.id, command, payload, _permit: permit, _charge: charge };
             if self.events.send(event).await.is_err() {
@@ -477,13 +492,15 @@ impl Connection {
                 // wait to be sent.
                 let _ = self.room.acquire_many(self.receive_buffer).await;
             }
+            drop(answer);
         }
     }
 
-    fn has_room_for_answers(&self) -> bool {
-        self.output.len() < self.send_buffer
-            && !self.outbox.is_full()
-            && self.memory.may_answer(self.sending.bytes() + self.outbox.memory_bytes())
+    /// Memory for the answer to the next message, if the send queue has room.
+    fn reserve_answer(&self) -> Option<Charge> {
+        let has_room = self.output.len() < self.send_buffer && !self.outbox.is_full();
+        let waiting_bytes = self.sending.bytes() + self.outbox.memory_bytes();
+        has_room.then(|| self.memory.reserve_answer(waiting_bytes)).flatten()
     }
 }
 

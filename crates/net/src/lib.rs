@@ -25,6 +25,7 @@ pub mod limits;
 mod listen;
 mod manager_thread;
 mod outbox;
+mod output;
 mod proxy;
 mod queues;
 mod socks;

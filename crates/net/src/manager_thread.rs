@@ -199,7 +199,7 @@ impl ManagerThread {
 
     /// Queues a block to be stored. Its bytes count as the peer's until then.
     fn store(&mut self, from: PeerId, hash: BlockHash, bytes: Vec<u8>) {
-        let charge = self.peers.get(&from).map(|(_, memory)| memory.charge(bytes.capacity()));
+        let charge = self.peers.get(&from).map(|(_, memory)| memory.charge_received(bytes.capacity()));
         match self.blocks.try_send(Delivery { from, hash, bytes, _charge: charge }) {
             Ok(()) => {}
             // The peers sent more unrequested blocks than the download window holds. The block may be sent again.

@@ -87,7 +87,7 @@ const ITEM_MEMORY_BYTES: usize = size_of::<Item>() + size_of::<Outgoing>();
 impl Outbox {
     /// An empty queue, which is full above `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize, memory: &PeerMemory) -> Outbox {
-        let (items, charge) = (VecDeque::new(), memory.charge(0));
+        let (items, charge) = (VecDeque::new(), memory.charge_to_send(0));
         let queue = Queue { items, bytes: 0, is_ending: false, charge, memory_bytes: 0 };
         Outbox { bytes_max, queue: Mutex::new(queue), changed: Notify::new() }
     }

@@ -103,6 +103,9 @@ pub const PEER_SHARE_MAX: usize = 5_000_000;
 /// The number of bytes of answers that may be queued for a peer before another one is made while memory is short.
 pub const ANSWER_BYTES: usize = 40_000;
 
+/// The maximum size of an answer other than blocks, in bytes, with the memory of its message: 2,000 headers.
+pub const ANSWER_BYTES_MAX: usize = 165_000;
+
 /// The cost of a connection beyond its share, in bytes: its state, its read buffer, one read, and the queued answers
 /// above plus one more, 2,000 headers.
 pub const PEER_FIXED_BYTES: usize = 400_000;

@@ -5,16 +5,17 @@
 //! The budget has four parts. Every connection has its own **share**. A peer that was asked for a block also has
 //! **room** for one message of the maximum size. Bytes beyond both are taken from the **common** part, which is open to
 //! all connections: received messages may use [`RECEIVE_COMMON_BYTES`] of it, the rest is reserved for blocks to be
-//! sent. The **fixed** part covers the cost of a connection without messages, and blocks that are being read from disk.
-//! A peer that has used up its share is read from only while the common part has room. So one peer, or a hundred, can
-//! slow down others but cannot stop them.
+//! sent. The **fixed** part covers the cost of a connection without messages, a few answers that wait to be sent, and
+//! blocks that are being read from disk.
+//! What a peer sends is processed only when its own part or the common part has room for it. So one peer, or a hundred,
+//! can slow down others but cannot stop them.
 //!
 //! Invariants: the sum is at most [`MemoryPlan::total`] if callers ask before they allocate; a room stays taken until
 //! its bytes are freed; an account exists until the last byte charged to it is freed, even if the connection is closed.
 //! Cost: one short lock per message. It has no clock and never waits: a refused caller asks again.
 
 use crate::limits::{
-    ANSWER_BYTES, BLOCK_READS_MAX, BLOCK_ROOM_BYTES, BLOCK_ROOMS_MAX, COMMON_BYTES, PEER_FIXED_BYTES,
+    ANSWER_BYTES, ANSWER_BYTES_MAX, BLOCK_READS_MAX, BLOCK_ROOM_BYTES, BLOCK_ROOMS_MAX, COMMON_BYTES, PEER_FIXED_BYTES,
     PEER_MEMORY_BYTES, PEER_SHARE_MAX, PEER_SHARE_MIN, RECEIVE_COMMON_BYTES,
 };
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that one block takes while it is read from disk: the stored block and the message to send.
 const BLOCK_READ_BYTES: usize = 2 * BLOCK_ROOM_BYTES;
+
+/// The answers to one peer that [`PEER_FIXED_BYTES`] covers.
+const ANSWERS_BYTES: usize = ANSWER_BYTES + ANSWER_BYTES_MAX;
 
 /// After a peak of at least this size, freed memory should be returned to the system once usage drops to a quarter of
 /// the peak.
@@ -89,19 +93,40 @@ struct Ledger {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    used: usize,
+    received: usize,
+    to_send: usize,
     is_asked: bool,
     has_room: bool,
 }
 
 impl Account {
-    fn guaranteed(&self, share: usize) -> usize {
-        share + if self.has_room { BLOCK_ROOM_BYTES } else { 0 }
+    fn used(&self) -> usize {
+        self.received.saturating_add(self.to_send)
     }
 
-    fn beyond(&self, share: usize) -> usize {
-        self.used.saturating_sub(self.guaranteed(share))
+    /// What counts against the share: everything but a few answers, which the fixed part covers.
+    fn counted(&self) -> usize {
+        self.used() - self.to_send.min(ANSWERS_BYTES)
     }
+
+    /// The bytes that are taken from the common part.
+    fn beyond(&self, share: usize) -> usize {
+        self.counted().saturating_sub(share + if self.has_room { BLOCK_ROOM_BYTES } else { 0 })
+    }
+
+    fn add(self, use_for: UseFor, bytes: usize) -> Account {
+        match use_for {
+            UseFor::Received => Account { received: self.received.saturating_add(bytes), ..self },
+            UseFor::ToSend => Account { to_send: self.to_send.saturating_add(bytes), ..self },
+        }
+    }
+}
+
+/// What charged bytes are.
+#[derive(Clone, Copy, Debug)]
+enum UseFor {
+    Received,
+    ToSend,
 }
 
 /// A snapshot of how the budget is used.
@@ -159,22 +184,38 @@ impl MemoryBudget {
     }
 
     /// Changes an account and updates the sums.
-    fn change<R>(&self, id: u64, change: impl FnOnce(&mut Account) -> R) -> Option<R> {
+    fn change(&self, id: u64, change: impl FnOnce(Account) -> Account) {
         let mut ledger = self.lock();
-        let ledger = &mut *ledger;
-        let account = ledger.accounts.get_mut(&id)?;
-        let before = *account;
-        let result = change(account);
-        if !account.is_asked && account.used <= self.plan.share {
+        if let Some(account) = ledger.accounts.get(&id).copied() {
+            self.update(&mut ledger, id, change(account));
+        }
+    }
+
+    /// Adds to an account if its own part, or the common part up to `common_max`, has room for all bytes. Returns
+    /// whether it did.
+    fn try_add(&self, id: u64, use_for: UseFor, bytes: usize, common_max: usize) -> bool {
+        let (mut ledger, share) = (self.lock(), self.plan.share);
+        let Some(before) = ledger.accounts.get(&id).copied() else { return false };
+        let after = before.add(use_for, bytes);
+        let beyond = after.beyond(share) - before.beyond(share);
+        let fits = beyond == 0 || ledger.common_used.saturating_add(beyond) <= common_max;
+        if fits {
+            self.update(&mut ledger, id, after);
+        }
+        fits
+    }
+
+    fn update(&self, ledger: &mut Ledger, id: u64, mut account: Account) {
+        let share = self.plan.share;
+        if !account.is_asked && account.counted() <= share {
             account.has_room = false;
         }
-        let share = self.plan.share;
-        ledger.used = ledger.used - before.used + account.used;
+        let Some(before) = ledger.accounts.insert(id, account) else { return };
+        ledger.used = ledger.used - before.used() + account.used();
         ledger.common_used = ledger.common_used - before.beyond(share) + account.beyond(share);
         ledger.rooms_taken = ledger.rooms_taken - usize::from(before.has_room) + usize::from(account.has_room);
         ledger.peak = ledger.peak.max(ledger.used);
         ledger.recent_peak = ledger.recent_peak.max(ledger.used);
-        Some(result)
     }
 }
 
@@ -227,45 +268,42 @@ impl PeerMemory {
 
     /// Returns the bytes that are held for this connection.
     pub fn used(&self) -> usize {
-        self.0.budget.lock().accounts.get(&self.0.id).map_or(0, |account| account.used)
+        self.0.budget.lock().accounts.get(&self.0.id).map_or(0, Account::used)
     }
 
-    /// Charges bytes held for this connection until the charge is dropped. This never fails: the caller must ask first.
-    pub fn charge(&self, bytes: usize) -> Charge {
-        let mut charge = Charge { memory: self.clone(), bytes: 0 };
+    /// Charges received bytes until the charge is dropped. This never fails: the caller must ask first.
+    pub fn charge_received(&self, bytes: usize) -> Charge {
+        self.charge(UseFor::Received, bytes)
+    }
+
+    /// Charges bytes to be sent until the charge is dropped. This never fails: the caller must ask first.
+    pub fn charge_to_send(&self, bytes: usize) -> Charge {
+        self.charge(UseFor::ToSend, bytes)
+    }
+
+    fn charge(&self, use_for: UseFor, bytes: usize) -> Charge {
+        let mut charge = Charge { memory: self.clone(), use_for, bytes: 0 };
         charge.set(bytes);
         charge
     }
 
-    /// Returns whether more may be received: the peer is below its own limit, or the common part has room.
-    pub fn may_receive(&self) -> bool {
-        let budget = &self.0.budget;
-        let ledger = budget.lock();
-        let Some(account) = ledger.accounts.get(&self.0.id) else { return false };
-        account.used < account.guaranteed(budget.plan.share) || ledger.common_used < budget.plan.receive_common
+    fn try_charge(&self, use_for: UseFor, bytes: usize, common_max: usize) -> Option<Charge> {
+        let fits = self.0.budget.try_add(self.0.id, use_for, bytes, common_max);
+        fits.then(|| Charge { memory: self.clone(), use_for, bytes })
     }
 
-    /// Returns whether a received message may be processed although the answer takes memory: few bytes are queued for
-    /// the peer, or the common part has room.
-    pub fn may_answer(&self, waiting_bytes: usize) -> bool {
-        let budget = &self.0.budget;
-        waiting_bytes < ANSWER_BYTES || budget.lock().common_used < budget.plan.receive_common
+    /// Reserves memory for the answer to a received message, if few bytes are queued for the peer or there is room for
+    /// one more answer. The reservation is dropped when the answer is queued.
+    pub fn reserve_answer(&self, waiting_bytes: usize) -> Option<Charge> {
+        if waiting_bytes < ANSWER_BYTES {
+            return Some(self.charge_to_send(ANSWER_BYTES_MAX));
+        }
+        self.try_charge(UseFor::ToSend, ANSWER_BYTES_MAX, self.0.budget.plan.receive_common)
     }
 
     /// Charges the bytes of a block to be sent, if there is enough memory for all of them.
     pub fn charge_block(&self, bytes: usize) -> Option<Charge> {
-        let budget = &self.0.budget;
-        {
-            let ledger = budget.lock();
-            let account = ledger.accounts.get(&self.0.id)?;
-            let more = Account { used: account.used.saturating_add(bytes), ..*account };
-            let beyond = more.beyond(budget.plan.share) - account.beyond(budget.plan.share);
-            if beyond > 0 && ledger.common_used.saturating_add(beyond) > budget.plan.common {
-                return None;
-            }
-        }
-        // Others may have taken the memory in the meantime, at most one block for each socket thread.
-        Some(self.charge(bytes))
+        self.try_charge(UseFor::ToSend, bytes, self.0.budget.plan.common)
     }
 
     /// Returns whether the peer may be asked for a block: it already has room, or a room is free.
@@ -280,8 +318,8 @@ impl PeerMemory {
     /// request is over and the peer's bytes fit into its share.
     pub fn set_asked(&self, is_asked: bool) {
         self.0.budget.change(self.0.id, |account| {
-            account.is_asked = is_asked;
-            account.has_room |= is_asked;
+            let has_room = account.has_room || is_asked;
+            Account { is_asked, has_room, ..account }
         });
     }
 
@@ -296,6 +334,7 @@ impl PeerMemory {
 #[derive(Debug)]
 pub struct Charge {
     memory: PeerMemory,
+    use_for: UseFor,
     bytes: usize,
 }
 
@@ -305,8 +344,24 @@ impl Charge {
         if bytes != self.bytes {
             let before = std::mem::replace(&mut self.bytes, bytes);
             let Handle { budget, id } = &*self.memory.0;
-            budget.change(*id, |account| account.used = account.used - before + bytes);
+            let use_for = self.use_for;
+            budget.change(*id, |mut account| {
+                match use_for {
+                    UseFor::Received => account.received -= before,
+                    UseFor::ToSend => account.to_send -= before,
+                }
+                account.add(use_for, bytes)
+            });
         }
+    }
+
+    /// Charges more bytes for what is about to be received, and returns true, if the peer's own part or the common
+    /// part has room for all of them.
+    pub fn try_receive(&mut self, more: usize) -> bool {
+        let Handle { budget, id } = &*self.memory.0;
+        let is_charged = budget.try_add(*id, self.use_for, more, budget.plan.receive_common);
+        self.bytes += if is_charged { more } else { 0 };
+        is_charged
     }
 
     pub fn bytes(&self) -> usize {

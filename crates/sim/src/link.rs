@@ -11,7 +11,7 @@ use lydian_p2p::manager::PeerId;
 use lydian_p2p::memory::Charge;
 use lydian_p2p::{MemoryPlan, PeerMemory};
 use lydian_primitives::BlockHash;
-use lydian_wire::transport::{Received, Transport, V2Secrets};
+use lydian_wire::transport::{FRAME_SIZE_MIN, Received, Transport, V2Secrets};
 use lydian_wire::{BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, Message};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -42,6 +42,9 @@ pub const MEMORY: MemoryPlan = MemoryPlan {
 
 /// Bytes that a queued message takes in addition to its payload, as in `lydian_net`.
 pub const MESSAGE_BYTES: usize = 128;
+
+/// Bytes that are processed at a time while memory is short, as in the node.
+const SHORT_READ_BYTES: usize = 4 << 10;
 
 /// An item in the node's send queue.
 #[derive(Debug)]
@@ -158,8 +161,8 @@ impl Link {
             is_deaf: false,
             farewell: None,
             progress: (0, Duration::ZERO),
-            receiving: memory.charge(0),
-            sending: memory.charge(0),
+            receiving: memory.charge_received(0),
+            sending: memory.charge_to_send(0),
             memory,
             is_short: false,
             bad_requests: 0,
@@ -272,7 +275,7 @@ impl Link {
             if self.is_full() || self.farewell.is_some() {
                 return Ok(None);
             }
-            if self.node.message_count() > 0 && !self.memory.may_answer(self.sending.bytes()) {
+            if self.node.message_count() > 0 && self.memory.reserve_answer(self.sending.bytes()).is_none() {
                 self.is_short = true;
                 return Ok(None);
             }
@@ -282,11 +285,19 @@ impl Link {
             if let Some(error) = self.error.take() {
                 return Err(error);
             }
-            if !self.memory.may_receive() {
+            let Some(mut bytes) = self.unread.pop_front() else { return Ok(None) };
+            let mut fits = |count: &usize| {
+                let growth = self.node.growth(*count) + count / FRAME_SIZE_MIN * MESSAGE_BYTES;
+                self.receiving.try_receive(growth)
+            };
+            let Some(count) = [bytes.len(), bytes.len().min(SHORT_READ_BYTES)].into_iter().find(&mut fits) else {
+                self.unread.push_front(bytes);
                 self.is_short = true;
                 return Ok(None);
+            };
+            if count < bytes.len() {
+                self.unread.push_front(bytes.split_off(count));
             }
-            let Some(bytes) = self.unread.pop_front() else { return Ok(None) };
             self.unread_bytes -= bytes.len();
             let result = self.node.receive(&bytes);
             self.node_output.extend(self.node.take_output());

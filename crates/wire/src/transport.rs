@@ -19,6 +19,9 @@ use std::fmt;
 use v1::V1;
 use v2::{Progress, V2};
 
+/// The minimum size of a message on the wire in bytes: a v2 packet with a short id and no payload.
+pub const FRAME_SIZE_MIN: usize = 21;
+
 /// A received message with its payload still encoded ([`Message::decode_owned`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
@@ -316,6 +319,15 @@ impl Transport {
         match &self.protocol {
             Protocol::V1(v1) => v1.buffered(),
             Protocol::V2(v2) => v2.buffered(),
+        }
+    }
+
+    /// The maximum of bytes by which [`Transport::receive`] of `count` bytes increases what is held for received
+    /// messages, [`Transport::buffered_size`] and [`Transport::message_bytes`] together.
+    pub fn growth(&self, count: usize) -> usize {
+        match &self.protocol {
+            Protocol::V1(v1) => v1.growth(count),
+            Protocol::V2(v2) => v2.growth(count),
         }
     }
 

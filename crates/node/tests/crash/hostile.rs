@@ -3,8 +3,8 @@
 //!
 //! By default a hundred peers attack an empty node for a few seconds, in the two ways that once cost most memory. With
 //! `LYDIAN_HOSTILE=1` every attack is made on a node with a chain, while another node syncs from it, and the figures
-//! are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_BINARY` names another program to attack, such as the
-//! release build.
+//! are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_HOSTILE_ONLY` names one attack, and `LYDIAN_BINARY`
+//! another program to attack, such as the release build.
 
 use crate::attack::{Attack, Attackers};
 use crate::peers::{Peer, fresh};
@@ -122,7 +122,9 @@ fn an_honest_peer_syncs_beside_every_attack() {
     eprintln!("calm sync {:.1} s, {} MB before any attack", calm.as_secs_f64(), base / 1000);
     eprintln!("| attack | peak, MB | after, MB | honest sync, s | calm, s | ratio |\n|---|---|---|---|---|---|");
     let mut failures = Vec::new();
-    for attack in Attack::ALL {
+    let only = std::env::var("LYDIAN_HOSTILE_ONLY").ok();
+    let is_wanted = |attack: &Attack| only.as_ref().is_none_or(|only| format!("{attack:?}") == *only);
+    for attack in Attack::ALL.into_iter().filter(is_wanted) {
         reset_peak(peer.id());
         let attackers = Attackers::start(attack, PEERS, peer.port, &known);
         std::thread::sleep(Duration::from_secs(5));

@@ -171,7 +171,7 @@ impl PeerManager {
             Ok(partial) => {
                 let request = partial.request();
                 self.with(id, |peer| {
-                    let charge = peer.memory.charge(partial.memory_bytes());
+                    let charge = peer.memory.charge_received(partial.memory_bytes());
                     peer.partials.insert(hash, Partial::Waiting(partial, charge));
                 });
                 if request.indexes.is_empty() {

@@ -109,7 +109,7 @@ impl PeerState {
             failed_branch: None,
             fee_filter: Amount(0),
             traffic,
-            held: memory.charge(0),
+            held: memory.charge_received(0),
             is_asked: false,
             memory,
             continuation: None,

@@ -41,9 +41,9 @@ fn the_parts_are_the_whole() {
     const { assert!(PEER_SHARE_MIN > 24 + 3 + 2_000 * 81) };
 }
 
-/// Regression test: one hundred peers held 1,488 MB because each had its own limits and the sum was not limited. A peer
-/// that has used its share is read from while the common part has room, then no longer; the others continue within
-/// their shares.
+/// Regression test: one hundred peers held 1,488 MB because each had its own limits and the sum was not limited. What a
+/// peer sends beyond its share is processed while the common part has room for all of it, then no longer; the others
+/// continue within their shares.
 ///
 /// limit: RECEIVE_COMMON_BYTES at
 /// limit: RECEIVE_COMMON_BYTES above
@@ -52,25 +52,40 @@ fn a_peer_above_its_share_is_not_read_from() {
     let budget = MemoryBudget::new(small(3));
     let [first, second, third] = std::array::from_fn(|_| PeerMemory::open(&budget).unwrap());
     assert!(PeerMemory::open(&budget).is_none(), "no more connections than the plan has");
-    let mut greedy = first.charge(4_999);
-    assert!(first.may_receive() && second.may_receive(), "the common part has one byte left");
-    greedy.set(5_000);
-    assert!(!first.may_receive() && second.may_receive());
-    let other = second.charge(1_000);
-    assert!(!second.may_receive() && third.may_receive());
+    let mut greedy = first.charge_received(4_999);
+    assert!(!greedy.try_receive(2) && greedy.bytes() == 4_999);
+    assert!(greedy.try_receive(1) && greedy.bytes() == 5_000);
+    assert!(!greedy.try_receive(1));
+    let mut other = second.charge_received(0);
+    assert!(!other.try_receive(1_001) && other.try_receive(1_000) && !other.try_receive(1));
     let usage = MemoryUse { used: 6_000, common_used: 4_000, rooms_taken: 0, accounts: 3, peak: 6_000 };
     assert_eq!(budget.usage(), usage);
     greedy.set(1_500);
-    assert!(first.may_receive() && second.may_receive());
+    assert!(other.try_receive(3_500) && !greedy.try_receive(1) && third.charge_received(0).try_receive(1_000));
     drop((greedy, other));
-    assert_eq!(budget.usage(), MemoryUse { used: 0, common_used: 0, ..usage });
+    assert_eq!(budget.usage(), MemoryUse { used: 0, common_used: 0, peak: 7_000, ..usage });
     // Bytes held for a closed connection keep its account open, so that reconnecting gains no memory.
-    let left = first.charge(500);
+    let left = first.charge_received(500);
     drop(first);
     assert!(PeerMemory::open(&budget).is_none());
     drop(left);
     assert!(PeerMemory::open(&budget).is_some());
     assert_eq!(RECEIVE_COMMON_BYTES, MemoryPlan::new(1).receive_common);
+}
+
+/// Regression test: a peer below its share could double the buffer of its message beyond the share although the common
+/// part was full. A hundred such peers used it up, and no block was sent to others.
+#[test]
+fn growth_counts_before_it_happens() {
+    let plan = MemoryPlan::new(125);
+    let budget = MemoryBudget::new(plan);
+    let peers: Vec<_> = (0..100).map(|_| PeerMemory::open(&budget).unwrap()).collect();
+    let mut charges: Vec<_> = peers.iter().map(|peer| peer.charge_received(plan.share - 1)).collect();
+    let grown = charges.iter_mut().filter_map(|charge| charge.try_receive(plan.share).then_some(())).count();
+    assert_eq!(grown, plan.receive_common / (plan.share - 1));
+    assert!(budget.usage().common_used <= plan.receive_common);
+    let honest = PeerMemory::open(&budget).unwrap();
+    assert!(honest.charge_block(BLOCK_ROOM_BYTES).is_some());
 }
 
 /// A peer that was asked for a block has room for it, regardless of the other peers, and keeps this room until its
@@ -86,14 +101,13 @@ fn a_peer_that_is_asked_has_room() {
     let plan = MemoryPlan::new(BLOCK_ROOMS_MAX + 2);
     let budget = MemoryBudget::new(plan);
     let peers: Vec<_> = (0..BLOCK_ROOMS_MAX + 2).map(|_| PeerMemory::open(&budget).unwrap()).collect();
-    let _flood = peers[0].charge(plan.share + plan.receive_common);
-    let share = peers[1].charge(plan.share);
-    assert!(!peers[1].may_receive() && peers[1].has_block_room());
+    let _flood = peers[0].charge_received(plan.share + plan.receive_common);
+    let share = peers[1].charge_received(plan.share);
+    let mut block = peers[1].charge_received(0);
+    assert!(!block.try_receive(1) && peers[1].has_block_room());
     peers[1].set_asked(true);
-    let mut block = peers[1].charge(BLOCK_ROOM_BYTES - 1);
-    assert!(peers[1].may_receive());
-    block.set(BLOCK_ROOM_BYTES);
-    assert!(!peers[1].may_receive());
+    assert!(!block.try_receive(BLOCK_ROOM_BYTES + 1) && block.try_receive(BLOCK_ROOM_BYTES));
+    assert!(!block.try_receive(1));
     peers[2..=BLOCK_ROOMS_MAX].iter().for_each(|peer| peer.set_asked(true));
     assert!(budget.rooms_left() == 0 && !peers[0].has_block_room() && peers[1].has_block_room());
     // The request is over without an answer: the room becomes free when its bytes are freed.
@@ -107,19 +121,34 @@ fn a_peer_that_is_asked_has_room() {
 }
 
 /// A peer whose share is full of requests is answered as long as it receives the answers, even if memory is short:
-/// otherwise its queue would never become empty.
+/// otherwise its queue would never become empty. These answers are part of the fixed cost of a connection.
 ///
 /// limit: ANSWER_BYTES at
 /// limit: ANSWER_BYTES above
+/// limit: ANSWER_BYTES_MAX at
+/// limit: ANSWER_BYTES_MAX above
 #[test]
 fn answers_wait_for_those_before() {
-    let budget = MemoryBudget::new(small(2));
+    let plan = MemoryPlan { receive_common: ANSWER_BYTES_MAX, ..small(2) };
+    let budget = MemoryBudget::new(plan);
     let [flood, peer] = std::array::from_fn(|_| PeerMemory::open(&budget).unwrap());
-    assert!(peer.may_answer(usize::MAX));
-    let received = flood.charge(5_000);
-    assert!(peer.may_answer(ANSWER_BYTES - 1) && !peer.may_answer(ANSWER_BYTES));
+    let _requests = peer.charge_received(plan.share);
+    let mut waiting = peer.charge_to_send(ANSWER_BYTES - 1);
+    assert!(peer.reserve_answer(waiting.bytes()).is_some());
+    waiting.set(ANSWER_BYTES + ANSWER_BYTES_MAX);
+    assert_eq!(budget.usage().common_used, 0);
+    waiting.set(ANSWER_BYTES + ANSWER_BYTES_MAX + 1);
+    assert_eq!(budget.usage().common_used, 1);
+    waiting.set(ANSWER_BYTES + ANSWER_BYTES_MAX);
+    let answer = peer.reserve_answer(waiting.bytes()).unwrap();
+    assert_eq!(budget.usage().common_used, ANSWER_BYTES_MAX);
+    assert!(peer.reserve_answer(waiting.bytes()).is_none());
+    drop(answer);
+    let received = flood.charge_received(plan.share + 1);
+    assert!(peer.reserve_answer(waiting.bytes()).is_none() && peer.reserve_answer(ANSWER_BYTES - 1).is_some());
     drop(received);
-    assert!(peer.may_answer(ANSWER_BYTES));
+    assert!(peer.reserve_answer(waiting.bytes()).is_some());
+    const { assert!(ANSWER_BYTES_MAX > 24 + 3 + 2_000 * 81) };
 }
 
 /// Received messages do not take the memory reserved for blocks to be sent.
@@ -127,19 +156,20 @@ fn answers_wait_for_those_before() {
 fn blocks_are_sent_whatever_is_received() {
     let budget = MemoryBudget::new(small(3));
     let [flood, reader, other] = std::array::from_fn(|_| PeerMemory::open(&budget).unwrap());
-    let _received = flood.charge(5_000);
-    assert!(!flood.may_receive());
-    assert!(reader.charge_block(7_001).is_none());
-    let mut block = reader.charge_block(7_000).unwrap();
-    assert!(other.charge_block(1_001).is_none(), "nothing is left but its share");
-    assert!(other.charge_block(1_000).is_some());
+    let mut received = flood.charge_received(5_000);
+    assert!(!received.try_receive(1));
+    let own = 1_000 + ANSWERS_BYTES;
+    assert!(reader.charge_block(own + 6_001).is_none());
+    let mut block = reader.charge_block(own + 6_000).unwrap();
+    assert!(other.charge_block(own + 1).is_none(), "nothing is left but its own part");
+    assert!(other.charge_block(own).is_some());
     let waiting = other.wait_to_send();
     assert!(budget.has_waiting());
     drop(waiting);
     assert!(!budget.has_waiting());
-    block.set(2_000);
-    assert_eq!(block.bytes(), 2_000);
-    assert!(other.charge_block(6_000).is_some());
+    block.set(own + 1_000);
+    assert_eq!(block.bytes(), own + 1_000);
+    assert!(other.charge_block(own + 5_000).is_some() && other.charge_block(own + 5_001).is_none());
 }
 
 /// Regression test: after an attack, the process kept 1.0 to 1.1 GB. Memory is returned once after each peak, when most
@@ -148,7 +178,7 @@ fn blocks_are_sent_whatever_is_received() {
 fn memory_goes_back_after_a_peak() {
     let budget = MemoryBudget::new(MemoryPlan::new(1));
     let memory = PeerMemory::open(&budget).unwrap();
-    let mut charge = memory.charge(PEAK_BYTES_MIN - 1);
+    let mut charge = memory.charge_received(PEAK_BYTES_MIN - 1);
     charge.set(0);
     assert!(!budget.should_trim());
     charge.set(PEAK_BYTES_MIN);

@@ -448,7 +448,7 @@ impl World {
                 }
                 Ok(Some(received)) => {
                     let held = link.held_bytes();
-                    let _charge = link.memory.charge(received.payload.capacity() + MESSAGE_BYTES);
+                    let _charge = link.memory.charge_received(received.payload.capacity() + MESSAGE_BYTES);
                     link.count_memory();
                     let now = self.moment();
                     self.node.manager.received(id, received.command, received.payload, now);
@@ -489,7 +489,7 @@ impl World {
                 }
             }
             Action::Store { from, hash, bytes } if self.node.to_store.len() < BLOCKS_QUEUED => {
-                let charge = self.links.get(&from).map(|link| link.memory.charge(bytes.capacity()));
+                let charge = self.links.get(&from).map(|link| link.memory.charge_received(bytes.capacity()));
                 self.node.to_store.push_back(Delivery { from, hash, bytes, charge });
                 let waiting = self.node.to_store.iter().map(|delivery| delivery.bytes.len()).sum();
                 self.most.blocks_bytes = self.most.blocks_bytes.max(waiting);

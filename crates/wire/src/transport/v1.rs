@@ -30,6 +30,12 @@ impl V1 {
         self.header_filled + self.payload.capacity()
     }
 
+    /// The maximum of bytes that [`V1::receive`] adds to what is held, for `count` bytes received.
+    pub(super) fn growth(&self, count: usize) -> usize {
+        let is_started = self.header_filled == HEADER_SIZE;
+        count + if is_started { growth(&self.payload, count, self.payload_size()) } else { 0 }
+    }
+
     pub(super) fn receive(&mut self, mut bytes: &[u8], inbox: &mut Inbox) -> Result<(), TransportError> {
         while !bytes.is_empty() {
             if self.header_filled < HEADER_SIZE {
@@ -90,12 +96,17 @@ impl V1 {
 
 /// Appends to a buffer with a final size of `size` bytes. The buffer grows by doubling, but not beyond `size`.
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], size: usize) {
-    let needed = buffer.len() + bytes.len();
-    if needed > buffer.capacity() {
-        let goal = needed.max(buffer.capacity().saturating_mul(2)).min(size.max(needed));
-        buffer.reserve_exact(goal - buffer.len());
+    let growth = growth(buffer, bytes.len(), size);
+    if growth > 0 {
+        buffer.reserve_exact(buffer.capacity() + growth - buffer.len());
     }
     buffer.extend_from_slice(bytes);
+}
+
+/// How much [`append`] enlarges the buffer for `count` bytes, of which only those up to `size` are appended.
+pub(super) fn growth(buffer: &Vec<u8>, count: usize, size: usize) -> usize {
+    let (needed, capacity) = (size.min(buffer.len() + count), buffer.capacity());
+    if needed > capacity { needed.max(capacity.saturating_mul(2)).min(size) - capacity } else { 0 }
 }
 
 /// The first bytes of the payload's double SHA-256.

@@ -7,7 +7,7 @@
 //! pass of ChaCha20 and Poly1305.
 
 use super::cipher::{Cipher, HEADER_SIZE, Handshake, KEY_SIZE, LENGTH_SIZE, TAG_SIZE, TERMINATOR_SIZE, V2Secrets};
-use super::v1::append;
+use super::v1::{append, growth};
 use super::{Inbox, RejectedMessage, TransportError};
 use crate::limits::{GARBAGE_SIZE_MAX, PACKET_CONTENTS_SIZE_MAX};
 use crate::message::Command;
@@ -83,6 +83,15 @@ impl V2 {
 
     pub(super) fn buffered(&self) -> usize {
         self.buffer.capacity() + self.aad.capacity() + self.garbage.capacity()
+    }
+
+    /// The maximum of bytes that [`V2::receive`] adds to what is held, for `count` bytes received.
+    pub(super) fn growth(&self, count: usize) -> usize {
+        match (&self.state, self.packet_size) {
+            (State::Packets { .. }, Some(size)) => count + growth(&self.buffer, count, size),
+            // The buffer of the handshake grows by doubling.
+            _ => count + 2 * (GARBAGE_SIZE_MAX + TERMINATOR_SIZE),
+        }
     }
 
     pub(super) fn is_ready(&self) -> bool {
