@@ -1,20 +1,20 @@
 //! [`Engine`]: the entry point for blocks. Every change of the chain goes through its methods, one at a time.
 
-use crate::activate::{Advance, activate_best_chain, report_invalid_chain};
-use crate::chainstate_manager::ChainstateManager;
-use crate::check::{Inconsistency, LastBlocks, check_last_blocks};
+use crate::best_chain::activate::{Advance, activate_best_chain, report_invalid_chain};
+use crate::best_chain::import::{Import, ImportFiles, import};
+use crate::best_chain::refusal;
+use crate::chainstate::manager::ChainstateManager;
+use crate::chainstate::settings::{Cancel, Layout, Settings};
+use crate::chainstate::start;
 use crate::error::EngineError;
 use crate::event::{Observer, TipUpdate, Unobserved};
 use crate::follower::Follower;
-use crate::import::{Import, ImportFiles, import};
-use crate::job::lock;
 use crate::limits::HEADERS_AT_ONCE;
 use crate::meter::{Meter, Snapshot, Stage};
-use crate::refusal;
+use crate::read::check::{Inconsistency, LastBlocks, check_last_blocks};
+use crate::read::utxo::{CoinsSummary, UtxoHash, UtxoHashes, summary, utxo_hashes};
 use crate::review::{self, ReviewCounts, Reviews};
-use crate::settings::{Cancel, Layout, Settings};
-use crate::start;
-use crate::utxo::{CoinsSummary, UtxoHash, UtxoHashes, summary, utxo_hashes};
+use crate::run::job::lock;
 use lydian_chain::{HeaderId, IndexEntry, RefusedAt, StoreRemark, accept_headers};
 use lydian_coins::{Coins, CoinsStats, Tip};
 use lydian_consensus::{Accepted, CheckedBlock, Coin, Params, Parent, Rejected, Step, Violation, check_block};

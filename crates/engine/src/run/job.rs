@@ -4,7 +4,7 @@
 //! failed meanwhile (checklist 58). Invariant: only the steps can create the types of the steps, so a job cannot be
 //! committed before every input has its coin and its verdict.
 
-use crate::links::Links;
+use crate::chainstate::links::Links;
 use lydian_chain::{BlockPosition, HeaderId};
 use lydian_coins::PARTITIONS;
 use lydian_consensus::{

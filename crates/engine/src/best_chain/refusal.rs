@@ -2,7 +2,7 @@
 //! `AcceptBlock` and `AcceptBlockHeader`. Input: the block or header, and the reason. Output: events for the background
 //! observer. Affects no decision.
 
-use crate::chainstate_manager::ChainstateManager;
+use crate::chainstate::manager::ChainstateManager;
 use crate::log::{LogLevel, log};
 use lydian_consensus::{Rejected, Rule, Step};
 use lydian_primitives::{Block, BlockHash, Header};

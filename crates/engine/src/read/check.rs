@@ -3,12 +3,12 @@
 //! Input: the number of blocks from the tip down, and the check level. Output: the first inconsistency found. Reads
 //! only; the coins are seen through an overlay that disconnects the blocks one by one.
 
-use crate::assumed::is_assumed_valid;
-use crate::chainstate_manager::ChainstateManager;
-use crate::disconnect::read_block;
+use crate::best_chain::disconnect::read_block;
+use crate::chainstate::assumed::is_assumed_valid;
+use crate::chainstate::links::Links;
+use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::Observer;
-use crate::links::Links;
 use crate::log::{LogLevel, log};
 use lydian_chain::HeaderId;
 use lydian_coins::PARTITIONS;

@@ -5,11 +5,11 @@
 //! waits for it; so of chains with equal work the one that comes first in the files wins. Cost: 88 bytes read and one
 //! header checked per block; memory about 200 bytes per block.
 
-use crate::chainstate_manager::ChainstateManager;
+use crate::chainstate::manager::ChainstateManager;
+use crate::chainstate::settings::Cancel;
 use crate::engine::accept_header;
 use crate::error::EngineError;
-use crate::job::lock;
-use crate::settings::Cancel;
+use crate::run::job::lock;
 use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, HeaderId, IndexEntry, Record, Remark};
 use lydian_consensus::Rejected;
 use lydian_primitives::BlockHash;

@@ -3,16 +3,16 @@
 //! Invariants: nothing else writes to the stores; a lock on the tree is held for a single query, so that a worker never
 //! waits for the work of another.
 
+use crate::chainstate::settings::{Layout, Settings};
+use crate::chainstate::totals;
 use crate::error::EngineError;
 use crate::event::{Event, Observer};
 use crate::follower::{Follower, FollowerError};
-use crate::job::lock;
 use crate::log::{LogLevel, log};
 use crate::meter::{Meter, Stage};
+use crate::read::view::TransactionCounts;
 use crate::review::Reviews;
-use crate::settings::{Layout, Settings};
-use crate::totals;
-use crate::view::TransactionCounts;
+use crate::run::job::lock;
 use lydian_chain::{BlockPosition, BlockStore, HeaderId, HeaderTree};
 use lydian_coins::{Coins, PARTITIONS, Tip};
 use lydian_consensus::{Ancestor, HeaderView, Params, U256, Violation};

@@ -2,7 +2,7 @@
 //! ordered pass. Cost: a double SHA-256 over about 70 bytes and a 3,072-bit multiplication per coin; no memory but that
 //! of the ordered export.
 
-use crate::chainstate_manager::ChainstateManager;
+use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use lydian_coins::Tip;
 use lydian_consensus::utxo_hash::serialize_coin;

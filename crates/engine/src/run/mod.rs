@@ -10,10 +10,12 @@
 //! committed; a disk error ends the run and is not a verdict; a cancelled run applies all committed blocks and drops
 //! the others.
 
+pub(crate) mod job;
 mod schedule;
 #[cfg(test)]
 mod shuttled;
 mod tasks;
+pub(crate) mod window;
 mod workers;
 
 /// The primitives that [`workers`] is built on; its tests provide their own.
@@ -22,14 +24,14 @@ mod sync {
     pub(super) use std::thread::scope;
 }
 
-use crate::chainstate_manager::ChainstateManager;
+use crate::chainstate::manager::ChainstateManager;
+use crate::chainstate::settings::Cancel;
 use crate::error::EngineError;
 use crate::event::{Observer, UnreadableReason};
-use crate::job::Job;
 use crate::limits::{REVIEW_DEPTH_MAX, REVIEW_RUN_BLOCKS_MAX};
 use crate::meter::Stage;
-use crate::settings::Cancel;
-use crate::window::Window;
+use crate::run::job::Job;
+use crate::run::window::Window;
 use lydian_chain::{BlockPosition, HeaderId};
 use lydian_coins::PARTITIONS;
 use lydian_consensus::Violation;

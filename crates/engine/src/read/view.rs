@@ -6,11 +6,11 @@
 //! which its partition of the store is applied: while blocks are in the pipeline, that may be a few blocks below the
 //! tip.
 
-use crate::chainstate_manager::ChainstateManager;
-use crate::disconnect::read_block;
+use crate::best_chain::disconnect::read_block;
+use crate::chainstate::manager::ChainstateManager;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::job::lock;
+use crate::run::job::lock;
 use lydian_chain::{HeaderId, HeaderTree, Node};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::{Coin, HeaderView};

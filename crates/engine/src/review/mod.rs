@@ -12,14 +12,14 @@
 //! one core, 0.1 to 0.2 CPU seconds for a full block; about three times its bytes for each queued block. It must never
 //! hold the writer's lock while it verifies.
 
-use crate::activate::{activate_best_chain, mark_invalid};
-use crate::chainstate_manager::ChainstateManager;
+use crate::best_chain::activate::{activate_best_chain, mark_invalid};
+use crate::chainstate::manager::ChainstateManager;
+use crate::chainstate::settings::Cancel;
 use crate::engine::EngineShared;
 use crate::error::EngineError;
 use crate::event::{Event, Observer};
-use crate::job::lock;
 use crate::limits::{BATCH_INPUTS, REVIEW_QUEUE_BLOCKS_MAX};
-use crate::settings::Cancel;
+use crate::run::job::lock;
 use lydian_chain::HeaderId;
 use lydian_consensus::{Batch, FundedBlock, Part, Tally, Violation, parts, verify_exactly};
 use lydian_curve::{Check, Engine as Signatures, Refereed, Reference};
@@ -241,9 +241,9 @@ fn mark(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chainstate::settings::{Layout, Settings};
     use crate::engine::Engine;
     use crate::event::Unobserved;
-    use crate::settings::{Layout, Settings};
     use lydian_consensus::{Chain, Params, Rejected, Rule};
     use lydian_disk::SimDisk;
     use lydian_lab::presets::maker::Maker;

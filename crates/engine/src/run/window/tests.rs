@@ -2,7 +2,7 @@
 //! time.
 
 use super::*;
-use crate::links::Links;
+use crate::chainstate::links::Links;
 use lydian_chain::{BlockPosition, HeaderId, HeaderTree};
 use lydian_coins::{PARTITIONS, Settings, Tip};
 use lydian_consensus::{Ancestor, Chain, CheckedBlock, HeaderView, Params, Parent};

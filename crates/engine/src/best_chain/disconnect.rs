@@ -5,13 +5,13 @@
 //! 88). The plain validator's `undo` is the specification: an overwritten coin (two coinbases of 2010) is not restored,
 //! and outputs of the block that overwrote it may be missing.
 
-use crate::chainstate_manager::ChainstateManager;
+use crate::chainstate::links::Links;
+use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, TipUpdate};
 use crate::follower::{ConnectedBlock, FollowerError};
-use crate::job::lock;
-use crate::links::Links;
 use crate::meter::Stage;
+use crate::run::job::lock;
 use lydian_chain::{BlockPosition, ChainError, HeaderId};
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::deployment::is_bip30_unspendable;

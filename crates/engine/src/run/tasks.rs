@@ -2,14 +2,14 @@
 
 use super::schedule::Task;
 use super::{Failure, PathBlock, Run, State};
-use crate::chainstate_manager::ChainstateManager;
-use crate::disconnect::read_block;
+use crate::best_chain::disconnect::read_block;
+use crate::chainstate::links::Links;
+use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Event, TipUpdate, UnreadableReason};
 use crate::follower::{ConnectedBlock, FollowerError};
-use crate::job::{Job, lock};
-use crate::links::Links;
 use crate::meter::Stage;
+use crate::run::job::{Job, lock};
 use lydian_chain::{BlockPosition, ChainError, HeaderId, IndexEntry, UndoPosition, encode_undo};
 use lydian_consensus::deployment::is_bip30_checked;
 use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, check_inputs, parts};
