@@ -6,10 +6,18 @@ use crate::log::{LogLevel, LogPlace};
 use lydian_chain::ChainError;
 use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Header, Height};
+use std::fmt;
+use std::panic::Location;
 
 /// A receiver of events.
 pub trait Observer: Sync {
     fn event(&self, event: &Event<'_>);
+}
+
+/// Passes a line to an observer, which formats the text only if it needs it.
+#[track_caller]
+pub(crate) fn log(observer: &dyn Observer, level: LogLevel, text: fmt::Arguments<'_>) {
+    observer.event(&Event::Log { level, text, place: Location::caller() });
 }
 
 /// An observer that ignores all events.
@@ -39,7 +47,7 @@ pub enum Event<'a> {
     /// Everything up to the tip is durable.
     Checkpoint { height: Height, coins: u64, bytes_written: u64 },
     /// A line for the log.
-    Log { level: LogLevel, text: std::fmt::Arguments<'a>, place: LogPlace },
+    Log { level: LogLevel, text: fmt::Arguments<'a>, place: LogPlace },
 }
 
 /// A block, with the fields that Core logs.
@@ -78,8 +86,8 @@ pub enum UnreadableReason {
     Mutated(Violation),
 }
 
-impl std::fmt::Display for UnreadableReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for UnreadableReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UnreadableReason::Chain(error) => error.fmt(f),
             UnreadableReason::OtherHash(hash) => write!(f, "the bytes there are those of block {hash}"),

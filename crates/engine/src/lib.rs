@@ -20,6 +20,7 @@ mod event;
 mod follower;
 mod initial;
 pub mod limits;
+mod lock;
 mod log;
 mod meter;
 mod read;

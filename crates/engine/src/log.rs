@@ -1,9 +1,7 @@
 //! Log lines from crates that do not write a log themselves. Input: a level and a text. Output: [`LogLine`] and
-//! [`Event::Log`], which the owner of the log writes. No file, no clock; a text is built only if its category is logged
-//! ([`LogSwitches`]).
+//! [`crate::Event::Log`], which the owner of the log writes. No file, no clock; a text is built only if its category is
+//! logged ([`LogSwitches`]).
 
-use crate::event::{Event, Observer};
-use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -71,12 +69,6 @@ impl LogSwitches {
     pub fn has_ips(&self) -> bool {
         self.0.as_ref().is_some_and(|switches| switches.has_ips.load(Ordering::Relaxed))
     }
-}
-
-/// Passes a line to an observer, which formats the text only if it needs it.
-#[track_caller]
-pub(crate) fn log(observer: &dyn Observer, level: LogLevel, text: fmt::Arguments<'_>) {
-    observer.event(&Event::Log { level, text, place: Location::caller() });
 }
 
 #[cfg(test)]

@@ -4,14 +4,15 @@
 //! work, and returns to the original tip if no better chain is valid. The function of the same name in the plain
 //! validator is the specification.
 
-use crate::best_chain::disconnect::{disconnect_tip, read_block};
+use super::disconnect::disconnect_tip;
 use crate::chainstate::assumed::{is_assumed_valid, script_check_reason};
+use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::error::EngineError;
-use crate::event::{BranchTip, Event, Observer, UnreadableReason};
-use crate::log::{LogLevel, log};
-use crate::run::job::lock;
+use crate::event::{BranchTip, Event, Observer, UnreadableReason, log};
+use crate::lock::lock;
+use crate::log::LogLevel;
 use crate::run::{Failure, PathBlock, run};
 use lydian_chain::{HeaderId, HeaderTree, IndexEntry, Node};
 use lydian_consensus::pow::block_proof;

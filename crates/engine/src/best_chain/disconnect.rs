@@ -5,18 +5,19 @@
 //! 88). The plain validator's `undo` is the specification: an overwritten coin (two coinbases of 2010) is not restored,
 //! and outputs of the block that overwrote it may be missing.
 
+use crate::chainstate::blocks::read_connected;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, TipUpdate};
 use crate::follower::{ConnectedBlock, FollowerError};
+use crate::lock::lock;
 use crate::meter::Stage;
-use crate::run::job::lock;
-use lydian_chain::{BlockPosition, ChainError, HeaderId};
+use lydian_chain::HeaderId;
 use lydian_coins::{Key, PARTITIONS};
+use lydian_consensus::Coin;
 use lydian_consensus::deployment::is_bip30_unspendable;
-use lydian_consensus::{Coin, Deployment, is_block_mutated};
-use lydian_primitives::{Block, Height, ParseError, ParseErrorKind, RawBlock};
+use lydian_primitives::{Block, Height};
 
 pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Observer) -> Result<(), EngineError> {
     chainstate.meter.time(Stage::Disconnect, || {
@@ -55,37 +56,6 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
         }));
         Ok(())
     })
-}
-
-/// A block that was connected before, and the coins it spent.
-pub(crate) fn read_connected(chainstate: &ChainstateManager, id: HeaderId) -> Result<(Block, Vec<Coin>), EngineError> {
-    let node = chainstate.tree().node(id);
-    let (hash, height) = (node.hash, node.height);
-    let missing = |what| EngineError::MissingBlock { hash, height, what };
-    let position = node.block.ok_or(missing("the data"))?;
-    let block = read_block(chainstate, position)?.map_err(|_| missing("readable data"))?;
-    // A flipped bit after the header would remove other coins from the store than the block added.
-    if block.hash() != hash || is_block_mutated(&block, chainstate.params.is_active(Deployment::Segwit, height)) {
-        return Err(missing("undamaged data"));
-    }
-    let undo = node.undo.ok_or(missing("the undo data"))?;
-    let spent = chainstate.store.read_spent(undo, &block)?;
-    Ok((block, spent))
-}
-
-/// The block at a position. Bytes after its last transaction, inside its record, are cut off, as in Core.
-pub(crate) fn read_block(
-    chainstate: &ChainstateManager,
-    position: BlockPosition,
-) -> Result<Result<Block, ParseError>, ChainError> {
-    match chainstate.store.read_block(position)?.parse() {
-        Err(ParseError { kind: ParseErrorKind::TrailingBytes { count }, .. }) => {
-            let raw = chainstate.store.read_block(position)?;
-            let end = raw.as_bytes().len().saturating_sub(count);
-            Ok(RawBlock::new(&raw.as_bytes()[..end]).parse())
-        }
-        parsed => Ok(parsed),
-    }
 }
 
 /// Removes the coins that the block created from the store, and restores those it spent.

@@ -9,7 +9,7 @@ use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::engine::accept_header;
 use crate::error::EngineError;
-use crate::run::job::lock;
+use crate::lock::lock;
 use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, HeaderId, IndexEntry, Record, Remark};
 use lydian_consensus::Rejected;
 use lydian_primitives::BlockHash;

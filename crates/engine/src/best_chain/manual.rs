@@ -4,15 +4,15 @@
 //! Invariants: an invalidated block is disconnected before anything is marked, so that a crash in between leaves a
 //! state that the rules allow; each mark is in the index log.
 
-use crate::best_chain::activate::{Advance, activate_best_chain, report_invalid_chain};
-use crate::best_chain::disconnect::disconnect_tip;
+use super::activate::{Advance, activate_best_chain, report_invalid_chain};
+use super::disconnect::disconnect_tip;
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::event::Observer;
-use crate::log::{LogLevel, log};
-use crate::run::job::lock;
+use crate::event::{Observer, log};
+use crate::lock::lock;
+use crate::log::LogLevel;
 use lydian_chain::{HeaderId, IndexEntry, Pruned};
 use lydian_primitives::Height;
 

@@ -3,7 +3,8 @@
 //! observer. Affects no decision.
 
 use crate::chainstate::manager::ChainstateManager;
-use crate::log::{LogLevel, log};
+use crate::event::log;
+use crate::log::LogLevel;
 use lydian_consensus::{Rejected, Rule, Step};
 use lydian_primitives::{Block, BlockHash, Header};
 

@@ -3,16 +3,15 @@
 //! Invariants: nothing else writes to the stores; a lock on the tree is held for a single query, so that a worker never
 //! waits for the work of another.
 
-use crate::chainstate::settings::{Layout, Settings};
-use crate::chainstate::totals;
+use super::settings::{Layout, Settings};
+use super::totals;
 use crate::error::EngineError;
-use crate::event::{Event, Observer};
+use crate::event::{Event, Observer, log};
 use crate::follower::{Follower, FollowerError};
-use crate::log::{LogLevel, log};
+use crate::lock::lock;
+use crate::log::LogLevel;
 use crate::meter::{Meter, Stage};
-use crate::read::view::TransactionCounts;
 use crate::review::Reviews;
-use crate::run::job::lock;
 use lydian_chain::{BlockPosition, BlockStore, HeaderId, HeaderTree};
 use lydian_coins::{Coins, PARTITIONS, Tip};
 use lydian_consensus::{Ancestor, HeaderView, Params, U256, Violation};
@@ -47,7 +46,8 @@ pub(crate) struct ChainstateManager {
     pub(crate) found_invalid: Mutex<VecDeque<(BlockHash, Violation)>>,
     /// The block up to which each partition of the coins is applied. Held while it moves; locked before the tree.
     pub(crate) applied: [Mutex<HeaderId>; PARTITIONS],
-    pub(crate) transaction_counts: Mutex<TransactionCounts>,
+    /// The number of transactions of each block counted so far.
+    pub(crate) transaction_counts: Mutex<HashMap<HeaderId, u32>>,
     /// Write-locked during a checkpoint of the coins, when they must not be read; locked first.
     pub(crate) coins_gate: RwLock<()>,
     /// The number of transactions of the chain up to the tip; `None` if a crash lost the count.

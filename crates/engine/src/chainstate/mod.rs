@@ -3,6 +3,7 @@
 //! Input: the directories and the settings. Output: [`manager::ChainstateManager`], which every other folder works on.
 
 pub(crate) mod assumed;
+pub(crate) mod blocks;
 pub(crate) mod links;
 pub(crate) mod manager;
 pub(crate) mod settings;

@@ -1,6 +1,6 @@
 //! The settings of the engine, given when it is opened. Data only.
 
-use crate::chainstate::assumed::AssumeValid;
+use super::assumed::AssumeValid;
 use crate::event::{Observer, Unobserved};
 use crate::limits::{BATCH_INPUTS, CHECKPOINT_SECONDS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
 use crate::meter::{NoClock, StageClock};
@@ -28,9 +28,9 @@ impl Layout {
         lydian_chain::Layout { blocks: self.blocks.clone(), index: self.index.clone(), new_key }
     }
 
-    /// The file of [`crate::chainstate::totals`].
+    /// The file of [`super::totals`].
     pub(crate) fn totals(&self) -> PathBuf {
-        self.index.join(crate::chainstate::totals::FILE)
+        self.index.join(super::totals::FILE)
     }
 }
 

@@ -4,14 +4,14 @@
 //! Blocks above the coins' tip are not lost: they are in the tree, and [`crate::Engine::advance`] connects them again
 //! without running scripts that succeeded before.
 
-use crate::best_chain::disconnect::read_connected;
-use crate::chainstate::manager::ChainstateManager;
-use crate::chainstate::settings::{Layout, Settings};
-use crate::chainstate::{totals, wipe};
+use super::blocks::read_connected;
+use super::manager::ChainstateManager;
+use super::settings::{Layout, Settings};
+use super::{totals, wipe};
 use crate::error::EngineError;
 use crate::follower::{ConnectedBlock, Follower, FollowerError};
+use crate::lock::lock;
 use crate::meter::{Meter, NoClock};
-use crate::run::job::lock;
 use lydian_chain::{BlockStore, HeaderId, HeaderTree, IndexEntry, StoreRemark};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::Params;

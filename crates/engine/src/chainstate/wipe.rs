@@ -3,7 +3,7 @@
 //! A marker is written first and removed last, so that an interrupted wipe is resumed at the next start and a partly
 //! deleted coin store is never opened (checklist 91). Block files are never touched, nor is any file that is not ours.
 
-use crate::chainstate::settings::Layout;
+use super::settings::Layout;
 use crate::error::EngineError;
 use lydian_chain::{ChainError, blocks_owner, coins_owner};
 use lydian_coins::COINS_FILES;

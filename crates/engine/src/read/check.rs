@@ -3,13 +3,13 @@
 //! Input: the number of blocks from the tip down, and the check level. Output: the first inconsistency found. Reads
 //! only; the coins are seen through an overlay that disconnects the blocks one by one.
 
-use crate::best_chain::disconnect::read_block;
 use crate::chainstate::assumed::is_assumed_valid;
+use crate::chainstate::blocks::read_block;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
-use crate::event::Observer;
-use crate::log::{LogLevel, log};
+use crate::event::{Observer, log};
+use crate::log::LogLevel;
 use lydian_chain::HeaderId;
 use lydian_coins::PARTITIONS;
 use lydian_consensus::deployment::is_bip30_unspendable;

@@ -6,16 +6,16 @@
 //! which its partition of the store is applied: while blocks are in the pipeline, that may be a few blocks below the
 //! tip.
 
-use crate::best_chain::disconnect::read_block;
+use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::run::job::lock;
+use crate::lock::lock;
 use lydian_chain::{HeaderId, HeaderTree, Node};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, OutPoint, RawBlock, Reader};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::PoisonError;
 
 /// A header and its place in the tree.
@@ -250,9 +250,6 @@ fn status(tree: &HeaderTree, id: HeaderId, node: &Node) -> ChainTipStatus {
         ChainTipStatus::ValidHeaders
     }
 }
-
-/// Transaction counts read so far, by node.
-pub(crate) type TransactionCounts = HashMap<HeaderId, u32>;
 
 /// Header, and a CompactSize of the largest size.
 const START_SIZE: usize = 80 + 9;

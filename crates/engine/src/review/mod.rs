@@ -19,7 +19,7 @@ use crate::engine::EngineShared;
 use crate::error::EngineError;
 use crate::event::{Event, Observer};
 use crate::limits::{BATCH_INPUTS, REVIEW_QUEUE_BLOCKS_MAX};
-use crate::run::job::lock;
+use crate::lock::lock;
 use lydian_chain::HeaderId;
 use lydian_consensus::{Batch, FundedBlock, Part, Tally, Violation, parts, verify_exactly};
 use lydian_curve::{Check, Engine as Signatures, Refereed, Reference};

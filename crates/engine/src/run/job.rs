@@ -5,12 +5,13 @@
 //! committed before every input has its coin and its verdict.
 
 use crate::chainstate::links::Links;
+use crate::lock::lock;
 use lydian_chain::{BlockPosition, HeaderId};
 use lydian_coins::PARTITIONS;
 use lydian_consensus::{
     CheckedBlock, Coin, Found, FundedBlock, PartVerdict, Tally, VerifiedBlock, Violation, trust_scripts,
 };
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// One block of a run.
 #[derive(Debug)]
@@ -147,10 +148,4 @@ impl Job {
     pub(crate) fn take_undo(&self) -> Vec<u8> {
         std::mem::take(&mut *lock(&self.undo))
     }
-}
-
-/// Locks a mutex and ignores poisoning: the data behind these locks is consistent whenever they are free, also after a
-/// panic.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -24,9 +24,9 @@ mod sync {
 mod workers;
 
 use super::schedule::{Bounds, Next, Piece, Schedule, Task};
+use super::window::Window;
+use super::window::tests::Story;
 use crate::chainstate::settings::Cancel;
-use crate::run::window::Window;
-use crate::run::window::tests::Story;
 use lydian_coins::{CoinsError, PARTITIONS, Tip};
 use lydian_primitives::{BlockHash, Height};
 use shuttle::rand::{Rng, thread_rng};

@@ -1,15 +1,16 @@
 //! The work of the tasks of a run, and the effect of their reports. See [`super`].
 
+use super::job::Job;
 use super::schedule::Task;
 use super::{Failure, PathBlock, Run, State};
-use crate::best_chain::disconnect::read_block;
+use crate::chainstate::blocks::read_block;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Event, TipUpdate, UnreadableReason};
 use crate::follower::{ConnectedBlock, FollowerError};
+use crate::lock::lock;
 use crate::meter::Stage;
-use crate::run::job::{Job, lock};
 use lydian_chain::{BlockPosition, ChainError, HeaderId, IndexEntry, UndoPosition, encode_undo};
 use lydian_consensus::deployment::is_bip30_checked;
 use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, check_inputs, parts};

@@ -6,7 +6,7 @@
 //! window is dropped once all blocks below are applied; nothing else needs to be undone. Cost: two lookups in memory
 //! per outpoint; a created coin is not copied, the entry points into its block.
 
-use crate::run::job::{Answers, Job};
+use super::job::{Answers, Job};
 use hashbrown::HashTable;
 use lydian_coins::{Coins, CoinsError, Key};
 use lydian_consensus::Coin;
