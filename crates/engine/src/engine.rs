@@ -1,8 +1,9 @@
 //! [`Engine`]: the entry point for blocks. Every change of the chain goes through its methods, one at a time.
 
-use crate::best_chain::activate::{Advance, activate_best_chain, report_invalid_chain};
+use crate::best_chain::accept::{accept_header, store_block};
+use crate::best_chain::activate::{Advance, activate_best_chain};
 use crate::best_chain::import::{Import, ImportFiles, import};
-use crate::best_chain::refusal;
+use crate::best_chain::{manual, refusal};
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::{Cancel, Layout, Settings};
 use crate::chainstate::start;
@@ -15,9 +16,9 @@ use crate::meter::{Meter, Snapshot, Stage};
 use crate::read::check::{Inconsistency, LastBlocks, check_last_blocks};
 use crate::read::utxo::{CoinsSummary, UtxoHash, UtxoHashes, summary, utxo_hashes};
 use crate::review::{self, ReviewCounts, Reviews};
-use lydian_chain::{HeaderId, IndexEntry, RefusedAt, StoreRemark, accept_headers};
+use lydian_chain::{HeaderId, Pruned, RefusedAt, StoreRemark, accept_headers};
 use lydian_coins::{Coins, CoinsStats, Tip};
-use lydian_consensus::{Accepted, CheckedBlock, Coin, Params, Parent, Rejected, Step, Violation, check_block};
+use lydian_consensus::{Accepted, Coin, Params, Rejected, Violation};
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
 use lydian_primitives::{Block, BlockHash, HashedHeader, Header, Height, OutPoint};
@@ -226,6 +227,28 @@ impl Engine {
         self.write(|chainstate| activate_best_chain(chainstate, cancel, observer))
     }
 
+    /// Marks a block and its descendants as invalid, and disconnects them. The genesis block cannot be invalidated.
+    pub fn invalidate_block(&self, id: HeaderId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+        self.write(|chainstate| manual::invalidate_block(chainstate, id, observer))
+    }
+
+    /// Removes the mark from a block, its ancestors and its descendants, and searches for the best chain again.
+    pub fn reconsider_block(&self, id: HeaderId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+        self.write(|chainstate| manual::reconsider_block(chainstate, id, observer))
+    }
+
+    /// Treats a block as if it had arrived before others with the same work. Does nothing if it has less work than the
+    /// tip.
+    pub fn precious_block(&self, id: HeaderId, observer: &dyn Observer) -> Result<Advance, EngineError> {
+        self.write(|chainstate| manual::precious_block(chainstate, id, observer))
+    }
+
+    /// Removes block files whose blocks are all at or below a height and 288 blocks below what is durable. Makes
+    /// everything durable first.
+    pub fn prune_to(&self, height: Height, observer: &dyn Observer) -> Result<Pruned, EngineError> {
+        self.write(|chainstate| manual::prune_to(chainstate, height, observer))
+    }
+
     /// Runs `wait`, the wait for blocks of a caller that will then advance. The time counts as [`crate::Stage::Blocks`]
     /// of all workers if the best header is above the tip.
     pub fn await_blocks<T>(&self, wait: impl FnOnce() -> T) -> T {
@@ -429,85 +452,4 @@ impl Drop for Engine {
             let _ = reviewer.join();
         }
     }
-}
-
-/// Enters one header and records it before any other can be entered: see [`Engine::accept_headers`].
-pub(crate) fn accept_header(chainstate: &ChainstateManager, header: &Header, now: i64) -> Result<HeaderId, Rejected> {
-    let mut tree = chainstate.tree_mut();
-    let known = tree.find(&header.hash());
-    let id = tree.accept_header(header, now, &chainstate.params)?;
-    if known.is_none() {
-        chainstate.store.record(&[IndexEntry::Header { id, header: *header }]);
-    }
-    Ok(id)
-}
-
-/// Runs the checks that need no coins, stores the block and enters it into the tree: Core's `AcceptBlock`.
-fn store_block(
-    chainstate: &ChainstateManager,
-    block: Block,
-    now: i64,
-) -> Result<Result<HeaderId, Rejected>, EngineError> {
-    let (hash, header) = (block.hash(), *block.header());
-    let known = chainstate.tree().find(&hash);
-    if let Some(Err(rejected)) = known.map(|id| refuse_known(chainstate, id, &block)) {
-        refusal::log_refused_block(chainstate, &block, &rejected);
-        return Ok(Err(rejected));
-    }
-    // A known header was not from the future when it was accepted, and its other rules give the same answer again.
-    let now = if known.is_some() { i64::from(header.time) } else { now };
-    // A separate lock for each query: a validation may be running.
-    let parent = {
-        let tree = chainstate.tree();
-        tree.find(&header.prev_block).map(|parent| (parent, tree.node(parent).is_invalid))
-    };
-    let headers = parent.map(|(parent, _)| chainstate.headers_to(parent));
-    let parent = match (&headers, parent) {
-        (Some(headers), Some((_, false))) => Parent::At(headers.height(), headers),
-        (_, Some((_, true))) => Parent::Invalid,
-        _ => Parent::Unknown,
-    };
-    let block = Arc::new(block);
-    let result = CheckedBlock::check(Arc::clone(&block), parent, now, &chainstate.params);
-    match result {
-        Ok(checked) => {
-            let id = match accept_header(chainstate, &header, now) {
-                Ok(id) => id,
-                Err(rejected) => return Ok(Err(rejected)),
-            };
-            let position = chainstate.store.append_block(checked.block().as_bytes())?;
-            chainstate.store.record(&[IndexEntry::Block { id, position }]);
-            chainstate.store.flush()?;
-            chainstate.tree_mut().set_block(id, position);
-            Ok(Ok(id))
-        }
-        Err(violation) => {
-            // The header was valid if the check reached the body. It is kept, and marked invalid if the block hash
-            // commits to the fault.
-            if violation.rule.info().step == Step::BlockInChain
-                && let Ok(id) = accept_header(chainstate, &header, now)
-                && !violation.rule.is_of_the_bytes()
-            {
-                chainstate.tree_mut().invalidate(id);
-                chainstate.store.record(&[IndexEntry::Invalid { id }]);
-                report_invalid_chain(chainstate, id, &*chainstate.settings.background);
-            }
-            let rejected = Rejected::from(violation);
-            refusal::log_refused_block(chainstate, &block, &rejected);
-            Ok(Err(rejected))
-        }
-    }
-}
-
-/// Core checks the bytes first, then looks up the hash.
-fn refuse_known(chainstate: &ChainstateManager, id: HeaderId, block: &Block) -> Result<(), Rejected> {
-    let node = chainstate.tree().node(id);
-    if node.parent.is_none() {
-        return Err(Rejected::Duplicate);
-    }
-    if node.is_invalid || node.block.is_some() {
-        check_block(block, &chainstate.params)?;
-        return Err(if node.is_invalid { Rejected::DuplicateInvalid } else { Rejected::Duplicate });
-    }
-    Ok(())
 }

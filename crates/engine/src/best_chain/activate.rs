@@ -4,18 +4,16 @@
 //! work, and returns to the original tip if no better chain is valid. The function of the same name in the plain
 //! validator is the specification.
 
+use super::connect::{path_to, what_follows};
 use super::disconnect::disconnect_tip;
-use crate::chainstate::assumed::{is_assumed_valid, script_check_reason};
-use crate::chainstate::blocks::read_block;
+use super::invalid::{mark_invalid, report_invalid_chain};
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::error::EngineError;
-use crate::event::{BranchTip, Event, Observer, UnreadableReason, log};
+use crate::event::{Event, Observer, UnreadableReason};
 use crate::lock::lock;
-use crate::log::LogLevel;
 use crate::run::{Failure, PathBlock, run};
-use lydian_chain::{HeaderId, HeaderTree, IndexEntry, Node};
-use lydian_consensus::pow::block_proof;
+use lydian_chain::{HeaderId, HeaderTree, IndexEntry};
 use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Height};
 use std::collections::VecDeque;
@@ -133,120 +131,7 @@ fn leave_for(
             chainstate.checkpoint(observer)?;
         }
     }
-    let tree = chainstate.tree();
-    let path_blocks = path_blocks(chainstate, &tree, fork, candidate);
-    chainstate.meter.aims_at(fork_height.0 + height_count(&path_blocks), bytes(&path_blocks));
-    log_script_checks(chainstate, &tree, &path_blocks);
-    Ok(path_blocks)
-}
-
-/// The path from a block to a descendant, as far as block data is stored and the `-stopatheight` height allows.
-fn path_blocks(chainstate: &ChainstateManager, tree: &HeaderTree, from: HeaderId, to: HeaderId) -> Vec<PathBlock> {
-    let last = chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
-    let path_blocks = tree.path(from, to).into_iter().map_while(|id| {
-        let node = tree.node(id);
-        let position = node.block?;
-        let is_assumed = |assumed| is_assumed_valid(tree, id, assumed, &chainstate.params);
-        let is_trusted = node.is_verified || chainstate.settings.assume_valid.is_some_and(is_assumed);
-        (node.height <= last).then_some(PathBlock { id, position, is_trusted })
-    });
-    path_blocks.collect()
-}
-
-/// The blocks that arrived meanwhile and extend the path being validated, if the chain with the most work still runs
-/// through it.
-fn what_follows(chainstate: &ChainstateManager, end: HeaderId) -> Vec<PathBlock> {
-    let tree = chainstate.tree();
-    let Some(candidate) = tree.best_candidate().filter(|candidate| *candidate != end) else { return Vec::new() };
-    if tree.fork(end, candidate) != end {
-        return Vec::new();
-    }
-    let path_blocks = path_blocks(chainstate, &tree, end, candidate);
-    chainstate.meter.aims_further(tree.height(end).0 + height_count(&path_blocks), bytes(&path_blocks));
-    log_script_checks(chainstate, &tree, &path_blocks);
-    path_blocks
-}
-
-/// Logs where script verification begins and ends, and why: as Core's `ConnectBlock` does, but some blocks earlier.
-fn log_script_checks(chainstate: &ChainstateManager, tree: &HeaderTree, path_blocks: &[PathBlock]) {
-    let observer = &*chainstate.settings.background;
-    let mut last = lock(&chainstate.script_reason);
-    for path_block in path_blocks {
-        let reason = script_check_reason(tree, path_block.id, chainstate.settings.assume_valid, &chainstate.params);
-        if last.replace(reason) == Some(reason) {
-            continue;
-        }
-        let (hash, height) = place(tree, path_block.id);
-        match reason {
-            Some(reason) => log(
-                observer,
-                LogLevel::Info,
-                format_args!("Enabling script verification at block #{height} ({hash}): {reason}."),
-            ),
-            None => log(
-                observer,
-                LogLevel::Info,
-                format_args!("Disabling script verification at block #{height} ({hash})."),
-            ),
-        }
-    }
-}
-
-fn bytes(path_blocks: &[PathBlock]) -> u64 {
-    path_blocks.iter().map(|path_block| u64::from(path_block.position.size)).sum()
-}
-
-fn height_count(path_blocks: &[PathBlock]) -> u32 {
-    u32::try_from(path_blocks.len()).unwrap_or(u32::MAX)
-}
-
-/// Marks a block that breaks a rule: Core's `InvalidBlockFound`.
-pub(crate) fn mark_invalid(
-    chainstate: &ChainstateManager,
-    id: HeaderId,
-    observer: &dyn Observer,
-    violation: &Violation,
-) -> Result<(), EngineError> {
-    let node = chainstate.tree().node(id);
-    chainstate.tree_mut().invalidate(id);
-    chainstate.store.record(&[IndexEntry::Invalid { id }]);
-    chainstate.store.flush()?;
-    chainstate.note_invalid(node.hash, violation);
-    // For the wording only: a block that cannot be read is invalid all the same.
-    let block = node.block.and_then(|position| read_block(chainstate, position).ok()?.ok());
-    let state = violation.state(block.as_ref());
-    log(observer, LogLevel::Info, format_args!("Block validation error: {state}"));
-    report_invalid_chain(chainstate, id, observer);
-    observer.event(&Event::InvalidBlock { hash: node.hash, height: node.height, violation, state: &state });
-    Ok(())
-}
-
-/// The logging part of Core's `InvalidChainFound`.
-pub(crate) fn report_invalid_chain(chainstate: &ChainstateManager, id: HeaderId, observer: &dyn Observer) {
-    let (invalid, best, proof) = {
-        let tree = chainstate.tree();
-        let (invalid, best) = (tree.node(id), tree.node(tree.tip()));
-        (invalid, best, block_proof(best.header.bits))
-    };
-    let tip = |node: &Node| BranchTip {
-        hash: node.hash,
-        height: node.height,
-        chain_work: node.chain_work,
-        time: node.header.time,
-    };
-    observer.event(&Event::InvalidChain { invalid: tip(&invalid), best: tip(&best) });
-    let most_invalid = {
-        let mut most = lock(&chainstate.best_invalid);
-        *most = invalid.chain_work.max(*most);
-        *most
-    };
-    let six_blocks = (0..6).try_fold(best.chain_work, |work, _| work.checked_add(proof));
-    if six_blocks.is_some_and(|work| most_invalid > work) {
-        let text = format_args!(
-            "Found invalid chain more than 6 blocks longer than our best chain. This could be due to database corruption or consensus incompatibility with peers."
-        );
-        log(observer, LogLevel::Warning, text);
-    }
+    Ok(path_to(chainstate, fork, candidate))
 }
 
 /// One search for the best chain: its starting point and its target.
@@ -283,7 +168,10 @@ fn enter_failure(
     observer: &dyn Observer,
     advance: &mut Advance,
 ) -> Result<(), EngineError> {
-    let (hash, height) = place(&chainstate.tree(), id);
+    let (hash, height) = {
+        let tree = chainstate.tree();
+        (*tree.hash(id), tree.height(id))
+    };
     match failure {
         Failure::Invalid(violation) => {
             mark_invalid(chainstate, id, observer, &violation)?;
@@ -309,8 +197,4 @@ fn take_other_place(chainstate: &ChainstateManager, id: HeaderId) {
         chainstate.store.record(&[IndexEntry::Block { id, position }]);
         chainstate.tree_mut().set_block(id, position);
     }
-}
-
-fn place(tree: &HeaderTree, id: HeaderId) -> (BlockHash, Height) {
-    (*tree.hash(id), tree.height(id))
 }

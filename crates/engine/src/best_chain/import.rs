@@ -5,9 +5,9 @@
 //! waits for it; so of chains with equal work the one that comes first in the files wins. Cost: 88 bytes read and one
 //! header checked per block; memory about 200 bytes per block.
 
+use super::accept::accept_header;
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
-use crate::engine::accept_header;
 use crate::error::EngineError;
 use crate::lock::lock;
 use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, HeaderId, IndexEntry, Record, Remark};

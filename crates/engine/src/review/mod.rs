@@ -12,7 +12,8 @@
 //! one core, 0.1 to 0.2 CPU seconds for a full block; about three times its bytes for each queued block. It must never
 //! hold the writer's lock while it verifies.
 
-use crate::best_chain::activate::{activate_best_chain, mark_invalid};
+use crate::best_chain::activate::activate_best_chain;
+use crate::best_chain::invalid::mark_invalid;
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::engine::EngineShared;
