@@ -5,26 +5,24 @@ use crate::best_chain::activate::{Advance, activate_best_chain};
 use crate::best_chain::import::{Import, ImportFiles, import};
 use crate::best_chain::{manual, refusal};
 use crate::chainstate::manager::ChainstateManager;
+use crate::chainstate::reviews::{ReviewCounts, Reviews};
 use crate::chainstate::settings::{Cancel, Layout, Settings};
+use crate::chainstate::shared::EngineShared;
 use crate::chainstate::start;
 use crate::error::EngineError;
-use crate::event::{Observer, TipUpdate, Unobserved};
+use crate::event::{Observer, TipUpdate};
 use crate::follower::Follower;
 use crate::limits::HEADERS_AT_ONCE;
-use crate::lock::lock;
 use crate::meter::{Meter, Snapshot, Stage};
-use crate::read::check::{Inconsistency, LastBlocks, check_last_blocks};
-use crate::read::utxo::{CoinsSummary, UtxoHash, UtxoHashes, summary, utxo_hashes};
-use crate::review::{self, ReviewCounts, Reviews};
+use crate::review;
 use lydian_chain::{HeaderId, Pruned, RefusedAt, StoreRemark, accept_headers};
 use lydian_coins::{Coins, CoinsStats, Tip};
-use lydian_consensus::{Accepted, Coin, Params, Rejected, Violation};
+use lydian_consensus::{Accepted, Params, Rejected, Violation};
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
-use lydian_primitives::{Block, BlockHash, HashedHeader, Header, Height, OutPoint};
+use lydian_primitives::{Block, BlockHash, HashedHeader, Header, Height};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// The validating part of a node.
@@ -35,20 +33,6 @@ use std::thread::JoinHandle;
 pub struct Engine {
     pub(crate) shared: Arc<EngineShared>,
     reviewer: Option<JoinHandle<()>>,
-}
-
-/// The state shared by callers and the review thread.
-#[derive(Debug)]
-pub(crate) struct EngineShared {
-    pub(crate) chainstate: ChainstateManager,
-    /// Held during any change of the active chain.
-    writer: Mutex<()>,
-    /// Held while a block is stored, so that none is stored twice.
-    storing: Mutex<()>,
-    /// The first error; all changes are refused after it.
-    failed: Mutex<Option<String>>,
-    /// The number of changes so far, for [`Settings::check_tree_every`].
-    changes: AtomicU32,
 }
 
 /// An engine, with the problems found and repaired while opening the files.
@@ -96,13 +80,7 @@ impl Engine {
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Opened, EngineError> {
         let (chainstate, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
-        let shared = Arc::new(EngineShared {
-            chainstate,
-            writer: Mutex::default(),
-            storing: Mutex::default(),
-            failed: Mutex::default(),
-            changes: AtomicU32::new(0),
-        });
+        let shared = Arc::new(EngineShared::new(chainstate));
         let reviewer =
             if shared.chainstate.settings.signatures.is_watched() { Some(review::start(&shared)?) } else { None };
         Ok(Opened { engine: Engine { shared, reviewer }, remarks })
@@ -124,7 +102,7 @@ impl Engine {
     /// Two callers wait for each other (checklist 90); a block is stored once. If another caller's [`Engine::advance`]
     /// is running, it validates the block too, and this call still returns the verdict.
     pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
-        let id = match self.shared.store(block, now)? {
+        let id = match self.shared.store(|chainstate| store_block(chainstate, block, now))? {
             Ok(id) => id,
             Err(rejected) => return Ok(Err(rejected)),
         };
@@ -149,7 +127,7 @@ impl Engine {
     /// includes blocks stored while it is running. Does not wait for it.
     pub fn store_block(&self, block: Block, now: i64) -> Result<Result<BlockHash, Rejected>, EngineError> {
         let hash = block.hash();
-        Ok(self.shared.store(block, now)?.map(|_| hash))
+        Ok(self.shared.store(|chainstate| store_block(chainstate, block, now))?.map(|_| hash))
     }
 
     /// Why a block is invalid, if that was found recently.
@@ -218,8 +196,7 @@ impl Engine {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Import, EngineError> {
-        let _storing = lock(&self.shared.storing);
-        self.write(|chainstate| import(chainstate, files, now, cancel, progress))
+        self.shared.write_and_store(|chainstate| import(chainstate, files, now, cancel, progress))
     }
 
     /// Validates up to the end of the best chain whose blocks are stored.
@@ -286,48 +263,6 @@ impl Engine {
         self.write(|chainstate| chainstate.checkpoint(observer))
     }
 
-    /// Checks the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns the number of blocks
-    /// checked.
-    pub fn check_last_blocks(&self, blocks: u32, level: u32) -> Result<u32, Inconsistency> {
-        Ok(self.verify_last_blocks(blocks, level, &|| false, &Unobserved)?.blocks)
-    }
-
-    /// Like [`Engine::check_last_blocks`], until done or interrupted, and with Core's log lines: Core's
-    /// `CVerifyDB::VerifyDB`.
-    pub fn verify_last_blocks(
-        &self,
-        blocks: u32,
-        level: u32,
-        is_interrupted: &dyn Fn() -> bool,
-        observer: &dyn Observer,
-    ) -> Result<LastBlocks, Inconsistency> {
-        let _writer = lock(&self.shared.writer);
-        check_last_blocks(self.chainstate(), blocks, level, is_interrupted, observer)
-    }
-
-    /// The hashes of the coins at the tip, as in Core's `gettxoutsetinfo`. Reads every coin.
-    pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
-        let _writer = lock(&self.shared.writer);
-        utxo_hashes(self.chainstate())
-    }
-
-    /// Sums over all coins at the tip, and the requested hash. Reads every coin; no block is validated meanwhile.
-    pub fn coins_summary(&self, hash: UtxoHash) -> Result<CoinsSummary, EngineError> {
-        let _writer = lock(&self.shared.writer);
-        summary(self.chainstate(), hash)
-    }
-
-    /// Visits all coins, ordered by txid bytes and output index; returns the tip they belong to. No block is validated
-    /// meanwhile.
-    pub fn visit_coins(
-        &self,
-        visit: &mut dyn FnMut(&OutPoint, &Coin) -> Result<(), EngineError>,
-    ) -> Result<Tip, EngineError> {
-        let _writer = lock(&self.shared.writer);
-        self.chainstate().coins.export(visit)?;
-        Ok(self.chainstate().tip())
-    }
-
     /// Height and hash of the last block of the active chain.
     pub fn tip(&self) -> Tip {
         self.chainstate().tip()
@@ -385,62 +320,6 @@ impl Engine {
 
     pub fn progress(&self) -> Snapshot {
         self.chainstate().meter.snapshot()
-    }
-}
-
-impl EngineShared {
-    /// Runs a change of the active chain. After an error or a panic every further change fails: the coins may contain
-    /// half a block.
-    pub(crate) fn write<T>(
-        &self,
-        change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>,
-    ) -> Result<T, EngineError> {
-        let _writer = lock(&self.writer);
-        self.attempt(|chainstate| {
-            let result = change(chainstate)?;
-            self.check_tree(chainstate)?;
-            Ok(result)
-        })
-    }
-
-    /// Core's `CheckBlockIndex`, once in the number of changes that the settings give.
-    fn check_tree(&self, chainstate: &ChainstateManager) -> Result<(), EngineError> {
-        let every = chainstate.settings.check_tree_every;
-        if every == 0 || !self.changes.fetch_add(1, Ordering::Relaxed).is_multiple_of(every) {
-            return Ok(());
-        }
-        chainstate.tree().check().map_err(EngineError::Tree)
-    }
-
-    /// Stores a block. It does not change the active chain, so that it can run during a validation, which finds the
-    /// block in the tree.
-    fn store(&self, block: Block, now: i64) -> Result<Result<HeaderId, Rejected>, EngineError> {
-        let _storing = lock(&self.storing);
-        self.attempt(|chainstate| store_block(chainstate, block, now))
-    }
-
-    fn attempt<T>(&self, change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>) -> Result<T, EngineError> {
-        if let Some(reason) = lock(&self.failed).as_ref() {
-            return Err(EngineError::Poisoned { reason: reason.clone() });
-        }
-        let mut attempt = Attempt { failed: &self.failed, reason: Some("a change of the chain panicked".to_owned()) };
-        let result = change(&self.chainstate);
-        attempt.reason = result.as_ref().err().map(EngineError::to_string);
-        result
-    }
-}
-
-/// A change in progress: however it ends, its error is recorded.
-struct Attempt<'a> {
-    failed: &'a Mutex<Option<String>>,
-    reason: Option<String>,
-}
-
-impl Drop for Attempt<'_> {
-    fn drop(&mut self) {
-        if let Some(reason) = self.reason.take() {
-            lock(self.failed).get_or_insert(reason);
-        }
     }
 }
 

@@ -9,6 +9,10 @@
 //! Invariants: no setting changes a verdict; a block is invalid only for breaking a rule, never because of a disk
 //! error; nothing committed to disk is lost. The crate reads no clock. No thread outlives a call, except the one that
 //! reviews blocks at the tip, which ends with the engine.
+//!
+//! The folders, of which each uses only those before it: `chainstate` (stores, tree, settings, locks), `run` (the
+//! pipeline), `best_chain` (the search, acceptance, reorganisations, import), `review` (blocks at the tip, again), then
+//! the file `engine` (the entry point), and `read` (everything that changes nothing).
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +34,7 @@ mod run;
 pub use best_chain::activate::Advance;
 pub use best_chain::import::{Import, ImportFiles, RefusedHeader};
 pub use chainstate::assumed::AssumeValid;
+pub use chainstate::reviews::{ReviewCounts, Reviews};
 pub use chainstate::settings::{Cancel, Layout, Settings};
 pub use chainstate::totals::TOTALS_FILES;
 pub use chainstate::wipe::{WIPE_FILES, Wipe, wipe};
@@ -45,4 +50,3 @@ pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
 pub use read::check::{Inconsistency, LastBlocks, LastBlocksEnd};
 pub use read::utxo::{CoinsSummary, UtxoHash, UtxoHashes};
 pub use read::view::{ChainTip, ChainTipStatus, HeaderInfo};
-pub use review::{ReviewCounts, Reviews};

@@ -1,7 +1,8 @@
-//! The search for the best chain and everything that changes the active chain or the header tree.
+//! The best chain: what enters the header tree, and which of its chains is active.
 //!
 //! Input: blocks, headers, files, and the decisions of a person. Output: the header tree and the active chain, changed.
-//! Invariant: only the holder of the writer's lock changes the active chain.
+//! Invariant: every function that changes the active chain is called with the writer's lock
+//! ([`crate::chainstate::shared`]). The rules decide, through [`crate::run`]; none is here.
 
 pub(crate) mod accept;
 pub(crate) mod activate;

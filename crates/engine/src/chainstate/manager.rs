@@ -3,6 +3,7 @@
 //! Invariants: nothing else writes to the stores; a lock on the tree is held for a single query, so that a worker never
 //! waits for the work of another.
 
+use super::reviews::Reviews;
 use super::settings::{Layout, Settings};
 use super::totals;
 use crate::error::EngineError;
@@ -11,7 +12,6 @@ use crate::follower::{Follower, FollowerError};
 use crate::lock::lock;
 use crate::log::LogLevel;
 use crate::meter::{Meter, Stage};
-use crate::review::Reviews;
 use lydian_chain::{BlockPosition, BlockStore, HeaderId, HeaderTree};
 use lydian_coins::{Coins, PARTITIONS, Tip};
 use lydian_consensus::{Ancestor, HeaderView, Params, U256, Violation};

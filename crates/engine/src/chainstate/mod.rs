@@ -1,12 +1,17 @@
-//! The state of the engine on disk and in memory: the stores, the header tree, the settings, and how they are opened.
+//! The state of the engine on disk and in memory: the stores, the header tree, the settings, the locks, and how all of
+//! it is opened.
 //!
-//! Input: the directories and the settings. Output: [`manager::ChainstateManager`], which every other folder works on.
+//! Input: the directories and the settings. Output: [`manager::ChainstateManager`], which the other folders work on,
+//! and [`shared::EngineShared`], which admits one change at a time. It must never decide which
+//! chain is active, nor use another folder of the crate.
 
 pub(crate) mod assumed;
 pub(crate) mod blocks;
 pub(crate) mod links;
 pub(crate) mod manager;
+pub(crate) mod reviews;
 pub(crate) mod settings;
+pub(crate) mod shared;
 pub(crate) mod start;
 pub(crate) mod totals;
 pub(crate) mod wipe;

@@ -7,8 +7,9 @@ use crate::chainstate::assumed::is_assumed_valid;
 use crate::chainstate::blocks::read_block;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::ChainstateManager;
+use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::event::{Observer, log};
+use crate::event::{Observer, Unobserved, log};
 use crate::log::LogLevel;
 use lydian_chain::HeaderId;
 use lydian_coins::PARTITIONS;
@@ -174,7 +175,27 @@ enum Step {
 /// checks (`CheckBlock`); 2 its undo data can be read; 3 the coins are those it left behind; 4 it can be connected
 /// again under the rules in force now (`ConnectBlock`). Rules that depend only on its place in the chain
 /// (`ContextualCheckBlock`) are not checked again, as in Core.
-pub(crate) fn check_last_blocks(
+impl Engine {
+    /// Checks the last blocks and the coins: Core's `-checkblocks` and `-checklevel`. Returns the number of blocks
+    /// checked.
+    pub fn check_last_blocks(&self, blocks: u32, level: u32) -> Result<u32, Inconsistency> {
+        Ok(self.verify_last_blocks(blocks, level, &|| false, &Unobserved)?.blocks)
+    }
+
+    /// Like [`Engine::check_last_blocks`], until done or interrupted, and with Core's log lines: Core's
+    /// `CVerifyDB::VerifyDB`.
+    pub fn verify_last_blocks(
+        &self,
+        blocks: u32,
+        level: u32,
+        is_interrupted: &dyn Fn() -> bool,
+        observer: &dyn Observer,
+    ) -> Result<LastBlocks, Inconsistency> {
+        self.shared.read(|chainstate| check_last_blocks(chainstate, blocks, level, is_interrupted, observer))
+    }
+}
+
+fn check_last_blocks(
     chainstate: &ChainstateManager,
     blocks: u32,
     level: u32,

@@ -1,7 +1,7 @@
-//! Reads of the chain and the coins, for callers such as the RPC server. Nothing here changes anything.
+//! Reads of the chain and the coins, for callers such as the RPC server: methods of [`crate::Engine`].
 //!
-//! Input: hashes, heights, outpoints. Output: headers, blocks, coins, sums over all coins, and the check of the last
-//! blocks.
+//! Input: hashes, heights, outpoints. Output: headers, blocks and coins ([`view`]), sums over all coins ([`utxo`]), and
+//! the check of the last blocks ([`check`]). It must never change anything.
 
 pub(crate) mod check;
 pub(crate) mod utxo;

@@ -3,11 +3,13 @@
 //! of the ordered export.
 
 use crate::chainstate::manager::ChainstateManager;
+use crate::engine::Engine;
 use crate::error::EngineError;
 use lydian_coins::Tip;
+use lydian_consensus::Coin;
 use lydian_consensus::utxo_hash::serialize_coin;
 use lydian_hash::{MuHash3072, Sha256};
-use lydian_primitives::Amount;
+use lydian_primitives::{Amount, OutPoint};
 
 /// Totals and hashes over all coins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +48,31 @@ pub struct CoinsSummary {
 /// Bytes that Core counts for a coin besides its script: outpoint, height and flag, value, and the script's length.
 const BOGOSIZE_OF_COIN: u64 = 32 + 4 + 4 + 8 + 2;
 
-pub(crate) fn summary(chainstate: &ChainstateManager, kind: UtxoHash) -> Result<CoinsSummary, EngineError> {
+impl Engine {
+    /// The hashes of the coins at the tip, as in Core's `gettxoutsetinfo`. Reads every coin.
+    pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
+        self.shared.read(utxo_hashes)
+    }
+
+    /// Sums over all coins at the tip, and the requested hash. Reads every coin; no block is validated meanwhile.
+    pub fn coins_summary(&self, hash: UtxoHash) -> Result<CoinsSummary, EngineError> {
+        self.shared.read(|chainstate| summary(chainstate, hash))
+    }
+
+    /// Visits all coins, ordered by txid bytes and output index; returns the tip they belong to. No block is validated
+    /// meanwhile.
+    pub fn visit_coins(
+        &self,
+        visit: &mut dyn FnMut(&OutPoint, &Coin) -> Result<(), EngineError>,
+    ) -> Result<Tip, EngineError> {
+        self.shared.read(|chainstate| {
+            chainstate.coins.export(visit)?;
+            Ok(chainstate.tip())
+        })
+    }
+}
+
+fn summary(chainstate: &ChainstateManager, kind: UtxoHash) -> Result<CoinsSummary, EngineError> {
     let (mut serialized, mut muhash) = (Sha256::new(), MuHash3072::new());
     let (mut coins, mut transactions, mut bogosize, mut total) = (0, 0, 0, 0);
     let mut last = None;
@@ -78,7 +104,7 @@ pub(crate) fn summary(chainstate: &ChainstateManager, kind: UtxoHash) -> Result<
     Ok(CoinsSummary { tip: chainstate.tip(), coins, transactions, bogosize, total: Amount(total), hash, disk_bytes })
 }
 
-pub(crate) fn utxo_hashes(chainstate: &ChainstateManager) -> Result<UtxoHashes, EngineError> {
+fn utxo_hashes(chainstate: &ChainstateManager) -> Result<UtxoHashes, EngineError> {
     let (mut serialized, mut muhash) = (Sha256::new(), MuHash3072::new());
     let (mut coins, mut total) = (0, 0);
     chainstate.coins.export(&mut |outpoint, coin| -> Result<(), EngineError> {

@@ -12,111 +12,20 @@
 //! one core, 0.1 to 0.2 CPU seconds for a full block; about three times its bytes for each queued block. It must never
 //! hold the writer's lock while it verifies.
 
+mod decide;
+
 use crate::best_chain::activate::activate_best_chain;
 use crate::best_chain::invalid::mark_invalid;
 use crate::chainstate::manager::ChainstateManager;
-use crate::chainstate::settings::Cancel;
-use crate::engine::EngineShared;
+use crate::chainstate::reviews::Reviews;
+use crate::chainstate::shared::EngineShared;
 use crate::error::EngineError;
 use crate::event::{Event, Observer};
-use crate::limits::{BATCH_INPUTS, REVIEW_QUEUE_BLOCKS_MAX};
-use crate::lock::lock;
+use decide::decide;
 use lydian_chain::HeaderId;
-use lydian_consensus::{Batch, FundedBlock, Part, Tally, Violation, parts, verify_exactly};
-use lydian_curve::{Check, Engine as Signatures, Refereed, Reference};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use lydian_consensus::{FundedBlock, Violation};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-
-/// The blocks queued for review, and counts of earlier ones. For use from any thread.
-#[derive(Debug, Default)]
-pub struct Reviews {
-    queue: Mutex<Queue>,
-    changed: Condvar,
-    /// Set when the engine is closed.
-    cancel: Cancel,
-    blocks: AtomicU64,
-    demoted: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    blocks: VecDeque<Arc<FundedBlock>>,
-    /// A block is being reviewed.
-    is_busy: bool,
-    /// The queue accepts no more blocks.
-    is_ended: bool,
-}
-
-/// Counts of blocks at the tip.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReviewCounts {
-    /// Blocks of which the reference verified every signature.
-    pub blocks: u64,
-    /// Blocks of which the reference verified only a sample: others came too fast, or the engine was closed.
-    pub demoted: u64,
-}
-
-impl Reviews {
-    /// Queues a block; the oldest is dropped if there are too many.
-    pub(crate) fn push(&self, block: Arc<FundedBlock>) {
-        let too_many = {
-            let mut queue = lock(&self.queue);
-            queue.blocks.push_back(block);
-            let is_full = queue.is_ended || queue.blocks.len() > REVIEW_QUEUE_BLOCKS_MAX;
-            if is_full { queue.blocks.pop_front() } else { None }
-        };
-        if too_many.is_some() {
-            self.demoted.fetch_add(1, Ordering::Relaxed);
-        }
-        self.changed.notify_all();
-    }
-
-    /// Waits until the queue is empty and no review is running.
-    pub(crate) fn wait(&self) {
-        let mut queue = lock(&self.queue);
-        while !queue.is_ended && (queue.is_busy || !queue.blocks.is_empty()) {
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Drops the queued blocks, and stops the running review as soon as possible.
-    pub(crate) fn end(&self) {
-        self.cancel.cancel();
-        let given_up = {
-            let mut queue = lock(&self.queue);
-            queue.is_ended = true;
-            std::mem::take(&mut queue.blocks)
-        };
-        self.demoted.fetch_add(given_up.len() as u64, Ordering::Relaxed);
-        self.changed.notify_all();
-    }
-
-    pub fn counts(&self) -> ReviewCounts {
-        ReviewCounts { blocks: self.blocks.load(Ordering::Relaxed), demoted: self.demoted.load(Ordering::Relaxed) }
-    }
-
-    /// Waits for the next block; `None` at the end.
-    fn take(&self) -> Option<Arc<FundedBlock>> {
-        let mut queue = lock(&self.queue);
-        loop {
-            if queue.is_ended {
-                return None;
-            }
-            if let Some(block) = queue.blocks.pop_front() {
-                queue.is_busy = true;
-                return Some(block);
-            }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn done(&self) {
-        lock(&self.queue).is_busy = false;
-        self.changed.notify_all();
-    }
-}
 
 /// Ends the queue however the thread ends, so that no caller waits forever.
 struct Ending<'a>(&'a Reviews);
@@ -147,68 +56,11 @@ pub(crate) fn start(shared: &Arc<EngineShared>) -> Result<JoinHandle<()>, Engine
 
 fn review(shared: &EngineShared, block: &Arc<FundedBlock>) {
     let reviews = &shared.chainstate.reviews;
-    let count = match decide(&shared.chainstate.settings.signatures, block, &reviews.cancel) {
-        None => &reviews.demoted,
-        Some(Ok(())) => &reviews.blocks,
-        Some(Err(violation)) => {
-            take_off(shared, block, &violation);
-            &reviews.blocks
-        }
-    };
-    count.fetch_add(1, Ordering::Relaxed);
-}
-
-/// The reference's verdict on the scripts of a block; `None` if the engine is closed meanwhile.
-fn decide(referee: &Refereed, block: &Arc<FundedBlock>, cancel: &Cancel) -> Option<Result<(), Violation>> {
-    let second = Second { referee, disagreements: AtomicU64::new(0) };
-    let by_capture = |part: Part| {
-        let mut batch = Batch::default();
-        batch.capture(block, part);
-        batch.settle(&second).verdict(block)
-    };
-    let result = in_parts(block, cancel, by_capture)?;
-    let disagreements = second.disagreements.load(Ordering::Relaxed);
-    if result.is_ok() && disagreements == 0 {
-        return Some(result);
+    let verdict = decide(&shared.chainstate.settings.signatures, block, &reviews.cancel);
+    if let Some(Err(violation)) = &verdict {
+        take_off(shared, block, violation);
     }
-    let result = in_parts(block, cancel, |part| verify_exactly(block, part))?;
-    if result.is_err() && disagreements == 0 {
-        let (hash, height) = (block.checked().block().hash(), block.checked().height());
-        referee.distrust(format!("block {hash} at height {}", height.0));
-    }
-    Some(result)
-}
-
-fn in_parts(
-    block: &Arc<FundedBlock>,
-    cancel: &Cancel,
-    verify: impl Fn(Part) -> lydian_consensus::PartVerdict,
-) -> Option<Result<(), Violation>> {
-    let mut tally = Tally::new(block);
-    for part in parts(block, BATCH_INPUTS) {
-        if cancel.is_cancelled() {
-            return None;
-        }
-        tally.add(block, verify(part));
-    }
-    Some(tally.finish(Arc::clone(block)).map(|_| ()))
-}
-
-/// Verifies with the reference and compares the kernel with it.
-struct Second<'a> {
-    referee: &'a Refereed,
-    disagreements: AtomicU64,
-}
-
-impl Signatures for Second<'_> {
-    fn name(&self) -> &'static str {
-        Reference.name()
-    }
-
-    fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {
-        let count = self.referee.review(checks, verdicts);
-        self.disagreements.fetch_add(count, Ordering::Relaxed);
-    }
+    reviews.count(verdict.is_some());
 }
 
 /// Marks a block that breaks a rule after all, and activates the best chain without it.
@@ -242,7 +94,7 @@ fn mark(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chainstate::settings::{Layout, Settings};
+    use crate::chainstate::settings::{Cancel, Layout, Settings};
     use crate::engine::Engine;
     use crate::event::Unobserved;
     use lydian_consensus::{Chain, Params, Rejected, Rule};
