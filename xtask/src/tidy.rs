@@ -11,6 +11,7 @@ use crate::tree::Tree;
 mod attributes;
 mod banned;
 mod checklist;
+mod circles;
 mod commits;
 mod crate_roots;
 mod dead_files;
@@ -55,6 +56,7 @@ struct Check {
 const CHECKS: &[Check] = &[
     Check { name: "parse", run: unparsed },
     Check { name: "layers", run: |_, metadata| layers::check(metadata) },
+    Check { name: "circles", run: |tree, _| circles::check(tree) },
     Check { name: "crate roots", run: crate_roots::check },
     Check { name: "head docs", run: |tree, _| head_docs::check(tree) },
     Check { name: "file size", run: |tree, _| file_size::check(tree) },
