@@ -10,12 +10,13 @@
 //! committed; a disk error ends the run and is not a verdict; a cancelled run applies all committed blocks and drops
 //! the others.
 
-pub(crate) mod job;
+mod job;
 mod schedule;
 #[cfg(test)]
 mod shuttled;
+mod state;
 mod tasks;
-pub(crate) mod window;
+mod window;
 mod workers;
 
 /// The primitives that [`workers`] is built on; its tests provide their own.
@@ -27,30 +28,21 @@ mod sync {
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::error::EngineError;
-use crate::event::{Observer, UnreadableReason};
+use crate::event::Observer;
 use crate::limits::{REVIEW_DEPTH_MAX, REVIEW_RUN_BLOCKS_MAX};
 use crate::meter::Stage;
-use crate::run::job::Job;
-use crate::run::window::Window;
-use lydian_chain::{BlockPosition, HeaderId};
-use lydian_coins::PARTITIONS;
-use lydian_consensus::Violation;
-use lydian_primitives::Height;
+use job::Job;
+use lydian_chain::HeaderId;
 use schedule::{Bounds, Next, Schedule};
+use state::{Run, State};
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tasks::{Report, Work};
+use window::Window;
 use workers::{Crew, Step, work_off};
 
-/// A block of the path.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PathBlock {
-    pub(crate) id: HeaderId,
-    pub(crate) position: BlockPosition,
-    pub(crate) is_trusted: bool,
-}
+pub(crate) use state::{Failure, PathBlock};
 
 /// The result of a run: the number of blocks committed and, if it failed before the end of the path, the failure and
 /// its block.
@@ -60,13 +52,6 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<(HeaderId, Failure)>,
     /// Every block of the path is committed.
     pub(crate) is_whole: bool,
-}
-
-/// The block after the last committed one cannot be connected.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    Invalid(Violation),
-    Unreadable(UnreadableReason),
 }
 
 /// Validates the path, and the blocks that `more` returns for its last block.
@@ -118,92 +103,6 @@ fn is_at_tip(chainstate: &ChainstateManager, path: &[PathBlock]) -> bool {
     let Some(last) = path.last() else { return false };
     let left = tree.height(tree.best_header()).0.saturating_sub(tree.height(last.id).0);
     path.len() <= REVIEW_RUN_BLOCKS_MAX && left <= REVIEW_DEPTH_MAX
-}
-
-/// The state shared by all workers of a run.
-struct Run<'a> {
-    chainstate: &'a ChainstateManager,
-    more: &'a (dyn Fn(HeaderId) -> Vec<PathBlock> + Sync),
-    cancel: &'a Cancel,
-    observer: &'a dyn Observer,
-    /// Whether its blocks are queued for a review once they are committed.
-    is_reviewed: AtomicBool,
-    /// No block is left to read, but there are headers of more.
-    is_starved: AtomicBool,
-    windows: [Mutex<Window>; PARTITIONS],
-}
-
-struct State {
-    schedule: Schedule,
-    path: Vec<PathBlock>,
-    /// The blocks that were read, from index `first_job` on.
-    jobs: VecDeque<Option<Arc<Job>>>,
-    first_job: usize,
-    /// Blocks retired since the last report: freeing one takes long, so it is done outside the lock.
-    retired: Vec<Arc<Job>>,
-    /// The lowest block that cannot be connected.
-    failure: Option<(usize, Failure)>,
-}
-
-impl State {
-    fn job(&self, index: usize) -> Arc<Job> {
-        match self.jobs.get(index - self.first_job) {
-            Some(Some(job)) => Arc::clone(job),
-            _ => panic!("a task is about blocks that were read and are not retired"),
-        }
-    }
-
-    fn jobs(&self, range: Range<usize>) -> Vec<Arc<Job>> {
-        range.map(|index| self.job(index)).collect()
-    }
-
-    fn insert(&mut self, job: Arc<Job>) {
-        let place = job.index - self.first_job;
-        if self.jobs.len() <= place {
-            self.jobs.resize(place + 1, None);
-        }
-        self.jobs[place] = Some(job);
-    }
-
-    fn fail(&mut self, index: usize, failure: Failure) {
-        if index < self.schedule.end() {
-            self.schedule.end_at(index);
-            self.failure = Some((index, failure));
-        }
-    }
-
-    /// Moves retired blocks to `retired`.
-    fn retire(&mut self) {
-        while self.first_job < self.schedule.base()
-            && let Some(job) = self.jobs.pop_front()
-        {
-            self.retired.extend(job);
-            self.first_job += 1;
-        }
-    }
-}
-
-impl Run<'_> {
-    /// Extends the run with blocks that arrived since its path was made.
-    fn extend(&self, state: &mut State) {
-        let Some(last) = state.path.last() else { return };
-        let more = (self.more)(last.id);
-        state.schedule.extend(more.iter().map(|path_block| path_block.position.size));
-        state.path.extend(more);
-        if state.path.len() > REVIEW_RUN_BLOCKS_MAX {
-            self.is_reviewed.store(false, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Run<'_> {
-    /// Whether the header of the next block is known but its data is missing.
-    fn is_starved(&self, state: &State) -> bool {
-        let Some(last) = state.path.last().filter(|_| state.schedule.takes_more()) else { return false };
-        let tree = self.chainstate.tree();
-        let stop_at = self.chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
-        tree.height(last.id) < tree.height(tree.best_header()).min(stop_at)
-    }
 }
 
 impl Crew for Run<'_> {

@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use super::schedule::Task;
-use super::{Failure, PathBlock, Run, State};
+use super::state::{Failure, PathBlock, Run, State};
 use crate::chainstate::blocks::read_block;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::ChainstateManager;
