@@ -30,7 +30,7 @@ done
 lab peers list
 
 say "Knots syncs from Lydian and Lydian from Knots, by v1 and v2, through reorganisations of 10 and 150 blocks; UTXO hashes must be equal"
-cargo test --locked -p lydian-node --test peers -- --ignored
+cargo test --locked -p lydian-lab --test peers -- --ignored
 
 chain="--preset mainnet-mix --blocks 440 --full 4 --seed 2"
 say "Lydian, Core and Knots reindex the same chains; tip and UTXO hash must be those that follow from the blocks"

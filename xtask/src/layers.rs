@@ -25,7 +25,7 @@ pub(crate) const BESIDE: &[(&str, &str)] = &[
 ];
 
 /// Crates that make chains. The tests and benchmarks of every crate may use them, whatever its layer.
-pub(crate) const OPEN_TO_TESTS: &[&str] = &["lab"];
+pub(crate) const OPEN_TO_TESTS: &[&str] = &["chains"];
 
 /// Crates that may use every crate below them.
 pub(crate) const ALL: &[&str] = &["*"];
@@ -42,6 +42,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "consensus", level: 4, purpose: "rule tables as pure functions; owns HeaderView and CoinView; the plain validator", uses: &["primitives", "script"] },
     Layer { name: "chain", level: 5, purpose: "header tree, best chain, block files, undo", uses: &["consensus", "primitives", "disk"] },
     Layer { name: "coins", level: 5, purpose: "UTXO store: lookup, batch apply, checkpoint", uses: &["consensus", "primitives", "disk"] },
+    Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["primitives", "curve", "script", "hash", "consensus", "disk"] },
     Layer { name: "engine", level: 6, purpose: "the pipeline and the window; sole writer of chain and coins", uses: &["chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "mempool", level: 7, purpose: "policy and acceptance, never consensus", uses: &["engine", "consensus", "script"] },
     Layer { name: "index", level: 7, purpose: "followers: pure (block, undo) -> rows", uses: &["engine", "primitives", "disk"] },
@@ -54,7 +55,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "dashboard", level: 9, purpose: "the web page for people", uses: &["query", "engine", "mempool", "p2p"] },
     Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no logic", uses: ALL },
     Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: ALL },
-    Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: chains, limits, runs against rivals", uses: &["primitives", "curve", "script", "hash", "consensus", "disk"] },
+    Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "curve", "disk"] },
 ];
 
 pub(crate) fn layer(name: &str) -> Option<&'static Layer> {

@@ -95,8 +95,8 @@ fn main() {
     let (chain, is_small) = match &given {
         Some(chain) => (chain.as_path(), false),
         None => {
-            let settings = lydian_lab::plan::MixSettings { blocks: 460, full: 2, seed: 1, reuse_per_mille: 0 };
-            lydian_lab::presets::mainnet_mix::write(settings, options.workers, &made).unwrap();
+            let settings = lydian_chains::plan::MixSettings { blocks: 460, full: 2, seed: 1, reuse_per_mille: 0 };
+            lydian_chains::presets::mainnet_mix::write(settings, options.workers, &made).unwrap();
             (made.as_path(), true)
         }
     };

@@ -7,6 +7,7 @@
 //! never report the reference's time as a kernel's.
 
 use crate::limits_cmd::{Measure, as_f64, cpu_seconds_of};
+use lydian_chains::chain_files::CheckCounts;
 use lydian_curve::{Check, Engine, LaneEngine, Reference};
 use serde::Serialize;
 
@@ -30,14 +31,6 @@ pub struct EngineTimes {
     pub batch_16: KindTimes,
     /// The core seconds for a chain's checks at the times of the large batch, if a chain was given.
     pub floor_core_seconds: Option<f64>,
-}
-
-/// The numbers of a chain's checks, as Bitcoin Core makes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct CheckCounts {
-    pub ecdsa: u64,
-    pub schnorr: u64,
-    pub tweaks: u64,
 }
 
 /// Valid checks of each kind.

@@ -1,6 +1,7 @@
 //! Errors of the lab: wrong usage, files, other programs.
 
 use crate::runs::{Difference, ResultsFault};
+use lydian_chains::ChainsError;
 use lydian_disk::DiskError;
 use std::fmt;
 use std::io;
@@ -39,6 +40,15 @@ impl LabError {
 impl From<DiskError> for LabError {
     fn from(error: DiskError) -> LabError {
         LabError::Disk(error)
+    }
+}
+
+impl From<ChainsError> for LabError {
+    fn from(error: ChainsError) -> LabError {
+        match error {
+            ChainsError::Usage(text) => LabError::Usage(text),
+            ChainsError::Disk(error) => LabError::Disk(error),
+        }
     }
 }
 

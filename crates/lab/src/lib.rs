@@ -1,17 +1,15 @@
-//! The lab: makes chains for testing and measuring nodes, measures this machine, and compares nodes as processes.
+//! The lab: measures this machine, and runs nodes and Electrum servers as processes on the same chains.
 //!
-//! Input: a preset, a seed, a directory. Output: block files, expectations, statistics. Invariants: the same seed gives
-//! the same bytes on every machine and with any number of threads. It must never contain a consensus rule that a node
-//! could rely on.
+//! Input: a chain, programs, settings. Output: result files. Invariants: a run counts only with the right answer, and
+//! nothing is measured while another lab is measuring. It must never contain a consensus rule that a node could rely
+//! on.
 
 #![forbid(unsafe_code)]
 
-pub mod assemble;
 pub mod compare;
 pub mod electrum;
 pub mod engine_times;
 pub mod error;
-pub mod files;
 pub mod history;
 pub mod lab_toml;
 pub mod limits;
@@ -19,19 +17,12 @@ pub mod limits_cmd;
 mod limits_io;
 #[cfg(test)]
 mod made_up;
-pub mod parallel;
 pub mod peers;
-pub mod plan;
-pub mod presets;
 pub mod project;
-pub mod regtest;
 pub mod report;
-pub mod rng;
 pub mod runs;
-pub mod stats;
 pub mod sync;
 pub mod thin;
 pub mod validity;
-pub mod wallet;
 
 pub use error::LabError;

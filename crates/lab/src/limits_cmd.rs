@@ -4,11 +4,12 @@
 //! checks of each engine (keys parsed, every key new), SHA-256 by kernel, disk and loopback (`limits_io.rs`). One core,
 //! except for the line of all cores. The figures must never be quoted without the spread; machines are shared.
 
-use crate::engine_times::{CheckCounts, EngineTimes, Samples, measure_engines};
+use crate::engine_times::{EngineTimes, Samples, measure_engines};
 use crate::error::LabError;
 use crate::limits_io::{DiskTimes, LoopbackTimes};
-use crate::parallel;
-use crate::wallet::{Wallet, taproot_output};
+use lydian_chains::chain_files::CheckCounts;
+use lydian_chains::parallel;
+use lydian_chains::wallet::{Wallet, taproot_output};
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference};
 use lydian_hash::{Message as HashMessage, Sha256, kernels, sha256, sha256d_64_with, sha256d_many_with};
 use secp256k1::{Message, ecdsa, schnorr};

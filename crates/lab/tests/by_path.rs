@@ -8,9 +8,9 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
-use lydian_lab::presets::empty;
+use lydian_chains::chain_files::ChainFiles;
+use lydian_chains::presets::empty;
 use lydian_lab::runs::adapters::adapter;
-use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::results::{Cache, Experiment, Outcome, Results, Settings};
 use lydian_lab::runs::{Comparison, Contender, More, Servers, Source};
 use lydian_oracle::Scratch;

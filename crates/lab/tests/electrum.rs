@@ -3,13 +3,13 @@
 //! The servers are not installed, die, or are those that registries provide.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use lydian_chains::chain_files::ChainFiles;
+use lydian_chains::presets::reuse::{self, ReuseSettings};
+use lydian_chains::targets::Targets;
 use lydian_lab::electrum::adapters::server;
 use lydian_lab::electrum::results::{ElectrumResults, ElectrumSettings};
-use lydian_lab::electrum::targets::Targets;
 use lydian_lab::electrum::{Comparison, Contender, left_out, to_markdown};
-use lydian_lab::presets::reuse::{self, ReuseSettings};
 use lydian_lab::runs::adapters::Bitcoind;
-use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_oracle::Scratch;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

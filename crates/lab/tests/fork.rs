@@ -9,7 +9,7 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
-use lydian_lab::presets::empty;
+use lydian_chains::presets::empty;
 use lydian_lab::runs::adapter::Adapter;
 use lydian_lab::runs::adapters::Bitcoind;
 use lydian_lab::runs::results::{Outcome, Results};

@@ -13,11 +13,11 @@
 mod fakes;
 
 use fakes::{Fake, Gullible, serve};
+use lydian_chains::chain_files::{ChainFiles, network};
+use lydian_chains::presets::empty;
+use lydian_chains::presets::validity::make;
 use lydian_lab::LabError;
-use lydian_lab::presets::empty;
-use lydian_lab::presets::validity::make;
 use lydian_lab::runs::adapter::Adapter;
-use lydian_lab::runs::chain_files::{ChainFiles, network};
 use lydian_lab::runs::progress::{Moment, Progress};
 use lydian_lab::runs::results::{
     Answer, Cache, Experiment, LeftOut, NetworkBytes, Outcome, Results, Run, Settings, Stage,
@@ -56,7 +56,7 @@ impl Bench {
     }
 
     fn answer(&self) -> Answer {
-        self.chain.answer.clone().unwrap()
+        lydian_lab::runs::chain::answer(&self.chain).unwrap()
     }
 
     fn good(&self, script: &str) -> Box<Fake> {

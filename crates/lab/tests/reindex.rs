@@ -9,12 +9,12 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
+use lydian_chains::chain_files::ChainFiles;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::{empty, mainnet_mix};
 use lydian_lab::LabError;
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::{empty, mainnet_mix};
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::Bitcoind;
-use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
 use lydian_lab::runs::{Comparison, Contender, More, Servers, system, to_markdown};
 use lydian_oracle::{Daemon, Scratch, or_skip};
@@ -83,7 +83,7 @@ impl Bench {
     }
 
     fn good(&self, script: &str) -> Fake {
-        Fake { script: script.into(), answer: self.chain.answer.clone().unwrap() }
+        Fake { script: script.into(), answer: lydian_lab::runs::chain::answer(&self.chain).unwrap() }
     }
 
     fn run(&self, fakes: Vec<(&str, Fake)>, caches: &[Cache]) -> Results {

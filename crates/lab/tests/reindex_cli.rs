@@ -8,8 +8,8 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
-use lydian_lab::presets::empty;
-use lydian_lab::runs::chain_files::ChainFiles;
+use lydian_chains::chain_files::ChainFiles;
+use lydian_chains::presets::empty;
 use lydian_lab::runs::results::{Outcome, Results};
 use lydian_oracle::Scratch;
 use std::os::unix::fs::PermissionsExt;

@@ -1,9 +1,9 @@
 //! Adapters of nodes made by others: how each is started, checked with a program that records it; and bcoin itself.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use lydian_chains::chain_files::network;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::adapter;
-use lydian_lab::runs::chain_files::network;
 use lydian_lab::runs::results::{Experiment, Results};
 use lydian_oracle::Scratch;
 use std::io::{Read, Write};

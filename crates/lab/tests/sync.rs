@@ -9,11 +9,11 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
+use lydian_chains::chain_files::ChainFiles;
+use lydian_chains::presets::empty;
 use lydian_lab::LabError;
-use lydian_lab::presets::empty;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::Absent;
-use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
 use lydian_lab::runs::{Comparison, Contender, More, Servers, Source, to_markdown};
 use lydian_oracle::Scratch;

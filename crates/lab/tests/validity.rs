@@ -11,8 +11,8 @@
     reason = "a test fails by panicking, keeps its own files, and says when it does not run"
 )]
 
+use lydian_chains::presets::validity::{Suite, TRUNK_HEIGHT, make};
 use lydian_lab::LabError;
-use lydian_lab::presets::validity::{Suite, TRUNK_HEIGHT, make};
 use lydian_lab::runs::Contender;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::{Absent, Bitcoind, Btcd};
@@ -156,7 +156,7 @@ struct Chain {
 
 impl Chain {
     fn new(way: Way) -> Chain {
-        let genesis = lydian_lab::presets::validity::genesis_hash().to_string();
+        let genesis = lydian_chains::presets::validity::genesis_hash().to_string();
         Chain { way, heights: HashMap::from([(genesis.clone(), 0)]), tip: genesis, blocks: 0 }
     }
 

@@ -6,10 +6,10 @@
     reason = "a test fails by panicking, and makes its own files"
 )]
 
-use lydian_lab::files::BlockWriter;
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::maker::{Maker, seal};
-use lydian_lab::presets::{empty, mainnet_mix};
+use lydian_chains::files::BlockWriter;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::maker::{Maker, seal};
+use lydian_chains::presets::{empty, mainnet_mix};
 use lydian_primitives::Amount;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -516,7 +516,7 @@ fn an_invalid_block_ends_the_chain_below_it() {
     let place = Place::new("invalid");
     let folder = place.directory.join("chain");
     let (mut writer, mut maker) = (BlockWriter::new(&folder, "blk").unwrap(), Maker::new());
-    writer.write(&lydian_lab::assemble::regtest_genesis()).unwrap();
+    writer.write(&lydian_chains::assemble::regtest_genesis()).unwrap();
     maker.grow(5, |_, block| writer.write(&block.encode()).map(|_| ())).unwrap();
     let mut block = maker.block(Vec::new());
     block.txs[0].outputs[0].value.0 = 50 * Amount::COIN.0 + 1;

@@ -5,7 +5,7 @@
 
 use crate::chain::{Chain, Made};
 use crate::ground::{Ground, ground};
-use lydian_lab::rng::Random;
+use lydian_chains::rng::Random;
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_primitives::{BlockHash, RawBlock};
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version};

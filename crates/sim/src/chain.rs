@@ -4,8 +4,8 @@
 //! below the fork. Whether a block is valid is not decided here. Cost: some microseconds per block, and a tenth of a
 //! millisecond per signature.
 
+use lydian_chains::wallet::{Kind, Lock, Opened, Spending, Wallet, sign_input};
 use lydian_consensus::{Chain as ChainName, Params, block_subsidy};
-use lydian_lab::wallet::{Kind, Lock, Opened, Spending, Wallet, sign_input};
 use lydian_primitives::block::WITNESS_COMMITMENT_HEADER;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint};

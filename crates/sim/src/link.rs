@@ -4,8 +4,8 @@
 //! The node's side behaves like `lydian_net` with a socket: it does not read while too much waits to be sent.
 //! Invariant: nothing is lost, duplicated or reordered. Must never: depend on the meaning of a message.
 
+use lydian_chains::rng::Random;
 use lydian_engine::Engine;
-use lydian_lab::rng::Random;
 use lydian_p2p::limits::PEER_SHARE_MIN;
 use lydian_p2p::manager::PeerId;
 use lydian_p2p::memory::Charge;

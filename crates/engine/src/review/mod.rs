@@ -97,9 +97,9 @@ mod tests {
     use crate::chainstate::settings::{Cancel, Layout, Settings};
     use crate::engine::Engine;
     use crate::event::Unobserved;
+    use lydian_chains::presets::maker::Maker;
     use lydian_consensus::{Chain, Params, Rejected, Rule};
     use lydian_disk::SimDisk;
-    use lydian_lab::presets::maker::Maker;
     use lydian_primitives::build::MutBlock;
     use lydian_primitives::{Block, Height, RawBlock};
 
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(engine.tip().height, Height(if is_durable { 10 } else { 0 }));
             let mut rival = blocks[7].clone();
             rival.txs[0].outputs[0].value.0 -= 1;
-            lydian_lab::presets::maker::seal(&mut rival);
+            lydian_chains::presets::maker::seal(&mut rival);
             if has_rival {
                 accept(&engine, &rival).unwrap();
             } else {

@@ -4,8 +4,8 @@ use crate::expected::{Expected, Fed, Order, parse};
 use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
 use crate::story::Story;
+use lydian_chains::rng::Random;
 use lydian_consensus::{Rejected, Step, Violation};
-use lydian_lab::rng::Random;
 use lydian_primitives::{BlockHash, Height};
 
 pub fn assert_fed(fed: &Fed, lydian: &Lydian, when: &str) {

@@ -3,10 +3,10 @@
 use crate::expected::parse;
 use crate::lydian::{How, Lydian, Place};
 use crate::story::{NOW, sealed};
+use lydian_chains::rng::Random;
 use lydian_consensus::{Chain, Params};
 use lydian_disk::{Disk, SimDisk};
 use lydian_engine::{EngineError, Unobserved};
-use lydian_lab::rng::Random;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, OutPoint};
 use std::path::Path;

@@ -2,8 +2,8 @@
 //! answer to each block, and the state after some of them. Nothing here depends on the engine.
 
 use crate::story::{NOW, Story, header_only};
+use lydian_chains::rng::Random;
 use lydian_consensus::{Accepted, Params, PlainValidator, Rejected, Rule, Violation, is_block_mutated};
-use lydian_lab::rng::Random;
 use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Block, BlockHash, Height, RawBlock};
 use std::collections::HashMap;

@@ -3,11 +3,11 @@
 use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
 use crate::story::{NOW, Story};
+use lydian_chains::rng::Random;
 use lydian_consensus::pow::is_proof_of_work;
 use lydian_consensus::{Chain, Params, Rejected, Rule, Violation};
 use lydian_engine::limits::HEADERS_AT_ONCE;
 use lydian_engine::{Cancel, Engine, Event, Observer};
-use lydian_lab::rng::Random;
 use lydian_primitives::{Header, Height};
 use std::sync::Mutex;
 

@@ -4,7 +4,7 @@
 use crate::expected::{Expected, Order};
 use crate::lydian::{How, Lydian, Place};
 use crate::story::{NOW, Shape, Story};
-use lydian_lab::rng::Random;
+use lydian_chains::rng::Random;
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use lydian_primitives::BlockHash;
 

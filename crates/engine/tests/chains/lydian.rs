@@ -4,11 +4,11 @@
 use crate::expected::{Answer, State, parse};
 use crate::recorder::{Recorder, Shared};
 use crate::story::NOW;
+use lydian_chains::rng::Random;
 use lydian_consensus::{Coin, Params, utxo_hash};
 use lydian_curve::{Refereed, Sampling};
 use lydian_disk::{Disk, RealDisk, SimDisk};
 use lydian_engine::{Advance, Cancel, Engine, EngineError, Follower, Layout, Settings, Unobserved};
-use lydian_lab::rng::Random;
 use lydian_oracle::Scratch;
 use lydian_primitives::{Height, OutPoint};
 use std::num::NonZeroU64;

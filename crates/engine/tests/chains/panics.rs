@@ -5,8 +5,8 @@ use crate::expected::{Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
 use crate::story::{NOW, Story};
+use lydian_chains::rng::Random;
 use lydian_engine::{Cancel, EngineError, Event, Observer, Unobserved};
-use lydian_lab::rng::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 

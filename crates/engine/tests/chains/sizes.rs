@@ -3,11 +3,11 @@
 use crate::expected::{Expected, parse};
 use crate::lydian::{How, Lydian, Place};
 use crate::story::{NOW, sealed};
+use lydian_chains::rng::Random;
 use lydian_consensus::{Chain, Params};
 use lydian_disk::SimDisk;
 use lydian_engine::Settings;
 use lydian_engine::limits::{BATCH_INPUTS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
-use lydian_lab::rng::Random;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint};
 

@@ -5,9 +5,9 @@ use crate::expected::{Answer, Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
 use crate::story::Story;
+use lydian_chains::rng::Random;
 use lydian_consensus::{Rejected, Rule, Step};
 use lydian_engine::{Advance, Cancel, Event, Observer, Unobserved};
-use lydian_lab::rng::Random;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 

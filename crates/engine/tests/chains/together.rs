@@ -5,9 +5,9 @@ use crate::expected::{Expected, Order, parse, shuffle, state_of};
 use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
 use crate::story::{NOW, Story};
+use lydian_chains::rng::Random;
 use lydian_consensus::{PlainValidator, Rejected};
 use lydian_engine::{Cancel, Unobserved};
-use lydian_lab::rng::Random;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Several threads submit the same and competing blocks in file order: each block is accepted at most once, and the

@@ -25,13 +25,13 @@ use crate::cli::sync::{SyncArgs, sync};
 use crate::cli::thin::{ThinArgs, thin};
 use crate::cli::validity::{ValidityArgs, validity};
 use clap::{Parser, Subcommand, ValueEnum};
+use lydian_chains::chain_files::check_counts;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
+use lydian_chains::presets::{empty, invalid, mainnet_mix, reorg, reuse as reuse_preset, worst};
 use lydian_lab::LabError;
 use lydian_lab::lab_toml::{self, LabFile};
 use lydian_lab::limits_cmd::{self, LimitsSettings};
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
-use lydian_lab::presets::{empty, invalid, mainnet_mix, reorg, reuse as reuse_preset, worst};
-use lydian_lab::runs::chain_files::check_counts;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -190,10 +190,10 @@ fn limits(args: &LimitsArgs) -> Result<String, LabError> {
 }
 
 fn chain(args: &ChainArgs) -> Result<String, LabError> {
-    let threads = args.threads.unwrap_or_else(lydian_lab::parallel::default_threads);
+    let threads = args.threads.unwrap_or_else(lydian_chains::parallel::default_threads);
     let settings =
         MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille: per_mille(args.reuse)? };
-    match args.preset {
+    let text = match args.preset {
         Preset::Invalid => invalid::write(args.seed, &args.out).map(|lines| summary(&lines)),
         Preset::Worst => worst::write(args.seed, threads, &args.out).map(|lines| summary(&lines)),
         Preset::Reorg => reorg::write(&args.out).map(|lines| summary(&lines)),
@@ -202,7 +202,8 @@ fn chain(args: &ChainArgs) -> Result<String, LabError> {
             reuse_preset::write(args.reused.settings(args.seed), threads, &args.out).map(|stats| stats.to_json())
         }
         Preset::MainnetMix => mainnet_mix::write(settings, threads, &args.out).map(|stats| stats.to_json()),
-    }
+    }?;
+    Ok(text)
 }
 
 pub(crate) fn per_mille(share: f64) -> Result<u64, LabError> {

@@ -1,6 +1,6 @@
 //! The settings of the preset `reuse`, for every command that takes a preset.
 
-use lydian_lab::presets::reuse::ReuseSettings;
+use lydian_chains::presets::reuse::ReuseSettings;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReuseArgs {

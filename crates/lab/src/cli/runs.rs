@@ -7,18 +7,18 @@ use crate::cli::interrupt::interrupted;
 use crate::cli::progress::Shown;
 use crate::cli::reuse::ReuseArgs;
 use crate::cli::{Preset, Report, per_mille, print_progress};
+use lydian_chains::chain_files::ChainFiles;
+use lydian_chains::parallel;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::validity;
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
-use lydian_lab::parallel;
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::validity;
 use lydian_lab::runs::adapters::{adapter_or_absent, cache_folder};
 use lydian_lab::runs::chain_cache::{self, ensure};
-use lydian_lab::runs::chain_files::ChainFiles;
 use lydian_lab::runs::lock::{Lock, lock};
 use lydian_lab::runs::results::{Cache, Experiment, Outcome, Results, Run, Settings, Validity};
 use lydian_lab::runs::systems;
-use lydian_lab::runs::{Comparison, Contender, More, Servers, floor, left_out, machine_facts, to_markdown};
+use lydian_lab::runs::{Comparison, Contender, More, Servers, chain, floor, left_out, machine_facts, to_markdown};
 use lydian_lab::validity::{Patience, Terms, examine};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Bench {
             Some(earlier) => Some(earlier),
             None => {
                 print_progress("measuring this machine");
-                floor(&self.chain.facts, self.settings.threads)?
+                floor(&chain::facts(&self.chain), self.settings.threads)?
             }
         };
         let progress = Shown::new();
@@ -275,7 +275,7 @@ pub(crate) fn pairs(option: &str, values: &[String], nodes: &[String]) -> Result
 fn chain(args: &RunArgs, cache: &Path) -> Result<ChainFiles, LabError> {
     if let Some(folder) = &args.chain {
         print_progress("reading the chain");
-        return ChainFiles::open(folder, None);
+        return Ok(ChainFiles::open(folder, None)?);
     }
     let reuse_per_mille = per_mille(args.reuse)?;
     let mix = MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille };

@@ -6,10 +6,10 @@
 use crate::cli::interrupt::interrupted;
 use crate::cli::runs::{VALIDITY_SEED, named};
 use crate::cli::{Report, print_progress};
+use lydian_chains::parallel::default_threads;
+use lydian_chains::presets::validity::make;
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
-use lydian_lab::parallel::default_threads;
-use lydian_lab::presets::validity::make;
 use lydian_lab::runs::adapters::cache_folder;
 use lydian_lab::runs::lock::lock;
 use lydian_lab::validity::{Document, Patience, Terms, line_of, to_markdown};

@@ -5,7 +5,7 @@
 //! only below its own folder.
 
 use crate::error::LabError;
-use crate::runs::chain_files::Network;
+use lydian_chains::chain_files::Network;
 use lydian_disk::{Disk, RealDisk};
 use rustix::process::Signal;
 use std::fmt::Debug;

@@ -8,10 +8,10 @@ use super::adapter::DaemonPlace;
 use super::process::Process;
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
-use crate::runs::chain_files::ChainFiles;
 use crate::runs::measure::{End, Guard, measure};
 use crate::runs::results::NodeFacts;
-use crate::runs::{Folder, ProgramFile, arguments_of, capture, log_end, rpc, system};
+use crate::runs::{Folder, ProgramFile, arguments_of, capture, chain, log_end, rpc, system};
+use lydian_chains::chain_files::ChainFiles;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,7 +70,7 @@ impl Daemon {
             return Err(LabError::Usage("this node cannot serve as the node below an Electrum server".to_owned()));
         };
         let output = folder.0.join("output.txt");
-        recipe.chain.copy_to(&job.chain_folder().join("blocks"))?;
+        chain::copy_to(recipe.chain, &job.chain_folder().join("blocks"))?;
         recipe.adapter.take_over(&job)?;
         if !validate(recipe, &job, &output)? {
             return Ok(None);

@@ -11,7 +11,6 @@ pub mod build;
 pub mod client;
 pub mod compare;
 pub mod daemon;
-pub mod expected;
 pub mod load;
 pub mod postings;
 pub mod process;
@@ -20,31 +19,29 @@ pub mod queries;
 pub mod results;
 mod session;
 pub mod table;
-pub mod targets;
 #[cfg(test)]
 mod tests_with_a_server;
-pub mod walk;
 pub mod wallet;
 
 pub use table::to_markdown;
 
 use crate::error::LabError;
-use crate::rng::Random;
 use crate::runs::adapter::Adapter;
-use crate::runs::chain_files::ChainFiles;
 use crate::runs::results::{Lab, LeftOut, NodeFacts};
 use crate::runs::systems::{self, Bar, Role, SYSTEMS, System};
-use crate::runs::{Folder, ProgramFile, arguments_of, machine, machine_facts, rpc, system};
+use crate::runs::{Folder, ProgramFile, arguments_of, chain, machine, machine_facts, rpc, system};
 use adapter::{DaemonPlace, ElectrumServer, ServerJob};
 use compare::{Compared, DIFFERENCES_MAX, Digests};
 use daemon::{Daemon, Recipe};
-use expected::Expected;
+use lydian_chains::chain_files::ChainFiles;
+use lydian_chains::expected::Expected;
+use lydian_chains::rng::Random;
+use lydian_chains::targets::{Target, Targets};
 use results::{Difference, EXPERIMENT, ElectrumResults, ElectrumSettings, FORMAT, ScriptFacts, ServerResults};
 use session::{Asked, QUERIES, Session};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use targets::{Target, Targets};
 
 /// The most transactions of a wallet's script. A script with more is fat, and left out of loads.
 pub const WALLET_TRANSACTIONS_MAX: u32 = 999;
@@ -180,7 +177,7 @@ impl Comparison<'_> {
             experiment: EXPERIMENT.to_owned(),
             started: system::unix_seconds(),
             machine: machine_facts(self.work),
-            chain: self.chain.facts.clone(),
+            chain: chain::facts(self.chain),
             settings: self.settings.clone(),
             daemon: daemon.facts().clone(),
             servers: Vec::new(),

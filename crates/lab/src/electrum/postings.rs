@@ -4,9 +4,9 @@
 //! Output: the count. A transaction that pays a script twice, or both spends from it and pays it, is one pair. Cost:
 //! one pass over the blocks, 50 bytes per coin in memory. Scripts are distinguished by 64 bits of their hash.
 
-use super::walk::walk;
 use crate::error::LabError;
-use crate::runs::chain_files::ChainFiles;
+use lydian_chains::chain_files::ChainFiles;
+use lydian_chains::walk::walk;
 use lydian_primitives::OutPoint;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

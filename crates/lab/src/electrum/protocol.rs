@@ -7,7 +7,7 @@
 
 use super::client::Fault;
 use super::compare::Order;
-use super::targets::Target;
+use lydian_chains::targets::Target;
 use lydian_hash::Sha256;
 use serde_json::{Value, json};
 

@@ -7,9 +7,9 @@
 use super::client::{Client, ClientError, Place};
 use super::protocol::{script_params, subscribe_method};
 use super::results::WalletLoad;
-use super::targets::Target;
 use crate::runs::results::rounded;
 use crate::runs::system;
+use lydian_chains::targets::Target;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -4,14 +4,14 @@
 //! everything that the bytes depend on: the preset, its settings and the version of the generator. Invariant: a folder
 //! with its final name is complete.
 
-use super::chain_files::ChainFiles;
-use super::results::Answer;
 use super::system::{create_dir, remove_dir};
 use crate::error::LabError;
-use crate::limits::CHAIN_FILE_SIZE_MAX;
-use crate::plan::MixSettings;
-use crate::presets::reuse::{self, ReuseSettings};
-use crate::presets::{empty, mainnet_mix, worst};
+use lydian_chains::ChainsError;
+use lydian_chains::chain_files::{Answer, ChainFiles};
+use lydian_chains::limits::CHAIN_FILE_SIZE_MAX;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::reuse::{self, ReuseSettings};
+use lydian_chains::presets::{empty, mainnet_mix, worst};
 use lydian_disk::{Disk, RealDisk, read_whole};
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ impl Preset {
         }
     }
 
-    fn write(&self, threads: usize, folder: &Path) -> Result<(), LabError> {
+    fn write(&self, threads: usize, folder: &Path) -> Result<(), ChainsError> {
         match *self {
             Preset::MainnetMix(settings) => mainnet_mix::write(settings, threads, folder).map(|_| ()),
             Preset::Worst { seed } => worst::write(seed, threads, folder).map(|_| ()),

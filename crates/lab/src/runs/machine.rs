@@ -9,7 +9,7 @@ use super::results::{ChainFacts, Floor, MachineFacts, rounded};
 use super::system::read_proc;
 use crate::error::LabError;
 use crate::limits_cmd::{CheckTimes, LimitsSettings, check_times};
-use crate::parallel;
+use lydian_chains::parallel;
 use lydian_hash::Sha256;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};

@@ -8,8 +8,8 @@
 
 pub mod adapter;
 pub mod adapters;
+pub mod chain;
 pub mod chain_cache;
-pub mod chain_files;
 mod keeper;
 mod left_out;
 pub mod lock;
@@ -34,8 +34,8 @@ pub use resume::Difference;
 pub use summary::to_markdown;
 
 use adapter::{Adapter, Job};
-use chain_files::ChainFiles;
 use keeper::keep;
+use lydian_chains::chain_files::ChainFiles;
 use measure::{End, Guard, measure};
 use progress::{Live, Plan, Progress, Step};
 use results::{Cache, Experiment, FORMAT, Floor, Lab, LeftOut, NodeFacts, Results, Run, Settings, Validity};
@@ -130,19 +130,19 @@ impl Comparison<'_> {
         let mut plan = Plan::new(names, &results.runs, self.chain.facts.height, &self.chain.bytes_at);
         for (contender, step) in &steps {
             let Some(run) = self.one(contender, step, &plan)? else {
-                results.settle(self.chain.answer.as_ref());
+                results.settle(chain::answer(self.chain).as_ref());
                 return Ok(results);
             };
             plan.ended(&run);
             results.runs.push(run);
             let mut so_far = results.clone();
-            so_far.settle(self.chain.answer.as_ref());
+            so_far.settle(chain::answer(self.chain).as_ref());
             if let Some(run) = so_far.runs.last() {
                 done(&so_far, run)?;
             }
         }
         self.examine(&mut results);
-        results.settle(self.chain.answer.as_ref());
+        results.settle(chain::answer(self.chain).as_ref());
         Ok(results)
     }
 
@@ -205,7 +205,7 @@ impl Comparison<'_> {
             experiment: self.experiment,
             started: system::unix_seconds(),
             machine: machine_facts(self.work),
-            chain: self.chain.facts.clone(),
+            chain: chain::facts(self.chain),
             settings: self.settings.clone(),
             floor: self.floor.clone(),
             nodes,
@@ -316,7 +316,7 @@ impl Comparison<'_> {
             system::create_dir(&job.data)?;
             return Ok(None);
         }
-        self.chain.copy_to(&blocks)?;
+        chain::copy_to(self.chain, &blocks)?;
         adapter.take_over(job)?;
         Ok(match cache {
             Cache::Cold if self.may_drop_caches && system::drop_caches(Path::new(system::DROP_CACHES)) => {

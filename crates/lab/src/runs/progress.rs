@@ -69,7 +69,7 @@ pub(super) struct Plan {
     /// The node and wall seconds of each finished run.
     times: Vec<(String, f64)>,
     height_end: u32,
-    /// [`super::chain_files::ChainFiles::bytes_at`].
+    /// [`lydian_chains::chain_files::ChainFiles::bytes_at`].
     bytes_at: Vec<u64>,
 }
 

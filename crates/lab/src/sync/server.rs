@@ -6,10 +6,10 @@
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
-use crate::runs::chain_files::ChainFiles;
 use crate::runs::measure::{End, Guard, measure};
 use crate::runs::results::{NodeFacts, Settings};
-use crate::runs::{Folder, ProgramFile, arguments_of, capture, log_end, rpc, system};
+use crate::runs::{self, Folder, ProgramFile, arguments_of, capture, log_end, rpc, system};
+use lydian_chains::chain_files::ChainFiles;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::process::CommandExt;
@@ -70,7 +70,7 @@ impl Server {
             )));
         };
         let output = folder.0.join("output.txt");
-        chain.copy_to(&job.chain_folder().join("blocks"))?;
+        runs::chain::copy_to(chain, &job.chain_folder().join("blocks"))?;
         adapter.take_over(&job)?;
         if !validate(recipe, &job, &output)? {
             return Ok(None);

@@ -4,8 +4,8 @@
 //! active does so before the groups of the chain. A kind that is not in the table has Core's heights: forks of Core
 //! named in `lab.toml`. The table must never contain a guess; each line names its source.
 
-use crate::presets::validity::Deployment;
-use crate::regtest::VOTED_ACTIVATION_HEIGHT;
+use lydian_chains::presets::validity::Deployment;
+use lydian_chains::regtest::VOTED_ACTIVATION_HEIGHT;
 
 /// The regtest of one implementation.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ pub fn source_of(kind: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets::validity::TRUNK_HEIGHT;
+    use lydian_chains::presets::validity::TRUNK_HEIGHT;
 
     #[test]
     fn every_rule_has_begun_before_the_groups_or_never_will() {

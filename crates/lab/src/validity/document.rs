@@ -2,9 +2,9 @@
 //! `docs/formats/lab-results.md`.
 
 use super::{Terms, examine};
-use crate::presets::validity::Suite;
 use crate::runs::results::{Lab, MachineFacts, NodeFacts, Validity};
 use crate::runs::{Contender, ProgramFile, arguments_of, machine, system};
+use lydian_chains::presets::validity::Suite;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 
@@ -80,7 +80,7 @@ impl Document {
 }
 
 fn questions(suite: &Suite) -> Vec<Question> {
-    let question = |group: &crate::presets::validity::Group| Question {
+    let question = |group: &lydian_chains::presets::validity::Group| Question {
         name: group.case.rule.name.into(),
         rule: group.case.rule.title.into(),
         height: group.height,

@@ -3,8 +3,8 @@
 //! Input: the results of the nodes. Output: Markdown. Invariant: a node is said to refuse everything only if it was
 //! asked for every rule that it has.
 
-use crate::presets::validity::{RULES, rule_of};
 use crate::runs::results::{Case, NodeFacts, Validity};
+use lydian_chains::presets::validity::{RULES, rule_of};
 use std::fmt::Write;
 
 /// A table of all rules with the result of each node, and below it one line per node.
@@ -92,10 +92,10 @@ pub fn missing(validity: &Validity) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets::validity::Deployment;
+    use lydian_chains::presets::validity::Deployment;
 
     fn node(taken: impl Fn(&str) -> bool, reason: Option<&str>) -> NodeFacts {
-        let case = |rule: &crate::presets::validity::Rule| Case {
+        let case = |rule: &lydian_chains::presets::validity::Rule| Case {
             name: rule.name.into(),
             rule: rule.title.into(),
             height: 1_401,

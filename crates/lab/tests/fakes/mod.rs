@@ -5,9 +5,9 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use lydian_chains::chain_files::Network;
 use lydian_lab::LabError;
 use lydian_lab::runs::adapter::{Adapter, Job};
-use lydian_lab::runs::chain_files::Network;
 use lydian_lab::runs::results::{Answer, Stage};
 use lydian_lab::runs::rpc::Server;
 use serde_json::{Value, json};

@@ -22,8 +22,8 @@ mod http;
 mod server;
 
 use http::read;
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::mainnet_mix;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::mainnet_mix;
 use lydian_oracle::{Scratch, build, or_skip};
 use server::Server;
 use std::fs;

@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test makes, copies and damages its own files")]
 
 use crate::process::{lydian, setting, utxohash, words};
-use lydian_lab::presets::reorg;
+use lydian_chains::presets::reorg;
 use lydian_oracle::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Kills during an import, a reindex or the loading of blocks. See the parent.
 
 use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::{mainnet_mix, reorg};
-use lydian_lab::rng::Random;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::{mainnet_mix, reorg};
+use lydian_chains::rng::Random;
 use lydian_oracle::Scratch;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

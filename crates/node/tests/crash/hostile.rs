@@ -9,8 +9,8 @@
 use crate::attack::{Attack, Attackers};
 use crate::peers::{Peer, fresh};
 use crate::process::{lydian, setting, words};
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::mainnet_mix;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::mainnet_mix;
 use lydian_oracle::Scratch;
 use lydian_primitives::BlockHash;
 use std::path::Path;

@@ -4,9 +4,9 @@
 //! the full ones among them, are disconnected and replaced by a larger number of blocks.
 
 use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::mainnet_mix;
-use lydian_lab::rng::Random;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::mainnet_mix;
+use lydian_chains::rng::Random;
 use lydian_oracle::Scratch;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! The program as a process: started, killed after a while, asked for the hash of its coins.
 
-use lydian_lab::rng::Random;
+use lydian_chains::rng::Random;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

@@ -3,8 +3,8 @@
 
 use crate::http::{base64, read, send};
 use crate::server::Server;
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::mainnet_mix;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::mainnet_mix;
 use lydian_primitives::to_hex;
 use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

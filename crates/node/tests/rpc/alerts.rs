@@ -1,8 +1,8 @@
 //! Warnings of the node: in RPC answers, and by the commands of `-alertnotify`.
 
 use crate::server::Server;
-use lydian_lab::files::BlockWriter;
-use lydian_lab::presets::maker::{Maker, seal};
+use lydian_chains::files::BlockWriter;
+use lydian_chains::presets::maker::{Maker, seal};
 use lydian_oracle::Scratch;
 use lydian_primitives::build::MutBlock;
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn unknown_rules_are_reported() {
     let folder = Scratch::new("rpc-rules");
     let (told, option) = listener(&folder);
     let mut writer = BlockWriter::new(folder.path(), "blk").unwrap();
-    writer.write(&lydian_lab::assemble::regtest_genesis()).unwrap();
+    writer.write(&lydian_chains::assemble::regtest_genesis()).unwrap();
     let mut maker = Maker::new();
     for height in 1..3 * 144 {
         let mut block = maker.block(Vec::new());

@@ -2,10 +2,10 @@
 
 use crate::compare::Comparison;
 use crate::server::Server;
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::ledger::read_cases;
-use lydian_lab::presets::reorg::REORG_NOW;
-use lydian_lab::presets::{mainnet_mix, reorg};
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::ledger::read_cases;
+use lydian_chains::presets::reorg::REORG_NOW;
+use lydian_chains::presets::{mainnet_mix, reorg};
 use lydian_oracle::{Scratch, build, or_skip};
 use lydian_primitives::to_hex;
 

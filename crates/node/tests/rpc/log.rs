@@ -3,8 +3,8 @@
 //! there that is not needed is also an error.
 
 use crate::server::Server;
-use lydian_lab::presets::ledger::{Expectation, read_cases};
-use lydian_lab::presets::{invalid, reorg};
+use lydian_chains::presets::ledger::{Expectation, read_cases};
+use lydian_chains::presets::{invalid, reorg};
 use lydian_oracle::{Scratch, or_skip};
 use std::cell::RefCell;
 use std::collections::BTreeSet;

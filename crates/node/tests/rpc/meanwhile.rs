@@ -2,9 +2,9 @@
 //! it names.
 
 use crate::server::Server;
-use lydian_lab::files::BlockWriter;
-use lydian_lab::plan::MixSettings;
-use lydian_lab::presets::mainnet_mix;
+use lydian_chains::files::BlockWriter;
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::mainnet_mix;
 use lydian_primitives::{OutPoint, RawBlock};
 use serde_json::Value;
 use std::collections::HashMap;

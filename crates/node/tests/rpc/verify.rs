@@ -2,7 +2,7 @@
 //! connected.
 
 use crate::chain::Pair;
-use lydian_lab::presets::maker::{Maker, TRUE_SCRIPT, seal};
+use lydian_chains::presets::maker::{Maker, TRUE_SCRIPT, seal};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, to_hex};
 

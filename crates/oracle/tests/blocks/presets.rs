@@ -2,9 +2,9 @@
 //! coins at the end.
 
 use super::duel::Duel;
+use lydian_chains::presets::ledger::read_cases;
+use lydian_chains::presets::{invalid, reorg, worst};
 use lydian_consensus::{Chain, Params};
-use lydian_lab::presets::ledger::read_cases;
-use lydian_lab::presets::{invalid, reorg, worst};
 use lydian_oracle::{Daemon, Scratch, or_skip};
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use crate::heavy::{HEAVY_HEIGHT, heavy, minimum_chain_work};
 use crate::link::Wire;
 use crate::natures::{Cut, Cutting, Honest, Presync, Stall, Stalling, Trick};
 use crate::world::World;
-use lydian_lab::rng::Random;
+use lydian_chains::rng::Random;
 use lydian_p2p::manager::ConnectSettings;
 use lydian_p2p::peer::ConnectionKind;
 use std::sync::Arc;

@@ -18,8 +18,8 @@ use crate::natures::{
     Stalling, Storming,
 };
 use crate::world::{Mocked, World};
+use lydian_chains::rng::Random;
 use lydian_consensus::U256;
-use lydian_lab::rng::Random;
 use lydian_p2p::manager::ConnectSettings;
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_wire::{Endpoint, NetAddr};

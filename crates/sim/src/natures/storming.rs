@@ -2,7 +2,7 @@
 
 use super::limits::addresses;
 use crate::actor::{Body, Deed, Nature, Stage};
-use lydian_lab::rng::Random;
+use lydian_chains::rng::Random;
 use lydian_wire::{Endpoint, Message, NetAddr, Services, TimedAddress};
 use std::time::Duration;
 

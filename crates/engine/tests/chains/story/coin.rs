@@ -2,10 +2,10 @@
 //! choice. Output: scripts, satisfied inputs. Keys are few and made once, since a key costs more than everything else
 //! about a coin.
 
+use lydian_chains::rng::Random;
+use lydian_chains::wallet::script::{OP_0, OP_1, OP_DROP, OP_HASH160, Script, p2wsh};
+use lydian_chains::wallet::{Kind, Lock, Opened, Spending, Wallet, sign_input};
 use lydian_hash::{hash160, sha256};
-use lydian_lab::rng::Random;
-use lydian_lab::wallet::script::{OP_0, OP_1, OP_DROP, OP_HASH160, Script, p2wsh};
-use lydian_lab::wallet::{Kind, Lock, Opened, Spending, Wallet, sign_input};
 use lydian_primitives::OutPoint;
 use lydian_primitives::build::MutTx;
 use std::collections::HashMap;

@@ -4,8 +4,8 @@
 use super::coin::{Opener, Own, open_all};
 use super::faults::Fault;
 use super::{START, StoryBuilder};
+use lydian_chains::rng::Random;
 use lydian_consensus::block_subsidy;
-use lydian_lab::rng::Random;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Header, Height, OutPoint};
 use lydian_script::{ScriptBuilder, is_unspendable};

@@ -4,7 +4,7 @@
 use super::coin::{OP_CHECKMULTISIG, Opener, Own, open_all};
 use super::draft::{Draft, commit, seal_work, spend};
 use super::{NOW, StoryBuilder};
-use lydian_lab::rng::Random;
+use lydian_chains::rng::Random;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Txid};
 

@@ -37,7 +37,7 @@ pub(super) fn end_by_signal(node: &str, job: &Job) -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::chain_files::network;
+    use lydian_chains::chain_files::network;
     use serde_json::json;
     use std::process::Command;
 
