@@ -53,9 +53,10 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "wire", "engine", "consensus", "disk"] },
     Layer { name: "rpc", level: 9, purpose: "JSON-RPC, REST and ZMQ", uses: &["query", "engine", "mempool", "p2p", "wire", "chain", "consensus", "script", "curve", "disk"] },
     Layer { name: "dashboard", level: 9, purpose: "the web page for people", uses: &["query", "engine", "mempool", "p2p"] },
+    Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },
     Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no logic", uses: ALL },
     Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: ALL },
-    Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "curve", "disk"] },
+    Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "curve", "disk"] },
 ];
 
 pub(crate) fn layer(name: &str) -> Option<&'static Layer> {

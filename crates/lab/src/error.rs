@@ -1,8 +1,10 @@
 //! Errors of the lab: wrong usage, files, other programs.
 
-use crate::runs::{Difference, ResultsFault};
+use crate::runs::Difference;
 use lydian_chains::ChainsError;
 use lydian_disk::DiskError;
+use lydian_report::ReportError;
+use lydian_report::read::ResultsFault;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,6 +50,16 @@ impl From<ChainsError> for LabError {
         match error {
             ChainsError::Usage(text) => LabError::Usage(text),
             ChainsError::Disk(error) => LabError::Disk(error),
+        }
+    }
+}
+
+impl From<ReportError> for LabError {
+    fn from(error: ReportError) -> LabError {
+        match error {
+            ReportError::Usage(text) => LabError::Usage(text),
+            ReportError::Disk(error) => LabError::Disk(error),
+            ReportError::Results { path, fault } => LabError::Results { path, fault },
         }
     }
 }

@@ -8,8 +8,8 @@
 
 use crate::error::LabError;
 use crate::limits::LAB_TOML_BYTES_MAX;
-use crate::runs::systems::{self, How, Role, SYSTEMS};
 use lydian_disk::{RealDisk, read_whole};
+use lydian_report::systems::{self, How, Role, SYSTEMS};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -6,23 +6,16 @@
 
 #![forbid(unsafe_code)]
 
-pub mod compare;
 pub mod electrum;
 pub mod engine_times;
 pub mod error;
-pub mod history;
 pub mod lab_toml;
 pub mod limits;
 pub mod limits_cmd;
 mod limits_io;
-#[cfg(test)]
-mod made_up;
 pub mod peers;
-pub mod project;
-pub mod report;
 pub mod runs;
 pub mod sync;
-pub mod thin;
 pub mod validity;
 
 pub use error::LabError;

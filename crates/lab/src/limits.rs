@@ -6,23 +6,14 @@ pub const SAMPLES_MAX: usize = 2_400;
 /// A longer line of a node's log is cut.
 pub const LOG_LINE_BYTES_MAX: u64 = 4_096;
 
-/// Results files on one page.
-pub const REPORT_FILES_MAX: usize = 64;
-
 /// An answer of a node's RPC server.
 pub const RPC_ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// A line of an Electrum server: a history of 47,000 transactions takes 5 MB.
 pub const ELECTRUM_LINE_BYTES_MAX: usize = 32 << 20;
 
-/// A results file of `lydian-lab electrum`.
-pub const ELECTRUM_RESULTS_BYTES_MAX: u64 = 256 << 20;
-
 /// Bytes read at once of a node's log, while it is written, to determine the node's height.
 pub const TAIL_BYTES_MAX: u64 = 64 << 10;
-
-/// A results file: thirty runs with all their samples take some 15 MB.
-pub const RESULTS_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of a `lab.toml`.
 pub const LAB_TOML_BYTES_MAX: u64 = 1 << 20;

@@ -11,9 +11,9 @@
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::presets::empty;
 use lydian_lab::runs::adapters::adapter;
-use lydian_lab::runs::results::{Cache, Experiment, Outcome, Results, Settings};
 use lydian_lab::runs::{Comparison, Contender, More, Servers, Source};
 use lydian_oracle::Scratch;
+use lydian_report::results::{Cache, Experiment, Outcome, Results, Settings};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -8,8 +8,8 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
-use lydian_lab::runs::results::Results;
 use lydian_oracle::Scratch;
+use lydian_report::results::Results;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};

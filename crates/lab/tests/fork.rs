@@ -12,8 +12,8 @@
 use lydian_chains::presets::empty;
 use lydian_lab::runs::adapter::Adapter;
 use lydian_lab::runs::adapters::Bitcoind;
-use lydian_lab::runs::results::{Outcome, Results};
 use lydian_oracle::{Daemon, Scratch, or_skip};
+use lydian_report::results::{Outcome, Results};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 

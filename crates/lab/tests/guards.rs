@@ -19,13 +19,14 @@ use lydian_chains::presets::validity::make;
 use lydian_lab::LabError;
 use lydian_lab::runs::adapter::Adapter;
 use lydian_lab::runs::progress::{Moment, Progress};
-use lydian_lab::runs::results::{
-    Answer, Cache, Experiment, LeftOut, NetworkBytes, Outcome, Results, Run, Settings, Stage,
-};
 use lydian_lab::runs::rpc::Server;
-use lydian_lab::runs::{Comparison, Contender, More, Servers, Source, system, to_markdown};
+use lydian_lab::runs::{Comparison, Contender, More, Servers, Source, system};
 use lydian_lab::validity::{Patience, Terms, examine};
 use lydian_oracle::Scratch;
+use lydian_report::results::{
+    Answer, Cache, Experiment, LeftOut, NetworkBytes, Outcome, Results, Run, Settings, Stage,
+};
+use lydian_report::summary::to_markdown;
 use serde_json::json;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;

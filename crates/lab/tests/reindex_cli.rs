@@ -10,8 +10,8 @@
 
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::presets::empty;
-use lydian_lab::runs::results::{Outcome, Results};
 use lydian_oracle::Scratch;
+use lydian_report::results::{Outcome, Results};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -4,8 +4,8 @@
 use lydian_chains::chain_files::network;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::adapter;
-use lydian_lab::runs::results::{Experiment, Results};
 use lydian_oracle::Scratch;
+use lydian_report::results::{Experiment, Results};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
@@ -209,7 +209,7 @@ fn bcoin_reaches_the_tip() {
     assert!(command.status().unwrap().success());
     let results: Results = serde_json::from_str(&read(&out)).unwrap();
     let run = &results.runs[0];
-    assert_eq!(run.outcome, lydian_lab::runs::results::Outcome::Counted, "{run:?}");
+    assert_eq!(run.outcome, lydian_report::results::Outcome::Counted, "{run:?}");
     assert_eq!((run.exit_code, results.nodes[0].version.as_str()), (Some(0), "bcoin 1.0.2"));
     let seen = run.samples.last().map_or(0.0, |sample| sample.cpu_seconds);
     let counted = run.user_seconds + run.system_seconds;

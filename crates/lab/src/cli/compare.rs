@@ -3,8 +3,8 @@
 
 use crate::cli::Report;
 use lydian_lab::LabError;
-use lydian_lab::compare::compare as compare_results;
-use lydian_lab::runs::results::Results;
+use lydian_report::compare::compare as compare_results;
+use lydian_report::results::Results;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]

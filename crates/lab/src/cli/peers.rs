@@ -8,7 +8,7 @@ use clap::Subcommand;
 use lydian_lab::LabError;
 use lydian_lab::lab_toml;
 use lydian_lab::peers::{Installed, install_all, list};
-use lydian_lab::runs::systems;
+use lydian_report::systems;
 
 const EXIT_FAILED: u8 = 1;
 

@@ -6,7 +6,7 @@
 use crate::cli::print_progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lydian_lab::runs::progress::{Moment, Progress};
-use lydian_lab::runs::results::Cache;
+use lydian_report::results::Cache;
 use std::io::IsTerminal;
 
 /// Draws per second: as often as moments arrive.

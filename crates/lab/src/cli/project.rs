@@ -4,8 +4,8 @@
 
 use crate::cli::Report;
 use lydian_lab::LabError;
-use lydian_lab::project::{Options, Target, mixed_builds, project as project_results};
-use lydian_lab::runs::results::Results;
+use lydian_report::project::{Options, Target, mixed_builds, project as project_results};
+use lydian_report::results::Results;
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(crate) fn project(args: &ProjectArgs) -> Result<Report, LabError> {
     if args.cores == Some(0) {
         return Err(LabError::Usage("--cores 0: at least one".into()));
     }
-    let results = args.results.iter().map(|path| Results::read(path)).collect::<Result<Vec<Results>, LabError>>()?;
+    let results = args.results.iter().map(|path| Results::read(path)).collect::<Result<Vec<Results>, _>>()?;
     if let Some(mixed) = mixed_builds(&results).first() {
         let file = |index: usize| args.results.get(index).map_or_else(String::new, |path| path.display().to_string());
         let (one, other) = (file(mixed.first), file(mixed.other));

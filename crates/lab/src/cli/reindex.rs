@@ -5,7 +5,7 @@ use crate::cli::Report;
 use crate::cli::runs::{Bench, Plan, RunArgs, contenders};
 use lydian_lab::LabError;
 use lydian_lab::runs::Servers;
-use lydian_lab::runs::results::{Cache, Experiment};
+use lydian_report::results::{Cache, Experiment};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReindexArgs {

@@ -2,7 +2,7 @@
 
 use crate::cli::Report;
 use lydian_lab::LabError;
-use lydian_lab::report::{Input, write};
+use lydian_report::page::{Input, write};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]

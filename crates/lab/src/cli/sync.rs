@@ -7,10 +7,10 @@ use crate::cli::runs::{Bench, Plan, RunArgs, contenders, pairs};
 use crate::cli::{Report, print_progress};
 use lydian_lab::LabError;
 use lydian_lab::runs::adapters::{adapter, kinds};
-use lydian_lab::runs::results::{Cache, Experiment};
 use lydian_lab::runs::{Contender, Servers, Source};
 use lydian_lab::sync::server::Recipe;
 use lydian_lab::sync::{Proxy, Server, Shape};
+use lydian_report::results::{Cache, Experiment};
 use std::path::PathBuf;
 
 /// The most peers of one contender.

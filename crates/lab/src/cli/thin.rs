@@ -4,8 +4,8 @@
 use crate::cli::Report;
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
-use lydian_lab::report::Input;
-use lydian_lab::thin::{SAMPLES_DEFAULT, thin as thin_results, thin_electrum};
+use lydian_report::page::Input;
+use lydian_report::thin::{SAMPLES_DEFAULT, thin as thin_results, thin_electrum};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]

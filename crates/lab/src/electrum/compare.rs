@@ -5,9 +5,9 @@
 //! different digests as equal.
 
 use super::client::shortened;
-use super::results::Difference;
 use lydian_hash::{Sha256, sha256};
 use lydian_primitives::to_hex;
+use lydian_report::electrum::results::Difference;
 use serde_json::Value;
 
 /// Of all queries of a comparison together.

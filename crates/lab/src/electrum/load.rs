@@ -9,13 +9,14 @@
 use super::client::{Client, Place, request, result_of};
 use super::compare::Digest;
 use super::protocol::{SCRIPT_QUERIES, ScriptQuery, script_params};
-use super::queries::{Answers, percentile, squeezed, to_microseconds};
-use super::results::Load;
-use crate::runs::results::rounded;
+use super::queries::{Answers, squeezed, to_microseconds};
 use crate::runs::system;
 use lydian_chains::rng::Random;
 use lydian_chains::targets::Target;
 use lydian_hash::sha256;
+use lydian_report::electrum::percentile;
+use lydian_report::electrum::results::Load;
+use lydian_report::results::rounded;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;

@@ -16,20 +16,14 @@ pub mod postings;
 pub mod process;
 pub mod protocol;
 pub mod queries;
-pub mod results;
 mod session;
-pub mod table;
 #[cfg(test)]
 mod tests_with_a_server;
 pub mod wallet;
 
-pub use table::to_markdown;
-
 use crate::error::LabError;
 use crate::runs::adapter::Adapter;
-use crate::runs::results::{Lab, LeftOut, NodeFacts};
-use crate::runs::systems::{self, Bar, Role, SYSTEMS, System};
-use crate::runs::{Folder, ProgramFile, arguments_of, chain, machine, machine_facts, rpc, system};
+use crate::runs::{Folder, ProgramFile, arguments_of, chain, machine, machine_facts, rpc, sources, system};
 use adapter::{DaemonPlace, ElectrumServer, ServerJob};
 use compare::{Compared, DIFFERENCES_MAX, Digests};
 use daemon::{Daemon, Recipe};
@@ -37,14 +31,16 @@ use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::expected::Expected;
 use lydian_chains::rng::Random;
 use lydian_chains::targets::{Target, Targets};
-use results::{Difference, EXPERIMENT, ElectrumResults, ElectrumSettings, FORMAT, ScriptFacts, ServerResults};
+use lydian_report::electrum::WALLET_TRANSACTIONS_MAX;
+use lydian_report::electrum::results::{
+    Difference, EXPERIMENT, ElectrumResults, ElectrumSettings, FORMAT, ScriptFacts, ServerResults,
+};
+use lydian_report::results::{Lab, LeftOut, NodeFacts};
+use lydian_report::systems::{Bar, Role, SYSTEMS, System};
 use session::{Asked, QUERIES, Session};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// The most transactions of a wallet's script. A script with more is fat, and left out of loads.
-pub const WALLET_TRANSACTIONS_MAX: u32 = 999;
 
 /// A server with its name in the results.
 #[derive(Debug)]
@@ -259,7 +255,7 @@ fn facts(contender: &Contender) -> NodeFacts {
         program_bytes: file.as_ref().map(|file| file.bytes),
         arguments: contender.more.clone(),
         source: None,
-        cannot: server.cannot().map(|reason| systems::with_source(&contender.name, reason)),
+        cannot: server.cannot().map(|reason| sources::with_source(&contender.name, reason)),
         notes: server.notes(),
         validity: None,
     }

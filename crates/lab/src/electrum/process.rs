@@ -6,9 +6,10 @@
 
 use crate::error::LabError;
 use crate::limits::SAMPLES_MAX;
-use crate::runs::procfs::{Io, MachineTimes};
-use crate::runs::results::{Machine, Sample, rounded};
+use crate::runs::procfs::MachineTimes;
 use crate::runs::{capture, system};
+use lydian_report::results::Io;
+use lydian_report::results::{Machine, Sample, rounded};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -8,10 +8,11 @@
 
 use super::client::{Client, ClientError, Fault, Place, request, result_of};
 use super::compare::{Digest, Digests, Order, misordered, sha256_of, wrong};
-use super::results::{ElectrumSettings, Query};
 use crate::error::LabError;
 use crate::runs::system;
 use lydian_hash::sha256;
+use lydian_report::electrum::percentile;
+use lydian_report::electrum::results::{ElectrumSettings, Query};
 use serde_json::Value;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -309,16 +310,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The nearest-rank percentile of sorted values: that share of them is at most this value. The median of an even number
-/// of values is the midpoint of the two middle ones.
-pub fn percentile(sorted: &[f64], per_cent: usize) -> Option<f64> {
-    let count = sorted.len();
-    if per_cent == 50 && count.is_multiple_of(2) {
-        return Some(f64::midpoint(*sorted.get((count / 2).checked_sub(1)?)?, *sorted.get(count / 2)?));
-    }
-    sorted.get((count * per_cent).div_ceil(100).max(1) - 1).copied()
-}
-
 /// Rounds milliseconds to three decimals: finer than anything measured here.
 pub fn to_microseconds(milliseconds: f64) -> f64 {
     (milliseconds * 1e3).round() / 1e3
@@ -327,17 +318,6 @@ pub fn to_microseconds(milliseconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_by_nearest_rank() {
-        let values: Vec<f64> = (1..=200).map(f64::from).collect();
-        assert_eq!(percentile(&values, 50), Some(100.5));
-        assert_eq!(percentile(&values, 99), Some(198.0));
-        assert_eq!(percentile(&values, 100), Some(200.0));
-        assert_eq!(percentile(&values[..9], 50), Some(5.0));
-        assert_eq!(percentile(&values[..1], 99), Some(1.0));
-        assert_eq!((percentile(&[], 50), percentile(&[], 99)), (None, None));
-    }
 
     #[test]
     fn blanks_do_not_count() {

@@ -6,10 +6,10 @@
 
 use super::client::{Client, ClientError, Place};
 use super::protocol::{script_params, subscribe_method};
-use super::results::WalletLoad;
-use crate::runs::results::rounded;
 use crate::runs::system;
 use lydian_chains::targets::Target;
+use lydian_report::electrum::results::WalletLoad;
+use lydian_report::results::rounded;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -9,7 +9,7 @@ use super::INSTALLERS;
 use crate::error::LabError;
 use crate::lab_toml::LabFile;
 use crate::runs::adapters::adapter_with;
-use crate::runs::systems::{Bar, Cannot, Role, SYSTEMS, System};
+use lydian_report::systems::{Bar, Cannot, Role, SYSTEMS, System};
 use serde::Serialize;
 
 /// One system, on this machine.

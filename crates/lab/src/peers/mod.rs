@@ -16,7 +16,7 @@ use crate::error::LabError;
 use crate::runs::adapter::ask;
 use crate::runs::adapters::{adapter, cache_folder};
 use crate::runs::system::{create_dir, remove_dir};
-use crate::runs::systems;
+use lydian_report::systems;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -129,7 +129,7 @@ impl Unfinished {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::systems::{How, SYSTEMS, System};
+    use lydian_report::systems::{How, SYSTEMS, System};
 
     #[test]
     fn only_what_can_be_installed_is() {

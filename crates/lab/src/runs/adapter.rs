@@ -4,10 +4,10 @@
 //! the node reports. If the node can exit by itself at the tip (`-stopatheight`), it is not queried while it runs. If
 //! it cannot, its tip is queried a few times a second and it is stopped at the tip.
 
-use super::results::{Answer, Experiment, Stage};
 use super::rpc::Server;
 use crate::error::LabError;
 use lydian_chains::chain_files::Network;
+use lydian_report::results::{Answer, Experiment, Stage};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::net::SocketAddrV4;

@@ -3,10 +3,10 @@
 //! Input: a chain. Output: types of results; files. Cost: of a copy, the size of the chain. Must never: change the
 //! chain's own files.
 
-use super::results::{Answer, ChainFacts};
 use super::system::{copy_durably, create_dir};
 use crate::error::LabError;
 use lydian_chains::chain_files::{self, ChainFiles, Facts};
+use lydian_report::results::{Answer, ChainFacts};
 use std::ffi::OsStr;
 use std::path::Path;
 

@@ -6,8 +6,8 @@
 
 use super::adapter::{Adapter, Job};
 use super::progress::Live;
-use super::results::Answer;
 use super::system;
+use lydian_report::results::Answer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;

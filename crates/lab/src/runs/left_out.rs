@@ -3,8 +3,8 @@
 //! This way no table silently omits a system. Input: the names of the contenders, the experiment. Output: one entry per
 //! node that is not among them. Must never: omit a reason.
 
-use super::results::{Experiment, LeftOut};
-use super::systems::{Bar, Role, SYSTEMS, System};
+use lydian_report::results::{Experiment, LeftOut};
+use lydian_report::systems::{Bar, Role, SYSTEMS, System};
 
 /// `names` are the values of `--nodes`, with or without a label.
 pub fn left_out(names: &[String], experiment: Experiment) -> Vec<LeftOut> {

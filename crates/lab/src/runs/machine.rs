@@ -5,12 +5,12 @@
 
 use super::adapter::ask;
 use super::procfs;
-use super::results::{ChainFacts, Floor, MachineFacts, rounded};
 use super::system::read_proc;
 use crate::error::LabError;
 use crate::limits_cmd::{CheckTimes, LimitsSettings, check_times};
 use lydian_chains::parallel;
 use lydian_hash::Sha256;
+use lydian_report::results::{ChainFacts, Floor, MachineFacts, rounded};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -103,7 +103,7 @@ fn as_f64(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::results::ChainFacts;
+    use lydian_report::results::ChainFacts;
 
     fn chain(checks: Option<u64>) -> ChainFacts {
         ChainFacts {

@@ -8,11 +8,12 @@
 //! Cost: forty glances a second at one file, and four looks, each reading a few files per thread. Must never: let a
 //! process outlive the call.
 
-use super::procfs::{Io, MachineTimes};
-use super::results::{Machine, Sample, rounded};
+use super::procfs::MachineTimes;
 use super::system;
 use crate::error::LabError;
 use crate::limits::SAMPLES_MAX;
+use lydian_report::results::Io;
+use lydian_report::results::{Machine, Sample, rounded};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -18,27 +18,24 @@ pub mod machine;
 pub mod measure;
 pub mod procfs;
 pub mod progress;
-mod read;
 mod record;
-pub mod results;
 pub mod resume;
 pub mod rpc;
-pub mod summary;
+pub mod sources;
 pub mod system;
-pub mod systems;
 
 pub use left_out::left_out;
 pub use machine::{ProgramFile, floor, machine_facts};
-pub use read::ResultsFault;
 pub use resume::Difference;
-pub use summary::to_markdown;
 
 use adapter::{Adapter, Job};
 use keeper::keep;
 use lydian_chains::chain_files::ChainFiles;
+use lydian_report::results::{
+    Cache, Experiment, FORMAT, Floor, Lab, LeftOut, NodeFacts, Results, Run, Settings, Validity,
+};
 use measure::{End, Guard, measure};
 use progress::{Live, Plan, Progress, Step};
-use results::{Cache, Experiment, FORMAT, Floor, Lab, LeftOut, NodeFacts, Results, Run, Settings, Validity};
 use std::fs::OpenOptions;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
@@ -189,7 +186,7 @@ impl Comparison<'_> {
                 program_bytes: file.as_ref().map(|file| file.bytes),
                 arguments: command.as_ref().map_or(Vec::new(), arguments_of),
                 source: contender.source.as_ref().map(|source| source.name.clone()),
-                cannot: cannot.map(|reason| systems::with_source(&contender.name, reason)),
+                cannot: cannot.map(|reason| sources::with_source(&contender.name, reason)),
                 notes: adapter.notes(),
                 validity: None,
             }

@@ -3,8 +3,7 @@
 //! Input: the text of a file. Output: numbers, or `None` if the format is not the known one. Pure; `system.rs` reads
 //! the files. Cost: one pass over a few hundred bytes. Must never: guess a missing number.
 
-use serde::{Deserialize, Serialize};
-use std::ops::AddAssign;
+use lydian_report::results::Io;
 
 /// `/proc/PID/stat`: the parent of the process and what it used, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,30 +16,6 @@ pub struct ProcessTimes {
     pub own_ticks: u64,
     /// The same for its children that have ended and been waited for.
     pub children_ticks: u64,
-}
-
-/// `/proc/PID/io`: totals of all threads, including ended threads and children that were waited for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Io {
-    /// Bytes that system calls requested and received, from any source.
-    pub rchar: u64,
-    pub wchar: u64,
-    /// Bytes fetched from storage.
-    pub read_bytes: u64,
-    /// Bytes that must reach storage: pages made dirty.
-    pub write_bytes: u64,
-    /// The part of them that need not be written, because the file was removed first.
-    pub cancelled_write_bytes: u64,
-}
-
-impl AddAssign for Io {
-    fn add_assign(&mut self, other: Io) {
-        self.rchar += other.rchar;
-        self.wchar += other.wchar;
-        self.read_bytes += other.read_bytes;
-        self.write_bytes += other.write_bytes;
-        self.cancelled_write_bytes += other.cancelled_write_bytes;
-    }
 }
 
 /// `/proc/PID/status`: current and peak resident memory. A process that has ended has none.

@@ -6,8 +6,8 @@
 //! measured process, or delay its end.
 
 use super::log::Tail;
-use super::results::{Cache, Run};
 use super::system;
+use lydian_report::results::{Cache, Run};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

@@ -7,8 +7,8 @@ use super::adapter::Job;
 use super::keeper::Kept;
 use super::measure::{End, Measured};
 use super::progress::Step;
-use super::results::{NetworkBytes, Outcome, Run, rounded};
 use super::{Comparison, Contender, log, system};
+use lydian_report::results::{NetworkBytes, Outcome, Run, rounded};
 
 impl Comparison<'_> {
     pub(super) fn record(&self, contender: &Contender, step: &Step, job: &Job, measured: Measured, kept: &Kept) -> Run {

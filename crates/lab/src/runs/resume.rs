@@ -3,7 +3,7 @@
 //! Input: the earlier results, and those of the comparison about to begin. Output: the runs to keep, or what differs.
 //! Only runs that count are kept. Must never: combine figures that were not measured under the same conditions.
 
-use super::results::{Cache, NodeFacts, Outcome, Results, Run};
+use lydian_report::results::{Cache, NodeFacts, Outcome, Results, Run};
 use std::fmt;
 
 /// What differs between the earlier comparison and this one.
@@ -196,7 +196,7 @@ mod tests {
             assert!(difference.to_string().contains("not the same") && difference.was != difference.is, "{difference}");
             difference.what
         };
-        assert_eq!(what(|fresh| fresh.experiment = super::super::results::Experiment::Sync), What::Experiment);
+        assert_eq!(what(|fresh| fresh.experiment = lydian_report::results::Experiment::Sync), What::Experiment);
         assert_eq!(what(|fresh| fresh.chain.sha256 = "00".into()), What::Chain);
         assert_eq!(what(|fresh| fresh.settings.runs = 3), What::Settings);
         assert_eq!(what(|fresh| fresh.settings.cache_mib = 1), What::Settings);

@@ -4,10 +4,10 @@
 //! connect to anything but loopback, repeat a call by itself, or read an answer of unlimited size.
 
 use super::adapter::Job;
-use super::results::NetworkBytes;
 use super::system::read_proc;
 use crate::error::LabError;
 use crate::limits::RPC_ANSWER_BYTES_MAX;
+use lydian_report::results::NetworkBytes;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};

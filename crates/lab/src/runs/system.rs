@@ -3,8 +3,9 @@
 //! Input: process ids and paths. Output: numbers as `procfs.rs` parses them. The only file here that reads a clock.
 //! Must never: fail because a process went away between two reads; it returns `None` instead.
 
-use super::procfs::{self, Io, MachineTimes, Memory, ProcessTimes};
+use super::procfs::{self, MachineTimes, Memory, ProcessTimes};
 use crate::error::LabError;
+use lydian_report::results::Io;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs::OpenOptions;
 use std::io::{self, Read};

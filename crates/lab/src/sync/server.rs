@@ -7,9 +7,9 @@
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
 use crate::runs::measure::{End, Guard, measure};
-use crate::runs::results::{NodeFacts, Settings};
 use crate::runs::{self, Folder, ProgramFile, arguments_of, capture, log_end, rpc, system};
 use lydian_chains::chain_files::ChainFiles;
+use lydian_report::results::{NodeFacts, Settings};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::process::CommandExt;

@@ -2,9 +2,9 @@
 //! `docs/formats/lab-results.md`.
 
 use super::{Terms, examine};
-use crate::runs::results::{Lab, MachineFacts, NodeFacts, Validity};
 use crate::runs::{Contender, ProgramFile, arguments_of, machine, system};
 use lydian_chains::presets::validity::Suite;
+use lydian_report::results::{Lab, MachineFacts, NodeFacts, Validity};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 

@@ -12,18 +12,18 @@ mod document;
 mod table;
 
 pub use document::{Document, Question};
-pub use table::{line_of, missing, remark, to_markdown};
+pub use table::to_markdown;
 
 use crate::error::LabError;
 use crate::lab_toml;
 use crate::limits::SAID_CHARS_MAX;
 use crate::runs::adapter::{Adapter, Job};
-use crate::runs::results::{Case, Validity};
 use crate::runs::rpc::{self, Server};
 use crate::runs::{Contender, Folder, capture, log_end, system};
 use activation::{active_from, source_of};
 use lydian_chains::chain_files::network;
 use lydian_chains::presets::validity::{Encoded, Group, Suite, genesis_hash};
+use lydian_report::results::{Case, Validity};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -1,10 +1,11 @@
-//! The validity of nodes as text: one line per node, one line per rule, and the remark next to a node's time.
+//! The validity of nodes as a table: one line per rule, and below it one line per node.
 //!
 //! Input: the results of the nodes. Output: Markdown. Invariant: a node is said to refuse everything only if it was
 //! asked for every rule that it has.
 
-use crate::runs::results::{Case, NodeFacts, Validity};
-use lydian_chains::presets::validity::{RULES, rule_of};
+use lydian_chains::presets::validity::RULES;
+use lydian_report::results::{Case, NodeFacts, Validity};
+use lydian_report::validity::line_of;
 use std::fmt::Write;
 
 /// A table of all rules with the result of each node, and below it one line per node.
@@ -36,63 +37,11 @@ pub fn to_markdown(nodes: &[NodeFacts]) -> String {
     text
 }
 
-/// The line on a node; `None` if it was not asked.
-pub fn line_of(node: &NodeFacts) -> Option<String> {
-    let validity = node.validity.as_ref()?;
-    let (name, asked) = (&node.name, validity.cases.len());
-    let reason = match (validity.unasked, &validity.reason) {
-        (0, None) => String::new(),
-        (0, Some(reason)) => format!(" Not all is known: {reason}."),
-        (unasked, reason) => format!(" {unasked} not asked: {}.", reason.as_deref().unwrap_or("no reason known")),
-    };
-    if asked == 0 {
-        return Some(format!("{name}: which broken rules it accepts is not known: {}.", validity.reason.as_deref()?));
-    }
-    Some(match missing(validity) {
-        None if validity.is_whole() => format!("{name} refuses all {asked} broken blocks.{reason}"),
-        None => format!("{name} refuses the {asked} broken blocks it was asked,{reason}"),
-        Some(missing) => {
-            let taken = validity.cases.iter().filter(|case| case.is_accepted).count();
-            format!("NOT VALIDATING: {name} takes {taken} of {asked} broken blocks: {missing}.{reason}")
-        }
-    })
-}
-
-/// The remark next to a node's time: `not validating taproot`, `36 of 49 rules not asked`, `validity not asked`. `None`
-/// if it refuses everything.
-pub fn remark(validity: Option<&Validity>) -> Option<String> {
-    let Some(validity) = validity.filter(|validity| !validity.cases.is_empty()) else {
-        return Some("validity not asked".to_owned());
-    };
-    let missing = missing(validity).map(|missing| format!("not validating {missing}"));
-    let all = validity.cases.len() + validity.unasked;
-    let unasked = (validity.unasked > 0).then(|| format!("{} of {all} rules not asked", validity.unasked));
-    let words: Vec<String> = missing.into_iter().chain(unasked).collect();
-    (!words.is_empty()).then(|| words.join(", "))
-}
-
-/// The rules that it does not validate, such as `taproot, MINIMALIF in tapscript`: a whole deployment if it accepts
-/// every block that breaks it, else rule by rule. `None` if it accepted nothing.
-pub fn missing(validity: &Validity) -> Option<String> {
-    let since = |case: &Case| rule_of(&case.name).and_then(|rule| rule.since);
-    let mut words: Vec<String> = Vec::new();
-    for case in validity.cases.iter().filter(|case| case.is_accepted) {
-        let deployment = since(case);
-        let alike: Vec<&Case> =
-            validity.cases.iter().filter(|other| deployment.is_some() && since(other) == deployment).collect();
-        let is_whole = alike.len() > 1 && alike.iter().all(|other| other.is_accepted);
-        let word = deployment.filter(|_| is_whole).map_or(case.rule.clone(), |deployment| deployment.to_string());
-        if !words.contains(&word) {
-            words.push(word);
-        }
-    }
-    (!words.is_empty()).then(|| words.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lydian_chains::presets::validity::Deployment;
+    use lydian_chains::presets::validity::{Deployment, rule_of};
+    use lydian_report::validity::{DEPLOYMENTS, missing, remark};
 
     fn node(taken: impl Fn(&str) -> bool, reason: Option<&str>) -> NodeFacts {
         let case = |rule: &lydian_chains::presets::validity::Rule| Case {
@@ -120,6 +69,20 @@ mod tests {
             notes: Vec::new(),
             validity: Some(validity),
         }
+    }
+
+    /// The report knows no chains, so it has a table of its own.
+    #[test]
+    fn the_report_knows_the_deployment_of_every_rule() {
+        let mut known: Vec<(&str, String)> = Vec::new();
+        for (deployment, cases) in DEPLOYMENTS {
+            known.extend(cases.iter().map(|case| (*case, (*deployment).to_owned())));
+        }
+        known.sort();
+        let mut rules: Vec<(&str, String)> =
+            RULES.iter().filter_map(|rule| Some((rule.name, rule.since?.to_string()))).collect();
+        rules.sort();
+        assert_eq!(known, rules);
     }
 
     #[test]

@@ -8,8 +8,8 @@
 use lydian_chains::chain_files::Network;
 use lydian_lab::LabError;
 use lydian_lab::runs::adapter::{Adapter, Job};
-use lydian_lab::runs::results::{Answer, Stage};
 use lydian_lab::runs::rpc::Server;
+use lydian_report::results::{Answer, Stage};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

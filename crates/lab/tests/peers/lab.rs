@@ -7,11 +7,12 @@ use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_lab::runs::adapter::Adapter;
 use lydian_lab::runs::adapters::{Bitcoind, Btcd, Lydian};
-use lydian_lab::runs::results::{Cache, Experiment, Outcome, Settings};
-use lydian_lab::runs::{Comparison, Contender, More, Servers, Source, to_markdown};
+use lydian_lab::runs::{Comparison, Contender, More, Servers, Source};
 use lydian_lab::sync::server::Recipe;
 use lydian_lab::sync::{Proxy, Server, Shape};
 use lydian_oracle::{Daemon, or_skip};
+use lydian_report::results::{Cache, Experiment, Outcome, Settings};
+use lydian_report::summary::to_markdown;
 use std::sync::atomic::AtomicBool;
 
 fn contender(name: &str, adapter: Box<dyn Adapter>, server: &Server) -> Contender {

@@ -5,7 +5,7 @@
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
-use crate::runs::results::Answer;
+use lydian_report::results::Answer;
 use std::path::Path;
 use std::process::Command;
 

@@ -6,8 +6,8 @@
 
 use crate::error::LabError;
 use crate::runs::adapter::Job;
-use crate::runs::results::Answer;
 use crate::runs::system;
+use lydian_report::results::Answer;
 use serde_json::Value;
 
 /// Parses `getblockchaininfo`, which returns height and hash of the same moment.

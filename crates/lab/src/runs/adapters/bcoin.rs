@@ -13,9 +13,9 @@
 use super::{asked, cache_folder, found};
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
-use crate::runs::results::{Answer, Experiment};
 use crate::runs::rpc::Server;
-use crate::runs::systems;
+use lydian_report::results::{Answer, Experiment};
+use lydian_report::systems;
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@
 use super::{cache_folder, core, found};
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
-use crate::runs::results::Answer;
 use crate::runs::rpc::Server;
+use lydian_report::results::Answer;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -6,9 +6,9 @@
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
-use crate::runs::results::{Answer, Experiment, Stage};
 use crate::runs::rpc::Server;
 use lydian_chains::chain_files::Network;
+use lydian_report::results::{Answer, Experiment, Stage};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

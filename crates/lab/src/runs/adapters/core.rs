@@ -5,8 +5,8 @@
 
 use crate::error::LabError;
 use crate::runs::adapter::Job;
-use crate::runs::results::Answer;
 use crate::runs::{log, rpc};
+use lydian_report::results::Answer;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};

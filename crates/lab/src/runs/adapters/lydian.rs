@@ -6,9 +6,9 @@
 use super::found;
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
-use crate::runs::results::{Answer, Stage, rounded};
 use crate::runs::rpc::Server;
 use lydian_disk::{Disk, RealDisk};
+use lydian_report::results::{Answer, Stage, rounded};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -10,9 +10,9 @@
 use super::{asked, found};
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
-use crate::runs::results::{Answer, Experiment};
 use crate::runs::rpc::Server;
-use crate::runs::systems;
+use lydian_report::results::{Answer, Experiment};
+use lydian_report::systems;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -35,9 +35,9 @@ pub use mako::Mako;
 pub use parity::Parity;
 
 use super::adapter::Adapter;
-use super::systems::{self, Role};
 use crate::error::LabError;
 use crate::lab_toml::{self, LabFile};
+use lydian_report::systems::{self, Role};
 use std::path::{Path, PathBuf};
 
 /// Names of the nodes, those that `lab.toml` adds last.

@@ -5,8 +5,8 @@
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
-use crate::runs::results::{Answer, Experiment};
-use crate::runs::systems;
+use lydian_report::results::{Answer, Experiment};
+use lydian_report::systems;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
