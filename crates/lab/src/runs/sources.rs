@@ -1,7 +1,7 @@
 //! The reason why a system takes no part, with the source of the reason.
 //!
-//! Input: the name of a contender, the reason of its adapter. Output: the text of the results. Must never: drop a reason
-//! that is not in the table of systems.
+//! Input: the name of a contender, the reason of its adapter. Output: the text of the results. Must never: drop a
+//! reason that is not in the table of systems.
 
 use crate::lab_toml;
 use lydian_report::systems::SYSTEMS;

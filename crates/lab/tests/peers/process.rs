@@ -113,7 +113,7 @@ pub(crate) fn job(scratch: &Scratch, name: &str, more: &[&str]) -> Job {
     }
 }
 
-/// The program `lydian` beside `lydian-lab`. `cargo test --workspace` builds both; with `-p lydian-lab`, build it first.
+/// The program `lydian` beside `lydian-lab`. `cargo test --workspace` builds both; before `-p lydian-lab`, build it.
 pub(crate) fn program() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_lydian-lab")).with_file_name("lydian");
     assert!(
