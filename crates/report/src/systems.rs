@@ -67,6 +67,9 @@ const fn cannot(bar: Bar, reason: &'static str, source: &'static str) -> Cannot 
     Cannot { bar, reason, source }
 }
 
+/// The note on a system that the lab was never run with.
+const EXPERIMENTAL: &str = "experimental: never run; the lab's settings for it come from its sources";
+
 const ZEBRA: &str = "it was left before it checked scripts or kept coins, and it has no regtest";
 
 /// In the order of the tables; Lydian is last.
@@ -163,11 +166,7 @@ pub const SYSTEMS: &[System] = &[
                 "libbitcoin rebuilds nothing from Core's block files",
                 "libbitcoin/libbitcoin-node: src/settings.cpp",
             ),
-            cannot(
-                Bar::Note,
-                "the lab's settings for it come from its sources and were not tried with the program",
-                "libbitcoin/libbitcoin-server: src/parser.cpp",
-            ),
+            cannot(Bar::Note, EXPERIMENTAL, "libbitcoin/libbitcoin-server: src/parser.cpp"),
         ],
     },
     System {
@@ -206,11 +205,7 @@ pub const SYSTEMS: &[System] = &[
                 "its makers have left it, and it does not validate taproot: such spends cost it nothing",
                 "paritytech/parity-bitcoin: script/src/flags.rs",
             ),
-            cannot(
-                Bar::Note,
-                "the lab's settings for it come from its sources and were not tried with the program",
-                "paritytech/parity-bitcoin: pbtc/cli.yml",
-            ),
+            cannot(Bar::Note, EXPERIMENTAL, "paritytech/parity-bitcoin: pbtc/cli.yml"),
         ],
     },
     System {
@@ -235,11 +230,7 @@ pub const SYSTEMS: &[System] = &[
                 "its regtest lets the deployment of CSV time out, so that relative locks go unchecked",
                 "stratisproject/StratisBitcoinFullNode: src/Stratis.Bitcoin.Networks/BitcoinRegTest.cs",
             ),
-            cannot(
-                Bar::Note,
-                "the lab's settings for it come from its sources and were not tried with the program",
-                "stratisproject/StratisBitcoinFullNode: src/Stratis.Bitcoin/Configuration",
-            ),
+            cannot(Bar::Note, EXPERIMENTAL, "stratisproject/StratisBitcoinFullNode: src/Stratis.Bitcoin/Configuration"),
         ],
     },
     System {
@@ -264,11 +255,7 @@ pub const SYSTEMS: &[System] = &[
                 "its regtest lets the deployment of CSV time out, so that relative locks go unchecked",
                 "block-core/blockcore: src/Networks/Blockcore.Networks.Bitcoin/BitcoinRegTest.cs",
             ),
-            cannot(
-                Bar::Note,
-                "the lab's settings for it come from its sources and were not tried with the program",
-                "block-core/blockcore: src/Blockcore/Configuration",
-            ),
+            cannot(Bar::Note, EXPERIMENTAL, "block-core/blockcore: src/Blockcore/Configuration"),
         ],
     },
     System {
@@ -412,6 +399,28 @@ impl Cannot {
 }
 
 impl System {
+    /// Whether the system takes part in nothing: its row is all there is, and it needs no adapter of its own.
+    pub fn never_runs(&self) -> bool {
+        let bars: &[Bar] = match self.role {
+            Role::Node => &[Bar::Reindex, Bar::Sync],
+            Role::Electrum => &[Bar::Electrum],
+        };
+        bars.iter().all(|bar| self.bar(*bar).is_some())
+    }
+
+    /// How to get the system, with the mark of one that the lab was never run with.
+    fn how_to_get(&self) -> String {
+        let is_experimental = self.cannot.iter().any(|cannot| cannot.reason == EXPERIMENTAL);
+        let mark = if is_experimental { "; experimental: never run" } else { "" };
+        format!("{}{mark}", self.how.text(self.kind))
+    }
+
+    /// For the results: a system that could take part, but was not among the values of this option.
+    pub fn not_among(&self, option: &str) -> LeftOut {
+        let reason = format!("it was not among {option}; {}", self.how_to_get());
+        LeftOut { name: self.title.to_owned(), reason, source: None }
+    }
+
     /// Why the system does not take part.
     pub fn bar(&self, bar: Bar) -> Option<&'static Cannot> {
         self.cannot.iter().find(|cannot| cannot.bar == bar)
@@ -436,7 +445,7 @@ impl System {
                 reason: cannot.reason.to_owned(),
                 source: Some(cannot.source.to_owned()),
             },
-            None => LeftOut { name: self.title.to_owned(), reason: self.how.text(self.kind), source: None },
+            None => LeftOut { name: self.title.to_owned(), reason: self.how_to_get(), source: None },
         }
     }
 }
@@ -507,5 +516,10 @@ mod tests {
         let mako = of("mako").unwrap().left_out(Bar::Sync);
         assert!(mako.reason.contains("github.com/chjj/mako") && mako.source.is_none(), "{}", mako.reason);
         assert_eq!(of("lydian").unwrap().role, Role::Node);
+        let parity = of("parity").unwrap().not_among("--nodes").reason;
+        assert!(parity.starts_with("it was not among --nodes; build it from"), "{parity}");
+        assert!(parity.ends_with("; experimental: never run"), "{parity}");
+        let never: Vec<&str> = SYSTEMS.iter().filter(|system| system.never_runs()).map(|system| system.title).collect();
+        assert_eq!(never, ["Gocoin", "Floresta", "Zebra BTC", "Lydian"]);
     }
 }

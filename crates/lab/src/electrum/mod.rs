@@ -221,11 +221,7 @@ pub fn left_out(names: &[String]) -> Vec<LeftOut> {
     absent
         .map(|system| match system.bar(Bar::Electrum) {
             Some(_) => system.left_out(Bar::Electrum),
-            None => LeftOut {
-                name: system.title.to_owned(),
-                reason: format!("it was not among --servers; {}", system.how.text(system.kind)),
-                source: None,
-            },
+            None => system.not_among("--servers"),
         })
         .collect()
 }

@@ -17,11 +17,7 @@ pub fn left_out(names: &[String], experiment: Experiment) -> Vec<LeftOut> {
     absent
         .map(|system| match system.bar(bar) {
             Some(_) => system.left_out(bar),
-            None => LeftOut {
-                name: system.title.to_owned(),
-                reason: format!("it was not among --nodes; {}", system.how.text(system.kind)),
-                source: None,
-            },
+            None => system.not_among("--nodes"),
         })
         .collect()
 }

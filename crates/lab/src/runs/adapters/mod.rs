@@ -12,8 +12,6 @@ mod btcd;
 mod configured;
 mod core;
 mod dotnet;
-mod floresta;
-mod gocoin;
 mod knots;
 mod libbitcoin;
 mod lydian;
@@ -21,7 +19,6 @@ mod mako;
 mod parity;
 mod stratis;
 mod unable;
-mod zebra;
 
 pub use absent::Absent;
 pub use bcoin::{Bcoin, FOLDER as BCOIN_FOLDER, NODE as BCOIN_NODE, SCRIPT as BCOIN_SCRIPT, VERSION as BCOIN_VERSION};
@@ -37,8 +34,9 @@ pub use parity::Parity;
 use super::adapter::Adapter;
 use crate::error::LabError;
 use crate::lab_toml::{self, LabFile};
-use lydian_report::systems::{self, Role};
+use lydian_report::systems::{self, Role, SYSTEMS};
 use std::path::{Path, PathBuf};
+use unable::Unable;
 
 /// Names of the nodes, those that `lab.toml` adds last.
 pub fn kinds() -> Vec<&'static str> {
@@ -69,7 +67,7 @@ pub fn adapter_with(name: &str, path: Option<&Path>, file: &LabFile) -> Result<B
     Ok(if args.is_empty() { plain } else { Box::new(Configured::new(plain, args)) })
 }
 
-/// One line per kind; `None` if there is no such node.
+/// One line per kind that can run; of the others the table of systems has all there is. `None` if there is no such node.
 fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, LabError>> {
     fn boxed<A: Adapter + 'static>(found: Result<A, LabError>) -> Option<Result<Box<dyn Adapter>, LabError>> {
         Some(found.map(|adapter| Box::new(adapter) as Box<dyn Adapter>))
@@ -80,15 +78,15 @@ fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, Lab
         "btcd" => boxed(Btcd::locate(path)),
         "bcoin" => boxed(Bcoin::locate(path)),
         "mako" => boxed(Mako::locate(path)),
-        "gocoin" => boxed(Ok(gocoin::locate(path))),
         "libbitcoin" => boxed(Libbitcoin::locate(path)),
-        "floresta" => boxed(Ok(floresta::locate(path))),
         "knots" => boxed(Knots::locate(path)),
         "parity" => boxed(Parity::locate(path)),
         "stratis" => boxed(stratis::locate(path)),
         "blockcore" => boxed(blockcore::locate(path)),
-        "zebra" => boxed(Ok(zebra::locate(path))),
-        _ => None,
+        _ => {
+            let system = SYSTEMS.iter().find(|system| system.kind == kind && system.role == Role::Node)?;
+            system.never_runs().then_some(Ok(Box::new(Unable::new(system.kind, path))))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A node that by design takes part in nothing and is never started.
 //!
-//! Input: its kind, optionally a path. Output: an adapter whose reasons are those of the table of systems. The file of
-//! each such node says how it would be run and why it cannot be. Must never: start the program.
+//! Input: its kind, optionally a path. Output: an adapter whose reasons are those of the table of systems; such a node
+//! has a row there and no module of its own. Must never: start the program.
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
