@@ -1,6 +1,13 @@
 //! Blocks from peers: which are wanted, what happened to them, and which peer is punished. [`crate::download`] selects
 //! the peers to request them from.
 
+mod branches;
+pub(super) mod compact;
+mod fetch;
+mod memory;
+mod serve;
+pub(super) mod target;
+
 use super::peer::PeerState;
 use super::{Action, PeerId, PeerManager, Source, StoreOutcome};
 use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, RequestTime, WantedBlock};

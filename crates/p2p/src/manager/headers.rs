@@ -1,5 +1,8 @@
 //! Headers from peers: requests, processing, and what they show about a peer's chain. [`crate::headers`] checks them.
 
+mod announce;
+mod timers;
+
 use super::log::VALIDATION;
 use super::{PeerId, PeerManager};
 use crate::download::DownloadPeer;

@@ -1,8 +1,11 @@
 //! The state of one peer beyond its connection: its chain, the outstanding requests, the announcements. Data and
 //! queries.
 
-use super::compact::Partial;
-use super::connect::Link;
+pub(super) mod info;
+mod talk;
+
+use super::blocks::compact::Partial;
+use super::connections::Link;
 use crate::headers::PeerHeaders;
 use crate::memory::{Charge, PeerMemory};
 use crate::peer::{ConnectionKind, Peer, Permissions};

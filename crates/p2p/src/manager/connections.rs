@@ -13,10 +13,8 @@ mod automatic;
 mod extra;
 mod inbound;
 mod operator;
-mod save;
 
 pub use operator::AddedNode;
-pub use save::SavedFile;
 
 use super::PeerManager;
 use crate::outbound::{OUTBOUND_INTERVAL, Outbound};
@@ -229,7 +227,7 @@ pub(super) struct Connector {
     seed_addresses: usize,
     next_step: Duration,
     extra: extra::Extra,
-    next_save: Option<Duration>,
+    pub(super) next_save: Option<Duration>,
 }
 
 /// The purpose of a name lookup.

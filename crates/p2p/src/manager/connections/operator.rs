@@ -33,14 +33,14 @@ pub struct AddedNode {
 
 /// A node to keep connected.
 #[derive(Clone, Debug)]
-pub(super) struct Added {
-    pub(super) target: String,
-    pub(super) v2: bool,
+pub(in crate::manager) struct Added {
+    pub(in crate::manager) target: String,
+    pub(in crate::manager) v2: bool,
 }
 
 /// The state of the rounds through added nodes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AddedRounds {
+pub(in crate::manager) struct AddedRounds {
     next: Duration,
     /// The nodes left in this round.
     left: Option<VecDeque<Added>>,
@@ -49,7 +49,7 @@ pub(super) struct AddedRounds {
 
 /// The state of the rounds through the nodes of `-connect`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SpecifiedRounds {
+pub(in crate::manager) struct SpecifiedRounds {
     next: Duration,
     index: usize,
     round: u32,
@@ -206,7 +206,7 @@ impl PeerManager {
 
     /// Connects to the nodes of `-connect` repeatedly. As in Core, the pause grows from round to round, up to five
     /// seconds.
-    pub(super) fn step_specified(&mut self) {
+    pub(in crate::manager) fn step_specified(&mut self) {
         while self.now.elapsed >= self.connector.specified_rounds.next {
             let settings = &self.connector.settings;
             let Some(target) = settings.specified.get(self.connector.specified_rounds.index) else { return };
@@ -225,7 +225,7 @@ impl PeerManager {
     }
 
     /// Connects to added nodes that are not connected, one at a time, as long as there are free slots.
-    pub(super) fn step_added(&mut self) {
+    pub(in crate::manager) fn step_added(&mut self) {
         let rounds = &mut self.connector.added_rounds;
         if self.now.elapsed < rounds.next {
             return;

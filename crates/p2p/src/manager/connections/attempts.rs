@@ -31,20 +31,20 @@ pub(in crate::manager) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn endpoint(&self) -> Option<Endpoint> {
+    pub(in crate::manager) fn endpoint(&self) -> Option<Endpoint> {
         self.current.or_else(|| self.candidates.last().copied())
     }
 
-    pub(super) fn kind(&self) -> ConnectionKind {
+    pub(in crate::manager) fn kind(&self) -> ConnectionKind {
         self.plan.kind
     }
 
-    pub(super) fn slot(&self) -> Slot {
+    pub(in crate::manager) fn slot(&self) -> Slot {
         self.plan.slot
     }
 
     /// The name given by the operator; empty for automatically chosen addresses.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::manager) fn name(&self) -> &str {
         match &self.plan.to {
             Destination::Name(name) => name,
             Destination::Address(_) => "",
@@ -62,11 +62,11 @@ impl Attempt {
 
 impl PeerManager {
     /// Starts an attempt, unless that is refused or there is already a connection.
-    pub(super) fn open(&mut self, plan: Plan) -> bool {
+    pub(in crate::manager) fn open(&mut self, plan: Plan) -> bool {
         self.open_after(plan, Duration::ZERO)
     }
 
-    pub(super) fn open_after(&mut self, plan: Plan, delay: Duration) -> bool {
+    pub(in crate::manager) fn open_after(&mut self, plan: Plan, delay: Duration) -> bool {
         if !self.connector.is_active {
             return false;
         }
@@ -149,7 +149,7 @@ impl PeerManager {
 
     /// Returns the address to connect to: Core's `MaybeFlipIPv6toCJDNS`. It must be called for every address that is
     /// not from the tables, because the network determines the proxy.
-    pub(super) fn classified(&self, endpoint: Endpoint) -> Endpoint {
+    pub(in crate::manager) fn classified(&self, endpoint: Endpoint) -> Endpoint {
         let has_cjdns = self.settings.reachable.contains(&Network::Cjdns);
         Endpoint { addr: if has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr }, ..endpoint }
     }
@@ -178,7 +178,7 @@ impl PeerManager {
     }
 
     /// Starts the attempts whose delay is over, and new ones.
-    pub(super) fn dial_what_is_due(&mut self) {
+    pub(in crate::manager) fn dial_what_is_due(&mut self) {
         let now = self.now.elapsed;
         let is_due = |attempt: &Attempt| {
             attempt.current.is_none()

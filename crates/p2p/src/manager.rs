@@ -9,29 +9,21 @@
 //! Cost: a few microseconds per message; every query of the header tree holds its lock only for that query. It must
 //! never wait for validation.
 
-mod announce;
+mod addresses;
 mod blocks;
-mod branches;
-mod compact;
-mod connect;
-mod fetch;
+mod connections;
 mod figures;
 mod headers;
 mod held;
-mod info;
 mod log;
-mod memory;
 mod peer;
-mod serve;
-mod talk;
-mod target;
-mod timers;
 
-pub use connect::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, SavedFile, Target};
+pub use addresses::SavedFile;
+pub use connections::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, Target};
 pub use figures::{Presync, SyncFigures};
 pub use held::Held;
-pub use info::{PeerInfo, Question};
 pub use peer::PeerId;
+pub use peer::info::{PeerInfo, Question};
 
 use crate::address_relay::{AnswerCache, Secret};
 use crate::download::{Download, DownloadPeer, DownloadSettings, RequestTime};
@@ -44,7 +36,8 @@ pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
 use crate::time_offsets::TimeOffsets;
 use crate::upload::{UploadInfo, UploadLimit};
 use crate::{AddrMan, Bans, PeerMemory, Traffic, TrafficTotals};
-use connect::{Connector, Link};
+use blocks::target;
+use connections::{Connector, Link};
 use lydian_chain::HeaderId;
 use lydian_consensus::{Params, U256};
 use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLevel, LogLine, LogSwitches};

@@ -1,7 +1,7 @@
 //! Requests from peers for headers, blocks and compact blocks. The answers, limits and ignored requests are Bitcoin
 //! Core's.
 
-use super::{Action, PeerId, PeerManager};
+use crate::manager::{Action, PeerId, PeerManager};
 use crate::peer::Permissions;
 use crate::time::Moment;
 use lydian_chain::{HeaderId, HeaderTree};
@@ -45,7 +45,7 @@ const HISTORICAL_BLOCK_SECONDS: i64 = 7 * 24 * 60 * 60;
 const STALE_BRANCH_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 impl PeerManager {
-    pub(super) fn serve_headers(&mut self, id: PeerId, request: &Locator) {
+    pub(in crate::manager) fn serve_headers(&mut self, id: PeerId, request: &Locator) {
         if request.hashes.len() > LOCATOR_COUNT_MAX {
             return self.leave(id, format!("getheaders locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
         }
@@ -88,7 +88,7 @@ impl PeerManager {
         }
     }
 
-    pub(super) fn serve_inv(&mut self, id: PeerId, request: &Locator) {
+    pub(in crate::manager) fn serve_inv(&mut self, id: PeerId, request: &Locator) {
         if request.hashes.len() > LOCATOR_COUNT_MAX {
             return self.leave(id, format!("getblocks locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
         }
@@ -155,7 +155,7 @@ impl PeerManager {
     }
 
     /// Answers a `getdata`. There are no transactions until there is a mempool.
-    pub(super) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
+    pub(in crate::manager) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
         self.log_debug(format!("received getdata ({} invsz) peer={id}", inventory.len()));
         if let Some(first) = inventory.first() {
             self.log_debug(format!("received getdata for: {first} peer={id}"));
@@ -223,7 +223,7 @@ impl PeerManager {
     }
 
     /// Reads the block unless this was done for another peer; all get the same nonce, as in Core.
-    pub(super) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {
+    pub(in crate::manager) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {
         let hash = info.node.hash;
         if self.recent_compact.as_ref().is_none_or(|(recent, _)| *recent != hash) {
             match self.engine.block(info) {
@@ -239,7 +239,7 @@ impl PeerManager {
         }
     }
 
-    pub(super) fn serve_block_transactions(&mut self, id: PeerId, request: BlockTransactionsRequest) {
+    pub(in crate::manager) fn serve_block_transactions(&mut self, id: PeerId, request: BlockTransactionsRequest) {
         let info = self.engine.header_info(&request.block_hash).filter(|info| info.node.block.is_some());
         let Some(info) = info else {
             return self.log_debug(format!("Peer {id} sent us a getblocktxn for a block we don't have"));

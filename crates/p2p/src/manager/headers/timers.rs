@@ -2,8 +2,8 @@
 //!
 //! Core's `SendMessages`, `ConsiderEviction` and `CheckForStaleTipAndEvictPeers`.
 
-use super::peer::PeerState;
-use super::{PeerId, PeerManager};
+use crate::manager::peer::PeerState;
+use crate::manager::{PeerId, PeerManager};
 use crate::peer::{ConnectionKind, Permissions};
 use crate::time::UnixTime;
 use lydian_chain::HeaderId;
@@ -30,7 +30,7 @@ const STALE_CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 impl PeerManager {
     /// Processes one peer in a tick.
-    pub(super) fn look_after(&mut self, id: PeerId) {
+    pub(in crate::manager) fn look_after(&mut self, id: PeerId) {
         self.talk(id, crate::Peer::tick);
         if !self.peers.get(&id).is_some_and(|peer| peer.is_ready()) {
             return;
@@ -122,7 +122,7 @@ impl PeerManager {
         let wanted_work = state.work_header.map(|header| self.place(header).work);
         let has = |work| best_work.is_some_and(|best| best >= work);
         match state.deadline {
-            _ if has(tip.work) => state = super::peer::ChainSync::default(),
+            _ if has(tip.work) => state = crate::manager::peer::ChainSync::default(),
             Some(deadline) if !wanted_work.is_some_and(has) => {
                 if now > deadline && state.sent_getheaders {
                     let best = self.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
@@ -155,7 +155,7 @@ impl PeerManager {
     }
 
     /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether an extra outbound peer should be tried.
-    pub(super) fn check_stale_tip(&mut self) {
+    pub(in crate::manager) fn check_stale_tip(&mut self) {
         let now = self.now.mockable;
         if now <= self.next_stale_check {
             return;

@@ -10,10 +10,10 @@
 //! compact block is not punished for an invalid block, because it may relay the block before validation. Cost: a block
 //! is parsed and its Merkle roots are computed once here, only near the tip.
 
-use super::{PeerId, PeerManager};
 use crate::download::DownloadPeer;
 use crate::headers::anti_dos_work;
 use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUESTS_PER_BLOCK_MAX};
+use crate::manager::{PeerId, PeerManager};
 use crate::memory::Charge;
 use lydian_consensus::pow::block_proof;
 use lydian_consensus::{Deployment, is_block_mutated};
@@ -26,7 +26,7 @@ const COMPACT_HEIGHT_MAX: u32 = 2;
 
 /// A compact block that a peer sent.
 #[derive(Debug)]
-pub(super) enum Partial {
+pub(in crate::manager) enum Partial {
     /// Its sender was asked for the missing transactions. It is charged to the sender's memory.
     Waiting(PartialBlock, Charge),
     /// The reconstruction failed: another compact block with this hash is not accepted from this peer.
@@ -47,7 +47,7 @@ struct Standing {
 
 impl PeerManager {
     /// Core's processing of `cmpctblock`.
-    pub(super) fn take_compact(&mut self, id: PeerId, compact: &CompactBlock) {
+    pub(in crate::manager) fn take_compact(&mut self, id: PeerId, compact: &CompactBlock) {
         let Some(peer) = self.peers.get(&id) else { return };
         if self.settings.blocks_only {
             return self.log_debug(format!("peer={id} sent us a compact block even though we are blocksonly!"));
@@ -196,7 +196,7 @@ impl PeerManager {
     }
 
     /// Core's `ProcessCompactBlockTxns`.
-    pub(super) fn take_block_transactions(&mut self, id: PeerId, answer: &BlockTransactions) {
+    pub(in crate::manager) fn take_block_transactions(&mut self, id: PeerId, answer: &BlockTransactions) {
         let hash = answer.block_hash;
         let is_first = self.asked(&hash).first().is_none_or(|first| *first == id);
         let partial = self.peers.get_mut(&id).filter(|peer| peer.in_flight.contains(&hash));
@@ -240,7 +240,7 @@ impl PeerManager {
 
     /// Returns whether the bytes are what their header commits to: Core's `IsBlockMutated`. `None` if they cannot be
     /// parsed.
-    pub(super) fn is_the_block(&self, bytes: &[u8]) -> Option<bool> {
+    pub(in crate::manager) fn is_the_block(&self, bytes: &[u8]) -> Option<bool> {
         // Core parses a block from the beginning of the message and ignores what follows.
         let bytes = bytes.get(..block_size(bytes).ok()?)?;
         let block = RawBlock::new(bytes).parse().ok()?;
@@ -257,7 +257,7 @@ impl PeerManager {
 
     /// The peer sent a valid block: it may send the next ones unrequested. Core's
     /// `MaybeSetPeerAsAnnouncingHeaderAndIDs`.
-    pub(super) fn choose_announcer(&mut self, id: PeerId) {
+    pub(in crate::manager) fn choose_announcer(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get(&id).filter(|peer| peer.is_ready() && peer.talk.provides_compact_blocks) else {
             return;
         };

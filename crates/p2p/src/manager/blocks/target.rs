@@ -8,8 +8,8 @@
 //! up to. Invariant: as long as no block is withheld, it is the best header. Memory: a few words for each withheld
 //! block, at most [`WITHHELD_MAX`] of them.
 
-use super::PeerManager;
 use crate::limits::WITHHELD_MAX;
+use crate::manager::PeerManager;
 use lydian_chain::{HeaderId, HeaderTree};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const WITHHELD_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// Blocks that no peer delivers.
 #[derive(Debug, Default)]
-pub(super) struct Withheld {
+pub(in crate::manager) struct Withheld {
     /// Each block, and until when it is not requested.
     blocks: Vec<(HeaderId, Duration)>,
     /// The block that is being waited for, and since when.
@@ -30,7 +30,7 @@ pub(super) struct Withheld {
 
 impl PeerManager {
     /// Returns the header up to which blocks are downloaded.
-    pub(super) fn target(&mut self) -> HeaderId {
+    pub(in crate::manager) fn target(&mut self) -> HeaderId {
         self.note_withheld();
         let best = self.engine.with_tree(HeaderTree::best_header);
         if self.withheld.blocks.is_empty() {

@@ -13,7 +13,7 @@ use crate::time::Moment;
 use std::time::Duration;
 
 /// Core's `DUMP_PEERS_INTERVAL`, the same as that for bans.
-pub(super) const SAVE_INTERVAL: Duration = Duration::from_secs(DUMP_BANS_INTERVAL_S);
+pub(in crate::manager) const SAVE_INTERVAL: Duration = Duration::from_secs(DUMP_BANS_INTERVAL_S);
 
 /// A network file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl PeerManager {
         }
     }
 
-    pub(super) fn save_when_due(&mut self) {
+    pub(in crate::manager) fn save_when_due(&mut self) {
         let now = self.now.elapsed;
         let next = *self.connector.next_save.get_or_insert(now + SAVE_INTERVAL);
         if now >= next {
@@ -66,7 +66,7 @@ impl PeerManager {
     }
 
     /// Writes the bans if they changed or some expired.
-    pub(super) fn save_bans(&mut self) {
+    pub(in crate::manager) fn save_bans(&mut self) {
         self.bans.list(self.now.unix);
         if self.bans.take_dirty() {
             let count = self.bans.list(self.now.unix).len();

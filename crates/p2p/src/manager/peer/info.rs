@@ -4,7 +4,7 @@
 //!
 //! Invariant: a query changes nothing except the time of the next ping.
 
-use super::{PeerId, PeerManager};
+use crate::manager::{PeerId, PeerManager};
 use crate::peer::{ConnectionKind, Local, Permissions};
 use crate::time::{Moment, UnixTime};
 use crate::traffic::{Traffic, TrafficTotals};
@@ -132,7 +132,7 @@ impl PeerManager {
         &self.traffic
     }
 
-    pub(super) fn take_fee_filter(&mut self, id: PeerId, fee: Amount) {
+    pub(in crate::manager) fn take_fee_filter(&mut self, id: PeerId, fee: Amount) {
         if fee.is_in_money_range() {
             self.with(id, |peer| {
                 if peer.talk.relays_transactions {
@@ -144,7 +144,7 @@ impl PeerManager {
 
     /// Updates the last common block once the peer's chain has as much work as ours: the first part of Core's
     /// `FindNextBlocksToDownload`.
-    pub(super) fn note_common_block(&mut self, id: PeerId) {
+    pub(in crate::manager) fn note_common_block(&mut self, id: PeerId) {
         self.look_up_unknown(id);
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let (Some(best), last) = (peer.best_known, peer.last_common) else { return };

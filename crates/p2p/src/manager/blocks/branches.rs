@@ -8,9 +8,9 @@
 //! from it again until the peer announces a chain. Cost: a look at each peer; for one on such a branch, a walk along
 //! its missing blocks.
 
-use super::peer::PeerState;
-use super::{PeerId, PeerManager};
 use crate::limits::COMPACT_BLOCKS_PER_PEER_MAX;
+use crate::manager::peer::PeerState;
+use crate::manager::{PeerId, PeerManager};
 use lydian_chain::{HeaderId, HeaderTree};
 use lydian_primitives::{BlockHash, Height};
 
@@ -19,7 +19,7 @@ const BRANCH_WINDOW: u32 = 1024;
 
 impl PeerManager {
     /// Requests the missing blocks of branches with as much work as the active chain.
-    pub(super) fn fetch_branches(&mut self) {
+    pub(in crate::manager) fn fetch_branches(&mut self) {
         let is_initial = self.is_initial_download();
         let branches: Vec<(PeerId, HeaderId)> = self.engine.with_tree(|tree| {
             let tip = tree.tip();

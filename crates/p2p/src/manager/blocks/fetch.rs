@@ -6,7 +6,7 @@
 //! Invariant: after that, the block is expected only from this peer. A peer that does not answer in time is
 //! disconnected, like any peer with an overdue block.
 
-use super::{PeerId, PeerManager};
+use crate::manager::{PeerId, PeerManager};
 use crate::time::Moment;
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, Inv, InvType, Message};

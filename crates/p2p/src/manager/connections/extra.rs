@@ -3,7 +3,7 @@
 //!
 //! Core's `CheckForStaleTipAndEvictPeers` and `EvictExtraOutboundPeers`.
 
-use super::save::SAVE_INTERVAL;
+use crate::manager::addresses::SAVE_INTERVAL;
 use crate::manager::{PeerId, PeerManager};
 use crate::peer::ConnectionKind;
 use crate::time::{Moment, UnixTime};
@@ -17,10 +17,10 @@ const CONNECT_TIME_MIN: Duration = Duration::from_secs(30);
 
 /// The state of these checks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Extra {
+pub(in crate::manager) struct Extra {
     next_check: Option<Duration>,
     /// The chain is synced: Core's `m_start_extra_block_relay_peers`.
-    pub(super) is_synced: bool,
+    pub(in crate::manager) is_synced: bool,
 }
 
 impl PeerManager {
@@ -34,7 +34,7 @@ impl PeerManager {
         self.run_scheduled();
     }
 
-    pub(super) fn check_for_stale_tip_and_evict_peers(&mut self) {
+    pub(in crate::manager) fn check_for_stale_tip_and_evict_peers(&mut self) {
         let now = self.now.elapsed;
         let next = *self.connector.extra.next_check.get_or_insert(now + CHECK_INTERVAL);
         if now < next {

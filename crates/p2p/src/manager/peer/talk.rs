@@ -2,8 +2,8 @@
 //!
 //! Input: the events of [`crate::peer`]. Output: actions, and updates of the address manager.
 
-use super::{Action, CLOCK_OUT_OF_SYNC, PeerId, PeerManager};
 use crate::address_relay::fresh_answer;
+use crate::manager::{Action, CLOCK_OUT_OF_SYNC, PeerId, PeerManager};
 use crate::peer::{ADDR_TIME_PENALTY_S, AddressesFrom, Context, DisconnectReason, Event, Note, misbehaviour};
 use lydian_engine::LogLevel;
 use lydian_wire::{Command, Message, TimedAddress, TransportKind};
@@ -15,7 +15,11 @@ const LIMITED_PEERS_BLOCKS: i64 = 144;
 
 impl PeerManager {
     /// Calls a function of a peer's connection and processes its events.
-    pub(super) fn talk(&mut self, id: PeerId, act: impl FnOnce(&mut crate::Peer, &mut Context<'_>, &mut Vec<Event>)) {
+    pub(in crate::manager) fn talk(
+        &mut self,
+        id: PeerId,
+        act: impl FnOnce(&mut crate::Peer, &mut Context<'_>, &mut Vec<Event>),
+    ) {
         let tip = self.tip();
         let is_near_tip = self.is_near_tip();
         let (now, is_initial_block_download) = (self.now, self.is_initial_download());
@@ -37,7 +41,7 @@ impl PeerManager {
     }
 
     /// Returns whether peers that have only the last blocks are sufficient.
-    pub(super) fn is_near_tip(&self) -> bool {
+    pub(in crate::manager) fn is_near_tip(&self) -> bool {
         self.tip_age() / self.settings.params.pow_target_spacing.max(1) < LIMITED_PEERS_BLOCKS
     }
 
@@ -139,16 +143,16 @@ impl PeerManager {
         peer.talk.push_addresses(&addresses, &mut self.random);
     }
 
-    pub(super) fn receive(&mut self, id: PeerId, command: Command, payload: Vec<u8>) {
+    pub(in crate::manager) fn receive(&mut self, id: PeerId, command: Command, payload: Vec<u8>) {
         self.debug(|_| format!("received: {} ({} bytes) peer={id}", command.as_str(), payload.len()));
         self.talk(id, |talk, context, out| talk.receive(command, payload, context, out));
     }
 
-    pub(super) fn new_nonce(&mut self) -> u64 {
+    pub(in crate::manager) fn new_nonce(&mut self) -> u64 {
         self.random.next_u64()
     }
 
-    pub(super) fn send(&mut self, to: PeerId, message: Message) {
+    pub(in crate::manager) fn send(&mut self, to: PeerId, message: Message) {
         let now = self.now;
         if let Some(peer) = self.peers.get_mut(&to)
             && !peer.is_leaving

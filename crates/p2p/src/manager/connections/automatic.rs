@@ -20,7 +20,7 @@ const NEXT_SEEDNODE: Duration = Duration::from_secs(10);
 
 /// The `-seednode` nodes that were not asked yet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seednodes {
+pub(in crate::manager) struct Seednodes {
     left: Vec<String>,
     last: Duration,
     is_due: bool,
@@ -28,7 +28,7 @@ pub(super) struct Seednodes {
 
 impl PeerManager {
     /// Initializes, at the first tick, what depends on the time or on data that is loaded by then.
-    pub(super) fn begin_choosing(&mut self) {
+    pub(in crate::manager) fn begin_choosing(&mut self) {
         if self.connector.outbound.is_some() {
             return;
         }
@@ -57,7 +57,7 @@ impl PeerManager {
     }
 
     /// Queries DNS seeds.
-    pub(super) fn step_seeds(&mut self) {
+    pub(in crate::manager) fn step_seeds(&mut self) {
         let of_kind = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
         let peers = of_kind.filter(|peer| peer.is_ready()).count();
         let Some(seeding) = &mut self.connector.seeding else { return };
@@ -69,7 +69,7 @@ impl PeerManager {
     }
 
     /// Logs the end of DNS seeding once all names were queried and have answered.
-    pub(super) fn log_seeds_found(&mut self) {
+    pub(in crate::manager) fn log_seeds_found(&mut self) {
         let is_open = self.connector.lookups.values().any(|lookup| matches!(lookup, Lookup::Seed(_)));
         if !is_open && self.connector.seeding.as_mut().is_some_and(Seeding::ends) {
             self.log_info(format!("{} addresses found from DNS seeds", self.connector.seed_addresses));
@@ -87,7 +87,7 @@ impl PeerManager {
     }
 
     /// Makes the next automatic connection.
-    pub(super) fn step_automatic(&mut self) {
+    pub(in crate::manager) fn step_automatic(&mut self) {
         if !self.connector.chooses_peers() {
             return;
         }

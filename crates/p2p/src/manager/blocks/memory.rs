@@ -4,8 +4,8 @@
 //! Input: the outstanding requests. Output: correct accounts, and the peers that may be asked. Cost: a few words per
 //! peer, ten times per second and after each round of requests.
 
-use super::{PeerId, PeerManager};
 use crate::download::DownloadPeer;
+use crate::manager::{PeerId, PeerManager};
 use lydian_consensus::U256;
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const HEADER_BYTES: usize = size_of::<lydian_primitives::Header>() + size_of::<U
 
 impl PeerManager {
     /// Charges each peer for what is held for it now, and assigns rooms to those with outstanding block requests.
-    pub(super) fn charge_peers(&mut self) {
+    pub(in crate::manager) fn charge_peers(&mut self) {
         for peer in self.peers.values_mut() {
             let is_asked = !peer.in_flight.is_empty();
             if std::mem::replace(&mut peer.is_asked, is_asked) != is_asked {
@@ -27,7 +27,7 @@ impl PeerManager {
 
     /// Returns the peers that may be asked for blocks now: those that have room, then others while rooms are left. Of
     /// these, peers with the first missing block come before the outbound ones, because no other peer may have it.
-    pub(super) fn peers_with_room(&self) -> BTreeSet<PeerId> {
+    pub(in crate::manager) fn peers_with_room(&self) -> BTreeSet<PeerId> {
         let mut ready: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).collect();
         let Some(first) = ready.first() else { return BTreeSet::new() };
         let left = first.memory.budget().rooms_left();
@@ -38,7 +38,7 @@ impl PeerManager {
             let is_needed = self.download.has_first_missing(DownloadPeer(peer.id.0));
             (peer.in_flight.is_empty(), !is_needed, peer.kind().is_inbound())
         });
-        let is_asked = |peer: &&&super::peer::PeerState| !peer.in_flight.is_empty();
+        let is_asked = |peer: &&&crate::manager::peer::PeerState| !peer.in_flight.is_empty();
         let asked = ready.iter().filter(is_asked).count();
         ready.iter().take(asked + left).map(|peer| peer.id).collect()
     }

@@ -4,7 +4,7 @@
 //! Output: announcements. Invariant: a peer gets the blocks that became active while it was connected, including those
 //! during its handshake, and no older ones. Compact blocks are built from validated blocks.
 
-use super::{PeerId, PeerManager, Place};
+use crate::manager::{PeerId, PeerManager, Place};
 use crate::time::Moment;
 use lydian_chain::{HeaderId, HeaderTree};
 use lydian_primitives::BlockHash;
@@ -32,7 +32,7 @@ impl PeerManager {
     }
 
     /// Announces the new blocks of the active chain to the connected peers.
-    pub(super) fn note_chain(&mut self) {
+    pub(in crate::manager) fn note_chain(&mut self) {
         let is_initial = self.is_initial_download();
         let tip = self.engine.with_tree(|tree| tree.tip());
         self.note_tip(tip);
@@ -109,7 +109,7 @@ impl PeerManager {
     }
 
     /// Announces the changes of the active chain since the last call: Core's part of `SendMessages`.
-    pub(super) fn announce_queued(&mut self, id: PeerId) {
+    pub(in crate::manager) fn announce_queued(&mut self, id: PeerId) {
         self.look_up_unknown(id);
         let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.is_ready()) else { return };
         let queued = std::mem::take(&mut peer.announcements);
