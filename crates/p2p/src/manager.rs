@@ -9,15 +9,20 @@
 //! Cost: a few microseconds per message; every query of the header tree holds its lock only for that query. It must
 //! never wait for validation.
 
+mod action;
 mod addresses;
 mod blocks;
 mod connections;
+mod context;
+mod event;
 mod figures;
 mod headers;
 mod held;
-mod log;
 mod peer;
+mod pool;
+mod violation;
 
+pub use action::{Action, ManagerSettings, NewPeer, StoreOutcome};
 pub use addresses::SavedFile;
 pub use connections::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, Target};
 pub use figures::{Presync, SyncFigures};
@@ -26,156 +31,39 @@ pub use peer::PeerId;
 pub use peer::info::{PeerInfo, Question};
 
 use crate::address_relay::{AnswerCache, Secret};
+use crate::chain_view::ChainView;
 use crate::download::{Download, DownloadPeer, DownloadSettings, RequestTime};
 use crate::headers::HeadersSyncParams;
 use crate::local_address::LocalAddress;
-use crate::peer::{Connection, ConnectionKind, Local, Peer, Permissions, Punishment};
+use crate::peer::{Connection, Peer, Permissions, Punishment};
 use crate::proxies::Proxies;
 use crate::time::Moment;
 pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
 use crate::time_offsets::TimeOffsets;
 use crate::upload::{UploadInfo, UploadLimit};
-use crate::{AddrMan, Bans, PeerMemory, Traffic, TrafficTotals};
+use crate::{AddrMan, Bans, TrafficTotals};
 use blocks::target;
 use connections::{Connector, Link};
+use context::Context;
+use event::Event;
 use lydian_chain::HeaderId;
-use lydian_consensus::{Params, U256};
-use lydian_engine::{Engine, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLevel, LogLine, LogSwitches};
-use lydian_primitives::{BlockHash, Height};
-use lydian_wire::{BlockTransactionsRequest, Command, CompactBlock, Endpoint, Message, Network};
+use lydian_engine::{INITIAL_DOWNLOAD_OVER, LogLevel, LogSwitches};
+use lydian_primitives::BlockHash;
+use lydian_wire::{Command, CompactBlock, Message};
 use peer::PeerState;
+use pool::TransactionPool;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The data about the node that the manager needs.
-#[derive(Clone, Debug)]
-pub struct ManagerSettings {
-    pub params: Params,
-    /// `-minimumchainwork`.
-    pub minimum_chain_work: U256,
-    /// The node's only instance.
-    pub initial_download: Arc<InitialDownload>,
-    /// `-blocksonly`: whole blocks are requested and compact ones ignored, because there will never be transactions to
-    /// build blocks from.
-    pub blocks_only: bool,
-    /// What this node announces about itself.
-    pub local: Local,
-    /// Networks that we can connect to.
-    pub reachable: BTreeSet<Network>,
-    /// The maximum number of bytes of blocks in flight.
-    pub download_bytes: u64,
-    pub seed: [u8; 32],
-    pub connect: ConnectSettings,
-}
-
-/// An established connection on which nothing was sent yet.
-#[derive(Clone, Debug)]
-pub struct NewPeer {
-    pub id: PeerId,
-    pub kind: ConnectionKind,
-    pub endpoint: Endpoint,
-    pub permissions: Permissions,
-    /// It connected through the onion service: its address is meaningless.
-    pub is_onion: bool,
-    /// The attempt that succeeded; `None` for inbound peers.
-    pub attempt: Option<AttemptId>,
-    /// Our side of the connection.
-    pub local: Endpoint,
-    /// Whether the v2 transport is tried first.
-    pub v2: bool,
-    /// The byte counters of the connection.
-    pub traffic: Arc<Traffic>,
-    /// The memory account of the connection.
-    pub memory: PeerMemory,
-}
-
-/// An action for the owner of the sockets.
-#[derive(Debug)]
-pub enum Action {
-    Send {
-        to: PeerId,
-        message: Message,
-    },
-    /// Send a stored block, with or without witnesses. If it cannot be read, the connection is closed.
-    SendBlock {
-        to: PeerId,
-        hash: BlockHash,
-        with_witness: bool,
-    },
-    /// Send a stored block as a compact block. If it cannot be read, the connection is closed.
-    SendCompact {
-        to: PeerId,
-        hash: BlockHash,
-        nonce: u64,
-    },
-    /// Send transactions of a stored block. If the block has fewer, the answer is
-    /// [`PeerManager::bad_transactions_request`].
-    SendBlockTransactions {
-        to: PeerId,
-        request: BlockTransactionsRequest,
-    },
-    /// Disconnect after the queued data was sent, or after five seconds. The reason is for the log.
-    Disconnect {
-        peer: PeerId,
-        reason: String,
-    },
-    /// A block was received: it is passed to the engine, and [`PeerManager::block_stored`] reports the result.
-    Store {
-        from: PeerId,
-        hash: BlockHash,
-        bytes: Vec<u8>,
-    },
-    /// Open a connection; the answer is [`PeerManager::connected`] or [`PeerManager::attempt_failed`].
-    Connect {
-        attempt: AttemptId,
-        kind: ConnectionKind,
-        target: Target,
-        v2: bool,
-    },
-    /// Ask the system for the addresses of a name; the answer is [`PeerManager::resolved`].
-    Resolve {
-        lookup: LookupId,
-        host: String,
-        count_max: usize,
-    },
-    /// Replace a file with these bytes. A failure is only logged.
-    Save {
-        file: SavedFile,
-        bytes: Vec<u8>,
-    },
-    /// Log this line.
-    Log(LogLine),
-}
-
-/// The result for a block that a peer sent.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum StoreOutcome {
-    /// It is stored; its scripts are checked later.
-    Stored,
-    /// It was already here.
-    Known,
-    /// It breaks a rule. `is_mutated`: the bytes do not match the hash, so the real block may still arrive.
-    Invalid { reason: String, is_mutated: bool },
-    /// It was already known to break a rule.
-    KnownInvalid { reason: String },
-    /// The bytes are not a block.
-    Malformed { reason: String },
-    /// Its time is too far ahead of this node's clock, or there was no room for it: it may be sent again.
-    TooEarly,
-}
+use violation::Violation;
 
 /// All peers.
 #[derive(Debug)]
 pub struct PeerManager {
-    engine: Arc<Engine>,
-    settings: ManagerSettings,
+    context: Context,
     headers_params: HeadersSyncParams,
-    random: ChaCha20Rng,
-    now: Moment,
-    peers: BTreeMap<PeerId, PeerState>,
     addrman: AddrMan,
     bans: Bans,
     traffic: Arc<TrafficTotals>,
@@ -196,7 +84,6 @@ pub struct PeerManager {
     aside: BTreeMap<BlockHash, Vec<(PeerId, RequestTime)>>,
     /// Peers that may send compact blocks unrequested, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
     announcers: Vec<PeerId>,
-    actions: Vec<Action>,
     /// The tip announced to peers, and when it changed: Core's `m_last_tip_update`.
     last_tip: HeaderId,
     /// The last tip that was checked for the end of the initial download.
@@ -213,7 +100,6 @@ pub struct PeerManager {
     tries_extra_peer: bool,
     next_stale_check: Duration,
     connector: Connector,
-    switches: LogSwitches,
     /// When the last line about low-work headers was logged.
     last_presync_line: Option<Duration>,
 }
@@ -228,26 +114,22 @@ struct Source {
     has_verdict: bool,
 }
 
-/// The data of a header, copied from the tree.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    id: HeaderId,
-    hash: BlockHash,
-    height: Height,
-    work: U256,
-    time: u32,
-}
-
 impl PeerManager {
-    pub fn new(engine: Arc<Engine>, settings: ManagerSettings, addrman: AddrMan, bans: Bans) -> PeerManager {
+    /// Creates a manager without peers.
+    pub fn new(
+        chain: Arc<impl ChainView + 'static>,
+        settings: ManagerSettings,
+        addrman: AddrMan,
+        bans: Bans,
+    ) -> PeerManager {
+        let chain: Arc<dyn ChainView> = chain;
         let mut random = ChaCha20Rng::from_seed(settings.seed);
         let secret = Secret::new(&mut random);
-        let (last_tip, height) = engine.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
+        let (last_tip, height) = chain.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
         let connector = Connector::new(settings.connect.clone());
         let download = DownloadSettings { window_bytes: settings.download_bytes };
         PeerManager {
             headers_params: HeadersSyncParams::of(settings.params.chain),
-            random,
             addrman,
             bans,
             traffic: Arc::default(),
@@ -257,15 +139,21 @@ impl PeerManager {
             secret,
             answers: AnswerCache::default(),
             download: Download::new(download, height),
-            engine,
-            settings,
-            now: Moment::default(),
-            peers: BTreeMap::new(),
+            context: Context {
+                settings,
+                now: Moment::default(),
+                random,
+                chain,
+                pool: TransactionPool,
+                peers: BTreeMap::new(),
+                actions: Vec::new(),
+                events: VecDeque::new(),
+                switches: LogSwitches::default(),
+            },
             sources: HashMap::new(),
             pending: HashMap::new(),
             aside: BTreeMap::new(),
             announcers: Vec::new(),
-            actions: Vec::new(),
             last_tip,
             noted_tip: None,
             last_tip_change: None,
@@ -277,7 +165,6 @@ impl PeerManager {
             tries_extra_peer: false,
             next_stale_check: Duration::ZERO,
             connector,
-            switches: LogSwitches::default(),
             last_presync_line: None,
         }
     }
@@ -285,14 +172,46 @@ impl PeerManager {
     /// Returns the actions since the last call.
     pub fn take_actions(&mut self) -> Vec<Action> {
         for line in self.addrman.take_lines() {
-            self.log_at(LogLevel::Debug(log::ADDRMAN), line);
+            self.context.log_at(LogLevel::Debug(context::ADDRMAN), line);
         }
-        std::mem::take(&mut self.actions)
+        std::mem::take(&mut self.context.actions)
     }
 
     /// Sets the time for requests of the operator between two ticks.
     pub fn set_time(&mut self, now: Moment) {
-        self.now = now;
+        self.context.now = now;
+    }
+
+    /// Sets what is logged from now on. Before the first call, everything is logged.
+    pub fn set_log_switches(&mut self, switches: LogSwitches) {
+        self.context.switches = switches;
+        self.addrman.set_logged(self.context.switches.is_on(context::ADDRMAN));
+    }
+
+    #[track_caller]
+    fn leave(&mut self, id: PeerId, reason: impl Into<String>) {
+        self.context.leave(id, reason);
+        self.route();
+    }
+
+    #[track_caller]
+    fn leave_at(&mut self, id: PeerId, level: LogLevel, reason: String) {
+        self.context.leave_at(id, level, reason);
+        self.route();
+    }
+
+    fn end_connection(&mut self, id: PeerId, reason: impl Into<String>) {
+        self.context.end_connection(id, reason);
+        self.route();
+    }
+
+    /// Passes the events of the parts on.
+    fn route(&mut self) {
+        while let Some(event) = self.context.events.pop_front() {
+            match event {
+                Event::Left(id) => self.forget_downloads(id),
+            }
+        }
     }
 
     /// Returns the banned and discouraged addresses.
@@ -302,48 +221,50 @@ impl PeerManager {
 
     /// Returns our own addresses, as far as they are known.
     pub fn local_addresses(&self) -> Vec<LocalAddress> {
-        self.settings.local.own.list()
+        self.context.settings.local.own.list()
     }
 
     /// Returns the state of `-maxuploadtarget`.
     pub fn upload_info(&mut self) -> UploadInfo {
-        self.upload.note(self.traffic.sent(), self.now.unix);
-        self.upload.info(self.now.unix)
+        self.upload.note(self.traffic.sent(), self.context.now.unix);
+        self.upload.info(self.context.now.unix)
     }
 
     /// Returns the proxies that peers are reached through.
     pub fn proxies(&self) -> &Proxies {
-        &self.settings.connect.proxies
+        &self.context.settings.connect.proxies
     }
 
     /// A connection was established.
     pub fn connected(&mut self, new: NewPeer, now: Moment) {
-        self.now = now;
+        self.context.now = now;
         let link = match self.link(&new) {
             Ok(link) => link,
             Err(reason) => {
-                self.actions.push(Action::Disconnect { peer: new.id, reason: reason.to_owned() });
+                self.context.actions.push(Action::Disconnect { peer: new.id, reason: reason.to_owned() });
                 return;
             }
         };
         // A block that is older than the connection is not announced to it.
         self.note_chain();
-        let nonce = self.new_nonce();
+        let nonce = self.context.new_nonce();
         let connection = Connection {
             kind: new.kind,
             endpoint: new.endpoint,
             services: link.address.services,
             permissions: new.permissions,
-            is_proxied: self.settings.connect.proxies.is_proxy(&new.endpoint.addr),
+            is_proxied: self.context.settings.connect.proxies.is_proxy(&new.endpoint.addr),
             is_onion: new.is_onion,
             nonce,
         };
         let name = link.name.clone();
-        self.peers.insert(new.id, PeerState::new(new.id, Peer::new(connection, now), (new.traffic, new.memory), link));
-        match (new.kind.is_inbound(), self.switches.has_ips()) {
-            (true, _) => self.log_debug(format!("connection from {} accepted", new.endpoint)),
-            (false, true) => self.log_debug(format!("Added connection to {name} peer={}", new.id)),
-            (false, false) => self.log_debug(format!("Added connection peer={}", new.id)),
+        self.context
+            .peers
+            .insert(new.id, PeerState::new(new.id, Peer::new(connection, now), (new.traffic, new.memory), link));
+        match (new.kind.is_inbound(), self.context.switches.has_ips()) {
+            (true, _) => self.context.log_debug(format!("connection from {} accepted", new.endpoint)),
+            (false, true) => self.context.log_debug(format!("Added connection to {name} peer={}", new.id)),
+            (false, false) => self.context.log_debug(format!("Added connection peer={}", new.id)),
         }
         if !new.kind.is_inbound() {
             self.own_nonces.insert(nonce);
@@ -354,15 +275,15 @@ impl PeerManager {
 
     /// A connection was closed by either side.
     pub fn disconnected(&mut self, id: PeerId, now: Moment) {
-        self.now = now;
-        if let Some(peer) = self.peers.remove(&id) {
+        self.context.now = now;
+        if let Some(peer) = self.context.peers.remove(&id) {
             self.own_nonces.remove(&peer.talk.connection.nonce);
             self.protected_peers -= usize::from(peer.chain_sync.is_protected);
             if peer.talk.updates_addrman_at_end() {
                 self.addrman.connected(&peer.talk.connection.endpoint, now.unix);
             }
             self.forget_downloads(id);
-            self.log_debug(format!("Cleared nodestate for peer={id}"));
+            self.context.log_debug(format!("Cleared nodestate for peer={id}"));
             self.reconnect(id, peer.kind(), peer.link);
         }
         self.request_blocks();
@@ -370,8 +291,8 @@ impl PeerManager {
 
     /// A message was received. The caller does not call again for this peer while data queued for the peer is not sent.
     pub fn received(&mut self, id: PeerId, command: Command, payload: Vec<u8>, now: Moment) {
-        self.now = now;
-        if self.peers.get(&id).is_some_and(|peer| !peer.is_leaving) {
+        self.context.now = now;
+        if self.context.peers.get(&id).is_some_and(|peer| !peer.is_leaving) {
             self.receive(id, command, payload);
             self.settle(id);
         }
@@ -379,21 +300,21 @@ impl PeerManager {
 
     /// A part of a message was received: a large block on a slow link is no stall. Not every part needs to be reported.
     pub fn progressed(&mut self, id: PeerId, bytes: u64, now: Moment) {
-        self.now = now;
-        self.with(id, |peer| peer.talk.note_received(now));
-        if self.peers.get(&id).is_some_and(|peer| !peer.in_flight.is_empty()) {
+        self.context.now = now;
+        self.context.with(id, |peer| peer.talk.note_received(now));
+        if self.context.peers.get(&id).is_some_and(|peer| !peer.in_flight.is_empty()) {
             self.download.progress(DownloadPeer(id.0), bytes, now.elapsed);
         }
     }
 
     /// Time has passed. Call this at least ten times per second.
     pub fn tick(&mut self, now: Moment) {
-        self.now = now;
-        self.addrman.set_logged(self.switches.is_on(log::ADDRMAN));
-        let ids: Vec<_> = self.peers.keys().copied().collect();
+        self.context.now = now;
+        self.addrman.set_logged(self.context.switches.is_on(context::ADDRMAN));
+        let ids: Vec<_> = self.context.peers.keys().copied().collect();
         for id in ids {
             self.look_after(id);
-            self.note_common_block(id);
+            self.context.note_common_block(id);
             self.settle(id);
         }
         self.charge_peers();
@@ -416,44 +337,28 @@ impl PeerManager {
         Ok(link)
     }
 
-    /// Closes a connection. Nothing more is read from it.
-    fn end_connection(&mut self, id: PeerId, reason: impl Into<String>) {
-        if let Some(peer) = self.peers.get_mut(&id)
-            && !peer.is_leaving
-        {
-            peer.is_leaving = true;
-            // Its requests go to other peers immediately, because its socket may take a while to close.
-            (peer.in_flight, peer.partials) = Default::default();
-            self.forget_downloads(id);
-            self.actions.push(Action::Disconnect { peer: id, reason: reason.into() });
-        }
-    }
-
-    /// Core's `Misbehaving`: takes effect after the message was processed.
-    fn misbehaving(&mut self, id: PeerId, what: &str) {
-        let what = if what.is_empty() { String::new() } else { format!(": {what}") };
-        self.log_debug(format!("Misbehaving: peer={id}{what}"));
-        self.with(id, |peer| peer.should_discourage = true);
-    }
-
     /// Runs after everything that may have changed a peer: Core's `MaybeDiscourageAndDisconnect`.
     fn settle(&mut self, id: PeerId) {
-        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let Some(peer) = self.context.peers.get_mut(&id) else { return };
         if !std::mem::take(&mut peer.should_discourage) {
             return;
         }
         let (punishment, endpoint) = (peer.talk.punishment(), peer.talk.connection.endpoint);
         let (is_noban, is_onion) = (peer.may(Permissions::NO_BAN), peer.talk.connection.is_onion);
         match punishment {
-            Punishment::None if is_noban => self.log_at(LogLevel::Warning, format!("Not punishing noban peer {id}!")),
-            Punishment::None => self.log_at(LogLevel::Warning, format!("Not punishing manually connected peer {id}!")),
+            Punishment::None if is_noban => {
+                self.context.log_at(LogLevel::Warning, format!("Not punishing noban peer {id}!"))
+            }
+            Punishment::None => {
+                self.context.log_at(LogLevel::Warning, format!("Not punishing manually connected peer {id}!"))
+            }
             Punishment::Disconnect => {
                 let kind = if is_onion { "inbound onion" } else { "local" };
-                self.log_debug(format!("Warning: disconnecting but not discouraging {kind} peer {id}!"));
+                self.context.log_debug(format!("Warning: disconnecting but not discouraging {kind} peer {id}!"));
                 self.end_connection(id, "misbehaving");
             }
             Punishment::DisconnectAndDiscourage => {
-                self.log_debug(format!("Disconnecting and discouraging peer {id}!"));
+                self.context.log_debug(format!("Disconnecting and discouraging peer {id}!"));
                 self.bans.discourage(&endpoint.addr);
                 self.end_connection(id, "misbehaving, discouraged");
             }
@@ -461,7 +366,7 @@ impl PeerManager {
     }
 
     fn process(&mut self, id: PeerId, message: Message) {
-        if self.is_loading() && self.is_ignored_while_loading(id, &message) {
+        if self.context.is_loading() && self.is_ignored_while_loading(id, &message) {
             return;
         }
         match message {
@@ -481,42 +386,6 @@ impl PeerManager {
         }
     }
 
-    fn with(&mut self, id: PeerId, change: impl FnOnce(&mut PeerState)) {
-        if let Some(peer) = self.peers.get_mut(&id) {
-            change(peer);
-        }
-    }
-
-    fn place(&self, id: HeaderId) -> Place {
-        self.engine.with_tree(|tree| {
-            let node = tree.node(id);
-            Place { id, hash: node.hash, height: node.height, work: node.chain_work, time: node.header.time }
-        })
-    }
-
-    fn tip(&self) -> Place {
-        self.place(self.engine.with_tree(|tree| tree.tip()))
-    }
-
-    fn best_header(&self) -> Place {
-        self.place(self.engine.with_tree(|tree| tree.best_header()))
-    }
-
-    /// Core's `CanDirectFetch`: the tip is a few hours old at most.
-    fn can_fetch_directly(&self) -> bool {
-        self.tip_age() < 20 * self.settings.params.pow_target_spacing
-    }
-
-    /// Core's `IsInitialBlockDownload`.
-    fn is_initial_download(&self) -> bool {
-        self.settings.initial_download.is_on()
-    }
-
-    /// Core's `LoadingBlocks`: blocks from disk are being imported and validated.
-    fn is_loading(&self) -> bool {
-        self.settings.initial_download.is_loading()
-    }
-
     /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its log texts.
     fn is_ignored_while_loading(&mut self, id: PeerId, message: &Message) -> bool {
         let text = match message {
@@ -529,19 +398,19 @@ impl PeerManager {
             Message::Block(_) => format!("Unexpected block message received from peer {id}"),
             _ => return false,
         };
-        self.log_debug(text);
+        self.context.log_debug(text);
         true
     }
 
     /// Core's `UpdateIBDStatus`, once for each tip. Setting the clock back does not make an old tip a recent one.
     fn note_tip(&mut self, tip: HeaderId) {
-        if self.is_loading() || self.noted_tip == Some(tip) {
+        if self.context.is_loading() || self.noted_tip == Some(tip) {
             return;
         }
         self.noted_tip = Some(tip);
-        let (tip, now) = (self.place(tip), i64::try_from(self.now.unix.0).unwrap_or(i64::MAX));
-        if self.settings.initial_download.note_tip(tip.time, tip.work, now) {
-            self.log_info(INITIAL_DOWNLOAD_OVER.to_owned());
+        let (tip, now) = (self.context.place(tip), self.context.unix());
+        if self.context.settings.initial_download.note_tip(tip.time, tip.work, now) {
+            self.context.log_info(INITIAL_DOWNLOAD_OVER.to_owned());
         }
     }
 }

@@ -9,12 +9,11 @@ mod serve;
 pub(super) mod target;
 
 use super::peer::PeerState;
-use super::{Action, PeerId, PeerManager, Source, StoreOutcome};
+use super::{Action, PeerId, PeerManager, Source, StoreOutcome, Violation};
 use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, RequestTime, WantedBlock};
 use crate::headers::anti_dos_work;
 use crate::limits::{BLOCK_TIMEOUT, COMPACT_BLOCKS_PER_PEER_MAX, REQUESTS_PER_BLOCK_MAX};
 use crate::peer::ConnectionKind;
-use crate::time::UnixTime;
 use lydian_chain::{HeaderId, HeaderTree};
 use lydian_consensus::U256;
 use lydian_consensus::pow::block_proof;
@@ -33,16 +32,16 @@ impl PeerManager {
     pub(super) fn take_block(&mut self, id: PeerId, bytes: Vec<u8>) {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>().map(Header::parse) else { return };
         let (hash, size) = (header.hash(), bytes.len());
-        self.log_debug(format!("received block {hash} peer={id}"));
+        self.context.log_debug(format!("received block {hash} peer={id}"));
         // The same block may arrive twice before the first was checked, and the first may be something else.
         let is_requested = !self.asked(&hash).is_empty() || self.pending.contains_key(&hash);
         if is_requested || self.is_welcome(id, &header, &hash, &bytes) {
             self.deliver(id, hash, bytes, false);
         } else {
             let size = u32::try_from(size).unwrap_or(u32::MAX);
-            self.download.unneeded(DownloadPeer(id.0), &hash, size, self.now.elapsed);
+            self.download.unneeded(DownloadPeer(id.0), &hash, size, self.context.now.elapsed);
         }
-        self.with(id, |peer| {
+        self.context.with(id, |peer| {
             peer.in_flight.remove(&hash);
         });
         self.request_blocks();
@@ -51,7 +50,7 @@ impl PeerManager {
     /// Passes a block on to be stored, once, or again as long as it is not verified that the first bytes were right.
     pub(super) fn deliver(&mut self, id: PeerId, hash: BlockHash, bytes: Vec<u8>, is_compact: bool) {
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let arrival = self.download.arrived(DownloadPeer(id.0), &hash, size, self.now.elapsed);
+        let arrival = self.download.arrived(DownloadPeer(id.0), &hash, size, self.context.now.elapsed);
         self.forget_request(id, &hash);
         let source = Source { peer: id, is_compact, has_verdict: false };
         let pending = self.pending.entry(hash).or_default();
@@ -62,19 +61,19 @@ impl PeerManager {
             return;
         }
         pending.push(source);
-        self.actions.push(Action::Store { from: id, hash, bytes });
+        self.context.actions.push(Action::Store { from: id, hash, bytes });
     }
 
     /// Returns whether an unrequested block is worth storing: its chain has as much work as ours and enough to rule out
     /// an attack, and is not far above our tip. A peer that sends a mutated block or an invalid header is punished as
     /// for a requested block.
     fn is_welcome(&mut self, id: PeerId, header: &Header, hash: &BlockHash, bytes: &[u8]) -> bool {
-        let minimum = self.settings.minimum_chain_work;
-        if self.engine.with_tree(|tree| tree.find(hash).is_some_and(|id| tree.parent(id).is_none())) {
+        let minimum = self.context.settings.minimum_chain_work;
+        if self.context.chain.with_tree(|tree| tree.find(hash).is_some_and(|id| tree.parent(id).is_none())) {
             // The genesis block has no parent and is already here; Core ignores it.
             return false;
         }
-        let found = self.engine.with_tree(|tree| {
+        let found = self.context.chain.with_tree(|tree| {
             let parent = tree.node(tree.find(&header.prev_block)?);
             let work = parent.chain_work.checked_add(block_proof(header.bits)).unwrap_or(U256::ZERO);
             let is_known = tree.find(hash).is_some();
@@ -83,33 +82,33 @@ impl PeerManager {
         let Some((parent_height, work, is_known, is_enough)) = found else {
             // Core punishes it whatever else is wrong with it. So it is not kept until its parent is known.
             if self.is_the_block(bytes).is_some() {
-                self.misbehaving(id, "");
+                self.context.misbehaving(id, &Violation::InvalidBlock);
             }
             return false;
         };
         match self.is_the_block(bytes) {
             Some(true) => {}
             Some(false) => {
-                self.log_debug(format!("Received mutated block from peer={id}"));
-                self.misbehaving(id, "mutated block");
+                self.context.log_debug(format!("Received mutated block from peer={id}"));
+                self.context.misbehaving(id, &Violation::MutatedBlock);
                 return false;
             }
             None => return false,
         }
         if !is_known && is_enough {
-            let unix = i64::try_from(self.now.unix.0).unwrap_or(i64::MAX);
-            match self.engine.accept_hashed_headers(&HashedHeader::many(std::slice::from_ref(header)), unix) {
+            let unix = self.context.unix();
+            match self.context.chain.accept_headers(&HashedHeader::many(std::slice::from_ref(header)), unix) {
                 Ok(accepted) => {
                     if let Some((hash, rejected)) = accepted.refused {
                         self.punish_header(id, &hash, &rejected, false);
                         return false;
                     }
                 }
-                Err(error) => self.log_info(format!("Headers could not be stored: {error}")),
+                Err(error) => self.context.log_info(format!("Headers could not be stored: {error}")),
             }
         }
-        let tip = self.tip();
-        let was_here = self.engine.with_tree(|tree| {
+        let tip = self.context.tip();
+        let was_here = self.context.chain.with_tree(|tree| {
             let node = tree.find(hash).map(|found| tree.node(found));
             node.is_some_and(|node| node.block.is_some() || node.is_verified)
         });
@@ -119,27 +118,27 @@ impl PeerManager {
 
     /// The engine reported the result of storing a block. Core's `MaybePunishNodeForBlock`.
     pub fn block_stored(&mut self, from: PeerId, hash: &BlockHash, outcome: &StoreOutcome, now: crate::time::Moment) {
-        self.now = now;
+        self.context.now = now;
         let (source, is_last) = self.take_pending(from, hash);
         match outcome {
             StoreOutcome::Stored | StoreOutcome::Known => self.settle_block(source, hash, outcome),
             StoreOutcome::Invalid { is_mutated, .. } => {
                 if *is_mutated && !source.is_compact {
-                    self.log_debug(format!("Received mutated block from peer={from}"));
-                    self.misbehaving(from, "mutated block");
+                    self.context.log_debug(format!("Received mutated block from peer={from}"));
+                    self.context.misbehaving(from, &Violation::MutatedBlock);
                 } else if !source.is_compact {
-                    self.misbehaving(from, "");
+                    self.context.misbehaving(from, &Violation::InvalidBlock);
                 }
             }
             StoreOutcome::KnownInvalid { .. } => {
                 // An inbound peer may follow rules that were valid once.
-                let is_outbound = self.peers.get(&from).is_some_and(|peer| !peer.kind().is_inbound());
+                let is_outbound = self.context.peers.get(&from).is_some_and(|peer| !peer.kind().is_inbound());
                 if is_outbound && !source.is_compact {
-                    self.misbehaving(from, "");
+                    self.context.misbehaving(from, &Violation::InvalidBlock);
                 }
             }
             StoreOutcome::Malformed { reason } => {
-                self.log_debug(format!(
+                self.context.log_debug(format!(
                     "ProcessMessages(block): Exception '{reason}' caught for block {hash} from peer={from}"
                 ));
             }
@@ -152,7 +151,7 @@ impl PeerManager {
         if is_last && is_useless {
             let is_bad = *outcome != StoreOutcome::TooEarly;
             if is_bad {
-                self.with(from, |peer| peer.failed_branch = peer.best_known);
+                self.context.with(from, |peer| peer.failed_branch = peer.best_known);
             }
             self.download.spoiled(is_bad.then_some(DownloadPeer(from.0)), hash);
         }
@@ -180,8 +179,8 @@ impl PeerManager {
             self.forget_request(peer, hash);
         }
         if *outcome == StoreOutcome::Stored {
-            let unix = self.now.unix;
-            self.with(source.peer, |peer| peer.last_block_time = unix);
+            let unix = self.context.now.unix;
+            self.context.with(source.peer, |peer| peer.last_block_time = unix);
             if !source.has_verdict {
                 self.sources.insert(*hash, source);
             }
@@ -208,9 +207,9 @@ impl PeerManager {
 
     /// Validation found that a stored block breaks a rule.
     pub fn block_invalid(&mut self, hash: &BlockHash, _reason: &str, now: crate::time::Moment) {
-        self.now = now;
+        self.context.now = now;
         if let Some(source) = self.take_source(hash).filter(|source| !source.is_compact) {
-            self.misbehaving(source.peer, "");
+            self.context.misbehaving(source.peer, &Violation::InvalidBlock);
             self.settle(source.peer);
         }
         self.request_blocks();
@@ -218,7 +217,7 @@ impl PeerManager {
 
     /// The stored bytes of a block turned out to be unusable.
     pub fn block_unreadable(&mut self, hash: &BlockHash, now: crate::time::Moment) {
-        self.now = now;
+        self.context.now = now;
         self.download.spoiled(None, hash);
         self.request_blocks();
     }
@@ -228,7 +227,7 @@ impl PeerManager {
             let hash = BlockHash(item.hash);
             self.download.failed(DownloadPeer(id.0), &hash);
             self.forget_request(id, &hash);
-            self.with(id, |peer| peer.failed_branch = peer.best_known);
+            self.context.with(id, |peer| peer.failed_branch = peer.best_known);
         }
         self.request_blocks();
     }
@@ -243,9 +242,9 @@ impl PeerManager {
     /// The caller, not the download, requests a block from the peer. The download must know about it, so that it does
     /// not request the block too.
     pub(super) fn note_request(&mut self, id: PeerId, hash: BlockHash) {
-        self.download.set_timeout_clock(self.now.mockable);
-        let at = self.download.request_time(self.now.elapsed);
-        let Some(peer) = self.peers.get_mut(&id).filter(|peer| !peer.is_leaving) else { return };
+        self.download.set_timeout_clock(self.context.now.mockable);
+        let at = self.download.request_time(self.context.now.elapsed);
+        let Some(peer) = self.context.peers.get_mut(&id).filter(|peer| !peer.is_leaving) else { return };
         if !peer.in_flight.insert(hash) {
             return;
         }
@@ -260,7 +259,7 @@ impl PeerManager {
 
     /// The peer has answered or will not answer: Core's `RemoveBlockRequest`.
     pub(super) fn forget_request(&mut self, id: PeerId, hash: &BlockHash) {
-        self.with(id, |peer| {
+        self.context.with(id, |peer| {
             peer.in_flight.remove(hash);
             peer.partials.remove(hash);
         });
@@ -271,7 +270,7 @@ impl PeerManager {
             self.aside.remove(hash);
         }
         // The time for the next block starts: Core's `m_downloading_since`.
-        let now = self.now.mockable;
+        let now = self.context.now.mockable;
         let others = self.aside.values_mut().flatten().filter(|(peer, _)| was_asked && *peer == id);
         others.for_each(|(_, at)| at.asked = now);
     }
@@ -298,13 +297,13 @@ impl PeerManager {
     /// download and must fit into its window.
     pub(super) fn fetch_directly(&mut self, id: PeerId, last: HeaderId) {
         let may_ask = |peer: &PeerState| peer.is_ready() && peer.serves_witnesses() && peer.memory.has_block_room();
-        if !self.peers.get(&id).is_some_and(may_ask) || !self.can_fetch_directly() {
+        if !self.context.peers.get(&id).is_some_and(may_ask) || !self.context.can_fetch_directly() {
             return;
         }
         let Some(missing) = self.missing_of_branch(last) else {
-            let place = self.place(last);
+            let place = self.context.place(last);
             let (hash, height) = (place.hash, place.height);
-            return self.log_debug(format!("Large reorg, won't direct fetch to {hash} ({height})"));
+            return self.context.log_debug(format!("Large reorg, won't direct fetch to {hash} ({height})"));
         };
         if missing.is_empty() {
             return;
@@ -312,25 +311,26 @@ impl PeerManager {
         self.plan_downloads();
         let mut blocks = Vec::new();
         for hash in missing {
-            let has_room = self.peers.get(&id).is_some_and(|peer| peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX);
+            let has_room =
+                self.context.peers.get(&id).is_some_and(|peer| peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX);
             if has_room && self.download.may_request(&hash) {
                 self.note_request(id, hash);
                 blocks.push(hash);
             }
         }
         if !blocks.is_empty() {
-            let place = self.place(last);
+            let place = self.context.place(last);
             self.send_request(id, &blocks);
             let (hash, height) = (place.hash, place.height);
-            self.log_debug(format!("Downloading blocks toward {hash} ({height}) via headers direct fetch"));
+            self.context.log_debug(format!("Downloading blocks toward {hash} ({height}) via headers direct fetch"));
         }
     }
 
     /// Returns the blocks from our chain to `last` that are neither here nor requested, lowest first; none if the
     /// branch has less work than our chain. Returns `None` if there are too many.
     fn missing_of_branch(&self, last: HeaderId) -> Option<Vec<BlockHash>> {
-        let tip = self.tip();
-        self.engine.with_tree(|tree| {
+        let tip = self.context.tip();
+        self.context.chain.with_tree(|tree| {
             let (mut missing, mut walk) = (Vec::new(), last);
             if tree.node(last).is_invalid || tree.node(last).chain_work < tip.work {
                 return Some(missing);
@@ -353,7 +353,7 @@ impl PeerManager {
     /// Disconnects a peer that does not send a block requested outside the path within ten minutes, like for blocks on
     /// the path.
     pub(super) fn check_requests_aside(&mut self) {
-        let now = self.now.mockable;
+        let now = self.context.now.mockable;
         let is_late = |at: &RequestTime| now.saturating_sub(at.asked) > BLOCK_TIMEOUT;
         let late = self
             .aside
@@ -368,7 +368,7 @@ impl PeerManager {
     /// Updates the download and sends its requests.
     pub(super) fn request_blocks(&mut self) {
         self.charge_peers();
-        if self.is_loading() {
+        if self.context.is_loading() {
             // Blocks on disk need not be fetched.
             return;
         }
@@ -388,11 +388,11 @@ impl PeerManager {
     }
 
     fn carry_out_requests(&mut self) {
-        self.download.set_timeout_clock(self.now.mockable);
-        for action in self.download.poll(self.now.elapsed) {
+        self.download.set_timeout_clock(self.context.now.mockable);
+        for action in self.download.poll(self.context.now.elapsed) {
             match action {
                 DownloadAction::Request { peer, blocks } => self.request(PeerId(peer.0), &blocks),
-                DownloadAction::Cancel { peer, block } => self.with(PeerId(peer.0), |peer| {
+                DownloadAction::Cancel { peer, block } => self.context.with(PeerId(peer.0), |peer| {
                     peer.in_flight.remove(&block);
                     peer.partials.remove(&block);
                 }),
@@ -404,7 +404,7 @@ impl PeerManager {
     }
 
     fn request(&mut self, id: PeerId, blocks: &[BlockHash]) {
-        self.with(id, |peer| {
+        self.context.with(id, |peer| {
             peer.in_flight.extend(blocks);
             peer.is_asked = true;
             peer.memory.set_asked(true);
@@ -416,25 +416,25 @@ impl PeerManager {
         let kind = if self.wants_compact(id, blocks) { InvType::CMPCT_BLOCK } else { InvType::WITNESS_BLOCK };
         let inventory: Vec<_> = blocks.iter().map(|hash| Inv::block(kind, *hash)).collect();
         for hash in blocks {
-            self.debug(|manager| {
-                let height = manager.engine.with_tree(|tree| tree.find(hash).map_or(0, |found| tree.height(found).0));
+            self.context.debug(|context| {
+                let height = context.chain.with_tree(|tree| tree.find(hash).map_or(0, |found| tree.height(found).0));
                 format!("Requesting block {hash} ({height}) peer={id}")
             });
         }
-        self.send(id, Message::GetData(inventory));
+        self.context.send(id, Message::GetData(inventory));
     }
 
     /// Returns whether a new block at the tip is requested as a compact block, if no other block is in flight: see
     /// Core's `HeadersDirectFetchBlocks`.
     fn wants_compact(&self, id: PeerId, blocks: &[BlockHash]) -> bool {
         let [hash] = blocks else { return false };
-        let provides = self.peers.get(&id).is_some_and(|peer| peer.talk.provides_compact_blocks);
-        let on_their_way: usize = self.peers.values().map(|peer| peer.in_flight.len()).sum();
-        !self.settings.blocks_only
+        let provides = self.context.peers.get(&id).is_some_and(|peer| peer.talk.provides_compact_blocks);
+        let on_their_way: usize = self.context.peers.values().map(|peer| peer.in_flight.len()).sum();
+        !self.context.settings.blocks_only
             && provides
             && on_their_way == 1
-            && self.can_fetch_directly()
-            && self.engine.with_tree(|tree| {
+            && self.context.can_fetch_directly()
+            && self.context.chain.with_tree(|tree| {
                 let parent = tree.find(hash).and_then(|found| tree.parent(found));
                 parent.is_some_and(|parent| tree.is_active(parent) || tree.node(parent).is_verified)
             })
@@ -443,9 +443,9 @@ impl PeerManager {
     /// Updates the path of wanted blocks: it leads to the header with the most work that can be downloaded, if that has
     /// enough work.
     pub(super) fn follow_best_chain(&mut self) {
-        let minimum = self.settings.minimum_chain_work;
+        let minimum = self.context.settings.minimum_chain_work;
         let best = self.target();
-        let (engine, now, end) = (self.engine.clone(), self.now.elapsed, self.path_end);
+        let (engine, now, end) = (self.context.chain.clone(), self.context.now.elapsed, self.path_end);
         let wanted = engine.with_tree(|tree| {
             let fork = stored_end(tree, best);
             (tree.node(best).chain_work >= minimum).then(|| {
@@ -504,13 +504,13 @@ impl PeerManager {
 
     /// Adds the peers that may be asked to the download, with the blocks that they have.
     pub(super) fn introduce_peers(&mut self) {
-        let has_preferred = self.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
-        let is_initial = self.is_initial_download();
-        let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
+        let has_preferred = self.context.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
+        let is_initial = self.context.is_initial_download();
+        let ids: Vec<_> = self.context.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
         let with_room = self.peers_with_room();
         for id in ids {
-            self.look_up_unknown(id);
-            let Some(peer) = self.peers.get(&id) else { continue };
+            self.context.look_up_unknown(id);
+            let Some(peer) = self.context.peers.get(&id) else { continue };
             let may_follow = !has_preferred && peer.kind() != ConnectionKind::AddrFetch;
             if peer.serves_all() && (peer.is_preferred() || may_follow || !is_initial) {
                 self.introduce(id, with_room.contains(&id));
@@ -522,15 +522,15 @@ impl PeerManager {
     /// in flight: Core's `sync_blocks_and_headers_from_peer`. Returns whether any of them may be asked now. Call this
     /// after the others were asked for what they have.
     fn introduce_reserves(&mut self) -> bool {
-        let ready = || self.peers.values().filter(|peer| peer.is_ready());
+        let ready = || self.context.peers.values().filter(|peer| peer.is_ready());
         let preferred: Vec<_> = ready().filter(|peer| peer.is_preferred()).map(|peer| peer.id).collect();
-        if preferred.is_empty() || !self.is_initial_download() {
+        if preferred.is_empty() || !self.context.is_initial_download() {
             return false;
         }
         let is_reserve =
             |peer: &&PeerState| peer.serves_all() && !peer.is_preferred() && peer.kind() != ConnectionKind::AddrFetch;
         let reserves: Vec<_> = ready().filter(is_reserve).map(|peer| peer.id).collect();
-        let now = self.now.elapsed;
+        let now = self.context.now.elapsed;
         let is_wanted = !preferred.iter().any(|id| self.download.is_sending(DownloadPeer(id.0), now));
         let with_room = self.peers_with_room();
         for id in &reserves {
@@ -545,29 +545,25 @@ impl PeerManager {
     /// Adds the peer to the download with the blocks that it has. `has_room`: the shared memory has room for another
     /// block from it.
     fn introduce(&mut self, id: PeerId, has_room: bool) {
-        let Some(peer) = self.peers.get(&id) else { return };
+        let Some(peer) = self.context.peers.get(&id) else { return };
         let (Some(best), limits) = (peer.best_known, limits_of(peer)) else { return };
-        self.download.add_peer(DownloadPeer(id.0), limits, self.now.elapsed);
+        self.download.add_peer(DownloadPeer(id.0), limits, self.context.now.elapsed);
         self.download.set_room(DownloadPeer(id.0), has_room);
-        let chain = self.engine.with_tree(|tree| PeerChain::of(tree, best, self.path_end));
+        let chain = self.context.chain.with_tree(|tree| PeerChain::of(tree, best, self.path_end));
         self.download.set_peer_chain(DownloadPeer(id.0), chain);
     }
 
     /// Blocks with a known verdict need no source any more.
     pub(super) fn forget_sources(&mut self) {
-        let engine = self.engine.clone();
+        let engine = self.context.chain.clone();
         engine.with_tree(|tree| {
             self.sources.retain(|hash, _| tree.find(hash).is_none_or(|id| !tree.is_active(id)));
         });
-        for peer in self.peers.values_mut() {
+        for peer in self.context.peers.values_mut() {
             engine.with_tree(|tree| {
                 peer.in_flight.retain(|hash| tree.find(hash).is_some_and(|id| tree.node(id).block.is_none()));
             });
         }
-    }
-
-    pub(super) fn tip_age(&self) -> i64 {
-        self.now.unix.since(UnixTime::from(self.tip().time))
     }
 }
 

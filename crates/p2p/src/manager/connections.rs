@@ -276,10 +276,10 @@ impl PeerManager {
     pub(super) fn tend_connections(&mut self) {
         self.begin_choosing();
         self.dial_what_is_due();
-        if self.now.elapsed < self.connector.next_step {
+        if self.context.now.elapsed < self.connector.next_step {
             return;
         }
-        self.connector.next_step = self.now.elapsed + OUTBOUND_INTERVAL;
+        self.connector.next_step = self.context.now.elapsed + OUTBOUND_INTERVAL;
         if self.connector.is_active {
             self.step_specified();
             self.step_added();
@@ -297,23 +297,23 @@ impl PeerManager {
 
     /// Returns whether there is a connection or an attempt to this address and port.
     fn is_connected_to(&self, endpoint: &Endpoint) -> bool {
-        self.peers.values().any(|peer| peer.talk.connection.endpoint == *endpoint)
+        self.context.peers.values().any(|peer| peer.talk.connection.endpoint == *endpoint)
             || self.connector.attempts.values().any(|attempt| attempt.endpoint() == Some(*endpoint))
     }
 
     fn is_connected_to_addr(&self, addr: &NetAddr) -> bool {
-        self.peers.values().any(|peer| peer.talk.connection.endpoint.addr == *addr)
+        self.context.peers.values().any(|peer| peer.talk.connection.endpoint.addr == *addr)
             || self.connector.attempts.values().any(|attempt| attempt.endpoint().is_some_and(|end| end.addr == *addr))
     }
 
     fn is_connected_to_name(&self, name: &str) -> bool {
-        self.peers.values().any(|peer| peer.link.name == name)
+        self.context.peers.values().any(|peer| peer.link.name == name)
             || self.connector.attempts.values().any(|attempt| attempt.name() == name)
     }
 
     /// Returns the number of connections and attempts that take a slot of this kind.
     fn slots_used(&self, slot: Slot) -> usize {
-        self.peers.values().filter(|peer| peer.link.slot == slot).count()
+        self.context.peers.values().filter(|peer| peer.link.slot == slot).count()
             + self.connector.attempts.values().filter(|attempt| attempt.slot() == slot).count()
     }
 

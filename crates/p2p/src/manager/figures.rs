@@ -47,9 +47,9 @@ pub struct Presync {
 impl PeerManager {
     /// Returns the state of the sync.
     pub fn figures(&self) -> SyncFigures {
-        let ready = || self.peers.values().filter(|peer| peer.is_ready());
+        let ready = || self.context.peers.values().filter(|peer| peer.is_ready());
         let inbound = ready().filter(|peer| peer.kind().is_inbound()).count();
-        let best = self.best_header();
+        let best = self.context.best_header();
         let stats = self.download.stats();
         SyncFigures {
             outbound: count(ready().count() - inbound),
@@ -57,7 +57,7 @@ impl PeerManager {
             headers_height: best.height.0,
             headers_time: best.time,
             presync: ready().filter_map(|peer| presync(peer.headers.sync()?)).max_by_key(|presync| presync.height),
-            is_initial: self.is_initial_download(),
+            is_initial: self.context.is_initial_download(),
             blocks: stats.blocks,
             block_bytes: stats.block_bytes,
             in_flight_bytes: self.download.bytes_in_flight(),

@@ -29,14 +29,14 @@ impl PeerManager {
         let buffered =
             |peer: &super::peer::PeerState| peer.headers.sync().map_or(0, crate::headers::HeadersSync::buffered);
         Held {
-            peers: self.peers.len(),
+            peers: self.context.peers.len(),
             addresses: self.addrman.size(None, None),
             sources: self.sources.len(),
-            in_flight: self.peers.values().map(|peer| peer.in_flight.len()).sum(),
-            buffered_headers: self.peers.values().map(buffered).sum(),
+            in_flight: self.context.peers.values().map(|peer| peer.in_flight.len()).sum(),
+            buffered_headers: self.context.peers.values().map(buffered).sum(),
             block_bytes: self.download.bytes_here() + self.download.bytes_in_flight(),
             nonces: self.own_nonces.len(),
-            actions: self.actions.len(),
+            actions: self.context.actions.len(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The state of one peer beyond its connection: its chain, the outstanding requests, the announcements. Data and
 //! queries.
 
+mod chain;
 pub(super) mod info;
 mod talk;
 

@@ -37,19 +37,19 @@ impl SavedFile {
 impl PeerManager {
     /// The node shuts down cleanly: writes everything that must be kept.
     pub fn end(&mut self, now: Moment) {
-        self.now = now;
+        self.context.now = now;
         self.save_peers();
         self.save_bans();
         if self.connector.chooses_peers() {
-            let of_kind = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
+            let of_kind = self.context.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
             let addresses: Vec<_> = of_kind.map(|peer| peer.link.address).collect();
-            let bytes = anchors::encode(&addresses, self.settings.params.magic);
-            self.actions.push(Action::Save { file: SavedFile::Anchors, bytes });
+            let bytes = anchors::encode(&addresses, self.context.settings.params.magic);
+            self.context.actions.push(Action::Save { file: SavedFile::Anchors, bytes });
         }
     }
 
     pub(in crate::manager) fn save_when_due(&mut self) {
-        let now = self.now.elapsed;
+        let now = self.context.now.elapsed;
         let next = *self.connector.next_save.get_or_insert(now + SAVE_INTERVAL);
         if now >= next {
             self.connector.next_save = Some(now + SAVE_INTERVAL);
@@ -60,19 +60,19 @@ impl PeerManager {
 
     fn save_peers(&mut self) {
         let count = self.addrman.size(None, None);
-        self.log_debug(format!("Flushed {count} addresses to peers.dat {}ms", 0));
-        let bytes = self.addrman.encode(self.settings.params.magic);
-        self.actions.push(Action::Save { file: SavedFile::Peers, bytes });
+        self.context.log_debug(format!("Flushed {count} addresses to peers.dat {}ms", 0));
+        let bytes = self.addrman.encode(self.context.settings.params.magic);
+        self.context.actions.push(Action::Save { file: SavedFile::Peers, bytes });
     }
 
     /// Writes the bans if they changed or some expired.
     pub(in crate::manager) fn save_bans(&mut self) {
-        self.bans.list(self.now.unix);
+        self.bans.list(self.context.now.unix);
         if self.bans.take_dirty() {
-            let count = self.bans.list(self.now.unix).len();
-            self.log_debug(format!("Flushed {count} banned node addresses/subnets to disk {}ms", 0));
+            let count = self.bans.list(self.context.now.unix).len();
+            self.context.log_debug(format!("Flushed {count} banned node addresses/subnets to disk {}ms", 0));
             let bytes = self.bans.encode();
-            self.actions.push(Action::Save { file: SavedFile::Bans, bytes });
+            self.context.actions.push(Action::Save { file: SavedFile::Bans, bytes });
         }
     }
 }

@@ -20,8 +20,8 @@ const BRANCH_WINDOW: u32 = 1024;
 impl PeerManager {
     /// Requests the missing blocks of branches with as much work as the active chain.
     pub(in crate::manager) fn fetch_branches(&mut self) {
-        let is_initial = self.is_initial_download();
-        let branches: Vec<(PeerId, HeaderId)> = self.engine.with_tree(|tree| {
+        let is_initial = self.context.is_initial_download();
+        let branches: Vec<(PeerId, HeaderId)> = self.context.chain.with_tree(|tree| {
             let tip = tree.tip();
             let branch = |peer: &PeerState| {
                 let is_asked = peer.is_ready() && peer.serves_all() && (peer.is_preferred() || !is_initial);
@@ -32,7 +32,7 @@ impl PeerManager {
                 let is_wanted = !node.is_invalid && node.chain_work == tree.node(tip).chain_work;
                 (is_wanted && !is_done && peer.failed_branch != Some(best)).then_some((peer.id, best))
             };
-            self.peers.values().filter_map(branch).collect()
+            self.context.peers.values().filter_map(branch).collect()
         });
         for (id, best) in branches {
             self.fetch_branch(id, best);
@@ -40,12 +40,12 @@ impl PeerManager {
     }
 
     fn fetch_branch(&mut self, id: PeerId, best: HeaderId) {
-        self.note_common_block(id);
-        let Some(peer) = self.peers.get(&id) else { return };
+        self.context.note_common_block(id);
+        let Some(peer) = self.context.peers.get(&id) else { return };
         let Some(common) = peer.last_common else { return };
         let room = COMPACT_BLOCKS_PER_PEER_MAX.saturating_sub(peer.in_flight.len());
         let limited = peer.is_limited();
-        let (mut blocks, common) = self.engine.with_tree(|tree| {
+        let (mut blocks, common) = self.context.chain.with_tree(|tree| {
             let missing = |node: HeaderId| {
                 let (node, end) = (tree.node(node), tree.height(best));
                 let is_kept = !limited || end.0 - node.height.0 < crate::limits::LIMITED_PEER_BLOCKS - 2;
@@ -59,7 +59,7 @@ impl PeerManager {
                 nodes.filter(|node| missing(*node)).take(room).map(|node| *tree.hash(node)).collect();
             (blocks, common)
         });
-        self.with(id, |peer| peer.last_common = Some(common));
+        self.context.with(id, |peer| peer.last_common = Some(common));
         // A branch that grew may be on the path, which has a window.
         blocks.retain(|hash| self.download.may_request(hash));
         if !blocks.is_empty() {

@@ -13,11 +13,11 @@
 use crate::download::DownloadPeer;
 use crate::headers::anti_dos_work;
 use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUESTS_PER_BLOCK_MAX};
-use crate::manager::{PeerId, PeerManager};
+use crate::manager::{PeerId, PeerManager, Violation};
 use crate::memory::Charge;
 use lydian_consensus::pow::block_proof;
 use lydian_consensus::{Deployment, is_block_mutated};
-use lydian_primitives::{BlockHash, HashedHeader, Height, RawBlock, Wtxid};
+use lydian_primitives::{BlockHash, HashedHeader, Height, RawBlock};
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct, block_size};
 use lydian_wire::{BlockTransactions, CompactBlock, CompactError, Inv, InvType, Message, PartialBlock};
 
@@ -48,23 +48,24 @@ struct Standing {
 impl PeerManager {
     /// Core's processing of `cmpctblock`.
     pub(in crate::manager) fn take_compact(&mut self, id: PeerId, compact: &CompactBlock) {
-        let Some(peer) = self.peers.get(&id) else { return };
-        if self.settings.blocks_only {
-            return self.log_debug(format!("peer={id} sent us a compact block even though we are blocksonly!"));
+        let Some(peer) = self.context.peers.get(&id) else { return };
+        if self.context.settings.blocks_only {
+            return self.context.log_debug(format!("peer={id} sent us a compact block even though we are blocksonly!"));
         }
         if !peer.talk.provides_compact_blocks {
             return self
+                .context
                 .log_debug(format!("peer={id} sent us a compact block despite never having sent us a SENDCMPCT!"));
         }
         let Some(standing) = self.take_compact_header(id, compact) else { return };
-        self.look_up_unknown(id);
+        self.context.look_up_unknown(id);
         let Standing { hash, height, .. } = standing;
-        let tip = self.tip();
-        let (work, was_here, is_here) = self.engine.with_tree(|tree| {
+        let tip = self.context.tip();
+        let (work, was_here, is_here) = self.context.chain.with_tree(|tree| {
             let node = tree.find(&hash).map(|found| tree.node(found));
             node.map_or((tip.work, false, true), |node| (node.chain_work, node.is_verified, node.block.is_some()))
         });
-        let is_announcer = self.peers.get(&id).is_some_and(|peer| peer.talk.high_bandwidth_to);
+        let is_announcer = self.context.peers.get(&id).is_some_and(|peer| peer.talk.high_bandwidth_to);
         // A block passed to the engine counts as here until the engine says otherwise. Then it is requested again,
         // because this message is not kept.
         if is_here || self.pending.contains_key(&hash) {
@@ -72,6 +73,7 @@ impl PeerManager {
         }
         if !standing.is_asked && !is_announcer {
             return self
+                .context
                 .log_debug(format!("peer={id}, not marked as high-bandwidth, sent us an unsolicited compact block!"));
         }
         if work <= tip.work || was_here {
@@ -80,7 +82,7 @@ impl PeerManager {
             }
             return;
         }
-        if standing.asked == 0 && !self.can_fetch_directly() {
+        if standing.asked == 0 && !self.context.can_fetch_directly() {
             return;
         }
         if height.0 <= tip.height.0.saturating_add(COMPACT_HEIGHT_MAX) {
@@ -94,28 +96,28 @@ impl PeerManager {
 
     /// Inserts the header. Returns `None` if nothing more can be done with the block.
     fn take_compact_header(&mut self, id: PeerId, compact: &CompactBlock) -> Option<Standing> {
-        let (header, minimum) = (compact.header, self.settings.minimum_chain_work);
+        let (header, minimum) = (compact.header, self.context.settings.minimum_chain_work);
         let hashed = HashedHeader::many(&[header]);
         let hash = hashed.first()?.hash();
-        let found = self.engine.with_tree(|tree| {
+        let found = self.context.chain.with_tree(|tree| {
             let parent = tree.find(&header.prev_block)?;
             let work = tree.node(parent).chain_work.checked_add(block_proof(header.bits));
             let is_enough = work.is_some_and(|work| work >= anti_dos_work(tree, minimum));
             Some((tree.height(parent).0 + 1, is_enough, tree.find(&hash).is_none()))
         });
         let Some((height, is_enough, is_new)) = found else {
-            if !self.is_initial_download() {
-                let best = self.best_header().id;
+            if !self.context.is_initial_download() {
+                let best = self.context.best_header().id;
                 self.ask_for_headers(id, best);
             }
             return None;
         };
         if !is_enough {
-            self.log_debug(format!("Ignoring low-work compact block from peer {id}"));
+            self.context.log_debug(format!("Ignoring low-work compact block from peer {id}"));
             return None;
         }
-        let unix = i64::try_from(self.now.unix.0).unwrap_or(i64::MAX);
-        match self.engine.accept_hashed_headers(&hashed, unix) {
+        let unix = self.context.unix();
+        match self.context.chain.accept_headers(&hashed, unix) {
             Ok(accepted) => {
                 if let Some((hash, rejected)) = accepted.refused {
                     self.punish_header(id, &hash, &rejected, true);
@@ -123,19 +125,19 @@ impl PeerManager {
                 }
             }
             Err(error) => {
-                self.log_info(format!("Headers could not be stored: {error}"));
+                self.context.log_info(format!("Headers could not be stored: {error}"));
                 return None;
             }
         }
         if is_new {
             self.log_new_header(id, &hash, Height(height), true);
         }
-        self.note_block(id, &hash);
-        let (tip, unix) = (self.tip(), self.now.unix);
+        self.context.note_block(id, &hash);
+        let (tip, unix) = (self.context.tip(), self.context.now.unix);
         let has_more =
-            self.engine.with_tree(|tree| tree.find(&hash).map(|id| tree.node(id).chain_work)) > Some(tip.work);
+            self.context.chain.with_tree(|tree| tree.find(&hash).map(|id| tree.node(id).chain_work)) > Some(tip.work);
         if is_new && has_more {
-            self.with(id, |peer| peer.last_block_announcement = unix);
+            self.context.with(id, |peer| peer.last_block_announcement = unix);
         }
         self.plan_downloads();
         let asked = self.asked(&hash);
@@ -146,7 +148,7 @@ impl PeerManager {
     /// Starts the reconstruction, and requests the missing transactions if it is this peer's turn.
     fn begin_compact(&mut self, id: PeerId, compact: &CompactBlock, standing: Standing, is_announcer: bool) {
         let Standing { hash, asked, is_first, is_asked, .. } = standing;
-        let Some(peer) = self.peers.get(&id) else { return };
+        let Some(peer) = self.context.peers.get(&id) else { return };
         let has_room = asked < REQUESTS_PER_BLOCK_MAX
             && peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX
             && peer.memory.has_block_room();
@@ -154,30 +156,30 @@ impl PeerManager {
             return self.try_compact(id, hash, compact);
         }
         if is_asked && peer.partials.contains_key(&hash) {
-            return self.log_debug("Peer sent us compact block we were already syncing!".to_owned());
+            return self.context.log_debug("Peer sent us compact block we were already syncing!".to_owned());
         }
         let is_inbound = peer.kind().is_inbound();
         let may_follow = !is_inbound || self.is_asked_of_outbound(&hash) || asked < REQUESTS_PER_BLOCK_MAX - 1;
         self.note_request(id, hash);
-        match PartialBlock::new(compact, at_hand()) {
+        match PartialBlock::new(compact, self.context.pool.at_hand()) {
             Err(CompactError::Invalid) => {
                 self.forget_request(id, &hash);
-                self.misbehaving(id, "invalid compact block");
+                self.context.misbehaving(id, &Violation::InvalidCompactBlock);
             }
             Err(CompactError::Failed) => {
-                self.with(id, |peer| drop(peer.partials.insert(hash, Partial::Failed)));
+                self.context.with(id, |peer| drop(peer.partials.insert(hash, Partial::Failed)));
                 self.fall_back(id, hash, is_first);
             }
             Ok(partial) => {
                 let request = partial.request();
-                self.with(id, |peer| {
+                self.context.with(id, |peer| {
                     let charge = peer.memory.charge_received(partial.memory_bytes());
                     peer.partials.insert(hash, Partial::Waiting(partial, charge));
                 });
                 if request.indexes.is_empty() {
                     self.take_block_transactions(id, &BlockTransactions { block_hash: hash, txs: Vec::new() });
                 } else if is_first || (is_announcer && may_follow) {
-                    self.send(id, Message::GetBlockTxn(request));
+                    self.context.send(id, Message::GetBlockTxn(request));
                 } else {
                     self.forget_request(id, &hash);
                 }
@@ -187,7 +189,7 @@ impl PeerManager {
 
     /// Enough others were already asked for the block. If no transaction is missing, it is used anyway.
     fn try_compact(&mut self, id: PeerId, hash: BlockHash, compact: &CompactBlock) {
-        let whole = PartialBlock::new(compact, at_hand()).and_then(|partial| partial.fill(&[]));
+        let whole = PartialBlock::new(compact, self.context.pool.at_hand()).and_then(|partial| partial.fill(&[]));
         if let Ok(bytes) = whole
             && self.is_the_block(&bytes) == Some(true)
         {
@@ -199,23 +201,25 @@ impl PeerManager {
     pub(in crate::manager) fn take_block_transactions(&mut self, id: PeerId, answer: &BlockTransactions) {
         let hash = answer.block_hash;
         let is_first = self.asked(&hash).first().is_none_or(|first| *first == id);
-        let partial = self.peers.get_mut(&id).filter(|peer| peer.in_flight.contains(&hash));
+        let partial = self.context.peers.get_mut(&id).filter(|peer| peer.in_flight.contains(&hash));
         let Some(partial) = partial.and_then(|peer| peer.partials.get_mut(&hash)) else {
-            if !self.peers.get(&id).is_some_and(|peer| peer.in_flight.contains(&hash)) {
+            if !self.context.peers.get(&id).is_some_and(|peer| peer.in_flight.contains(&hash)) {
                 // Another peer was faster. This one has answered too and must not count as stalling.
                 self.download.forget_request(DownloadPeer(id.0), &hash);
             }
-            return self.log_debug(format!("Peer {id} sent us block transactions for block we weren't expecting"));
+            return self
+                .context
+                .log_debug(format!("Peer {id} sent us block transactions for block we weren't expecting"));
         };
         let Partial::Waiting(partial, _charge) = std::mem::replace(partial, Partial::Failed) else {
-            self.log_debug(format!("Peer {id} sent compact block transactions multiple times"));
+            self.context.log_debug(format!("Peer {id} sent compact block transactions multiple times"));
             self.forget_request(id, &hash);
-            return self.misbehaving(id, "previous compact block reconstruction attempt failed");
+            return self.context.misbehaving(id, &Violation::RepeatedBlockTransactions);
         };
         match partial.fill(&answer.txs) {
             Err(_) => {
                 self.forget_request(id, &hash);
-                self.misbehaving(id, "invalid compact block/non-matching block transactions");
+                self.context.misbehaving(id, &Violation::InvalidBlockTransactions);
             }
             Ok(bytes) if self.is_the_block(&bytes) == Some(true) => self.deliver(id, hash, bytes, true),
             Ok(_) => self.fall_back(id, hash, is_first),
@@ -228,14 +232,14 @@ impl PeerManager {
             self.request_whole(id, hash);
         } else {
             self.forget_request(id, &hash);
-            self.log_debug(format!(
+            self.context.log_debug(format!(
                 "Peer {id} sent us a compact block but it failed to reconstruct, waiting on first download to complete"
             ));
         }
     }
 
     fn request_whole(&mut self, id: PeerId, hash: BlockHash) {
-        self.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, hash)]));
+        self.context.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, hash)]));
     }
 
     /// Returns whether the bytes are what their header commits to: Core's `IsBlockMutated`. `None` if they cannot be
@@ -245,30 +249,33 @@ impl PeerManager {
         let bytes = bytes.get(..block_size(bytes).ok()?)?;
         let block = RawBlock::new(bytes).parse().ok()?;
         let parent = block.header().prev_block;
-        let height = self.engine.with_tree(|tree| tree.find(&parent).map(|parent| tree.height(parent).0 + 1));
-        let is_segwit = height.is_some_and(|height| self.settings.params.is_active(Deployment::Segwit, Height(height)));
+        let height = self.context.chain.with_tree(|tree| tree.find(&parent).map(|parent| tree.height(parent).0 + 1));
+        let is_segwit =
+            height.is_some_and(|height| self.context.settings.params.is_active(Deployment::Segwit, Height(height)));
         Some(!is_block_mutated(&block, is_segwit))
     }
 
     fn is_asked_of_outbound(&self, hash: &BlockHash) -> bool {
-        let is_outbound = |id: &PeerId| self.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
+        let is_outbound = |id: &PeerId| self.context.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
         self.asked(hash).iter().any(is_outbound)
     }
 
     /// The peer sent a valid block: it may send the next ones unrequested. Core's
     /// `MaybeSetPeerAsAnnouncingHeaderAndIDs`.
     pub(in crate::manager) fn choose_announcer(&mut self, id: PeerId) {
-        let Some(peer) = self.peers.get(&id).filter(|peer| peer.is_ready() && peer.talk.provides_compact_blocks) else {
+        let Some(peer) =
+            self.context.peers.get(&id).filter(|peer| peer.is_ready() && peer.talk.provides_compact_blocks)
+        else {
             return;
         };
-        if self.settings.blocks_only {
+        if self.context.settings.blocks_only {
             return;
         }
         if let Some(at) = self.announcers.iter().position(|announcer| *announcer == id) {
             self.announcers.remove(at);
             return self.announcers.push(id);
         }
-        let is_outbound = |id: &PeerId| self.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
+        let is_outbound = |id: &PeerId| self.context.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
         let outbound = self.announcers.iter().filter(|id| is_outbound(id)).count();
         let is_last_outbound = outbound == 1 && self.announcers.first().is_some_and(is_outbound);
         if peer.kind().is_inbound() && self.announcers.len() >= HIGH_BANDWIDTH_PEERS_MAX && is_last_outbound {
@@ -284,12 +291,7 @@ impl PeerManager {
     }
 
     fn set_high_bandwidth(&mut self, id: PeerId, high_bandwidth: bool) {
-        self.with(id, |peer| peer.talk.high_bandwidth_to = high_bandwidth);
-        self.send(id, Message::SendCmpct(SendCmpct { high_bandwidth, version: CMPCTBLOCKS_VERSION }));
+        self.context.with(id, |peer| peer.talk.high_bandwidth_to = high_bandwidth);
+        self.context.send(id, Message::SendCmpct(SendCmpct { high_bandwidth, version: CMPCTBLOCKS_VERSION }));
     }
-}
-
-/// Transactions that are available outside the chain: none, until there is a mempool.
-fn at_hand() -> impl Iterator<Item = (Wtxid, &'static [u8])> {
-    std::iter::empty()
 }

@@ -14,11 +14,11 @@ use lydian_wire::{Command, Inv, InvType, Message};
 impl PeerManager {
     /// Requests a block with a known header from a peer; the error is Core's text.
     pub fn fetch_block(&mut self, id: PeerId, hash: &BlockHash, now: Moment) -> Result<(), &'static str> {
-        self.now = now;
-        if self.is_loading() {
+        self.context.now = now;
+        if self.context.is_loading() {
             return Err("Loading blocks ...");
         }
-        let Some(peer) = self.peers.get(&id).filter(|peer| !peer.is_leaving) else {
+        let Some(peer) = self.context.peers.get(&id).filter(|peer| !peer.is_leaving) else {
             return Err("Peer does not exist");
         };
         if !peer.serves_witnesses() {
@@ -29,17 +29,17 @@ impl PeerManager {
         }
         self.asked(hash).into_iter().for_each(|other| self.forget_request(other, hash));
         self.note_request(id, *hash);
-        self.log_debug(format!("Requesting block {hash} from peer={id}"));
-        self.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, *hash)]));
+        self.context.log_debug(format!("Requesting block {hash} from peer={id}"));
+        self.context.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, *hash)]));
         Ok(())
     }
 
     /// Sends a message unchanged: `sendmsgtopeer`. Returns false if the peer is gone or its handshake is not complete.
     pub fn send_raw(&mut self, id: PeerId, command: Command, payload: Vec<u8>, now: Moment) -> bool {
-        self.now = now;
-        let is_there = self.peers.get(&id).is_some_and(|peer| peer.is_ready() && !peer.is_leaving);
+        self.context.now = now;
+        let is_there = self.context.peers.get(&id).is_some_and(|peer| peer.is_ready() && !peer.is_leaving);
         if is_there {
-            self.send(id, Message::Unknown { command, payload });
+            self.context.send(id, Message::Unknown { command, payload });
         }
         is_there
     }

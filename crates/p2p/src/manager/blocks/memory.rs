@@ -15,7 +15,7 @@ const HEADER_BYTES: usize = size_of::<lydian_primitives::Header>() + size_of::<U
 impl PeerManager {
     /// Charges each peer for what is held for it now, and assigns rooms to those with outstanding block requests.
     pub(in crate::manager) fn charge_peers(&mut self) {
-        for peer in self.peers.values_mut() {
+        for peer in self.context.peers.values_mut() {
             let is_asked = !peer.in_flight.is_empty();
             if std::mem::replace(&mut peer.is_asked, is_asked) != is_asked {
                 peer.memory.set_asked(is_asked);
@@ -28,7 +28,7 @@ impl PeerManager {
     /// Returns the peers that may be asked for blocks now: those that have room, then others while rooms are left. Of
     /// these, peers with the first missing block come before the outbound ones, because no other peer may have it.
     pub(in crate::manager) fn peers_with_room(&self) -> BTreeSet<PeerId> {
-        let mut ready: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).collect();
+        let mut ready: Vec<_> = self.context.peers.values().filter(|peer| peer.is_ready()).collect();
         let Some(first) = ready.first() else { return BTreeSet::new() };
         let left = first.memory.budget().rooms_left();
         if left >= ready.len() {

@@ -1,7 +1,7 @@
 //! Requests from peers for headers, blocks and compact blocks. The answers, limits and ignored requests are Bitcoin
 //! Core's.
 
-use crate::manager::{Action, PeerId, PeerManager};
+use crate::manager::{Action, PeerId, PeerManager, Violation};
 use crate::peer::Permissions;
 use crate::time::Moment;
 use lydian_chain::{HeaderId, HeaderTree};
@@ -49,18 +49,18 @@ impl PeerManager {
         if request.hashes.len() > LOCATOR_COUNT_MAX {
             return self.leave(id, format!("getheaders locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
         }
-        let may_always = self.peers.get(&id).is_some_and(|peer| peer.may(Permissions::DOWNLOAD));
-        if self.tip().work < self.settings.minimum_chain_work && !may_always {
-            self.log_debug(format!(
+        let may_always = self.context.peers.get(&id).is_some_and(|peer| peer.may(Permissions::DOWNLOAD));
+        if self.context.tip().work < self.context.settings.minimum_chain_work && !may_always {
+            self.context.log_debug(format!(
                 "Ignoring getheaders from peer={id} because active chain has too little work; sending empty response"
             ));
             // The empty answer shows the peer that this node is responsive but of no use for its sync.
-            return self.send(id, Message::Headers(Vec::new()));
+            return self.context.send(id, Message::Headers(Vec::new()));
         }
         self.log_request(id, "getheaders", request);
-        let params = self.settings.params.clone();
+        let params = self.context.settings.params.clone();
         let mut is_refused = false;
-        let answer = self.engine.with_tree(|tree| {
+        let answer = self.context.chain.with_tree(|tree| {
             let first = if request.hashes.is_empty() {
                 let asked = tree.find(&request.stop)?;
                 is_refused = !may_request(tree, asked, &params);
@@ -79,10 +79,10 @@ impl PeerManager {
             None
         });
         if let Some((headers, sent)) = answer {
-            self.with(id, |peer| peer.best_header_sent = Some(sent));
-            self.send(id, Message::Headers(headers));
+            self.context.with(id, |peer| peer.best_header_sent = Some(sent));
+            self.context.send(id, Message::Headers(headers));
         } else if is_refused {
-            self.log_debug(format!(
+            self.context.log_debug(format!(
                 "ProcessMessage: ignoring request from peer={id} for old block header that isn't in the main chain"
             ));
         }
@@ -96,29 +96,31 @@ impl PeerManager {
         let (hashes, end) = self.inventory_after(request);
         match end {
             None => {}
-            Some((End::Asked, height, hash)) => self.log_debug(format!(" getblocks stopping at {height} {hash}")),
+            Some((End::Asked, height, hash)) => {
+                self.context.log_debug(format!(" getblocks stopping at {height} {hash}"))
+            }
             Some((End::Pruned, height, hash)) => {
-                self.log_debug(format!(" getblocks stopping, pruned or too old block at {height} {hash}"));
+                self.context.log_debug(format!(" getblocks stopping, pruned or too old block at {height} {hash}"));
             }
             Some((End::Limit, height, hash)) => {
-                self.log_debug(format!(" getblocks stopping at limit {height} {hash}"));
-                self.with(id, |peer| peer.continuation = Some(hash));
+                self.context.log_debug(format!(" getblocks stopping at limit {height} {hash}"));
+                self.context.with(id, |peer| peer.continuation = Some(hash));
             }
         }
         if hashes.is_empty() {
             return;
         }
         let inventory = hashes.into_iter().map(|hash| Inv::block(InvType::BLOCK, hash)).collect();
-        self.send(id, Message::Inv(inventory));
+        self.context.send(id, Message::Inv(inventory));
     }
 
     /// Returns the hashes that answer a `getblocks`, and the block at which they end if that is before the tip. A
     /// pruned node announces no block that may be pruned before it is requested.
     fn inventory_after(&self, request: &Locator) -> (Vec<BlockHash>, Option<(End, u32, BlockHash)>) {
-        let keeps_all = self.settings.local.services.contains(Services::NETWORK);
-        let spacing = u32::try_from(self.settings.params.pow_target_spacing).unwrap_or(1).max(1);
+        let keeps_all = self.context.settings.local.services.contains(Services::NETWORK);
+        let spacing = u32::try_from(self.context.settings.params.pow_target_spacing).unwrap_or(1).max(1);
         let likely_kept = BLOCKS_TO_KEEP_MIN - (PRUNE_RACE_SECONDS / spacing).min(BLOCKS_TO_KEEP_MIN);
-        self.engine.with_tree(|tree| {
+        self.context.chain.with_tree(|tree| {
             let tip = tree.height(tree.tip()).0;
             let mut hashes = Vec::new();
             for height in tree.height(find_fork(tree, &request.hashes)).0 + 1.. {
@@ -141,8 +143,8 @@ impl PeerManager {
 
     /// Logs where a peer's request for headers or blocks starts and ends.
     fn log_request(&mut self, id: PeerId, command: &str, request: &Locator) {
-        self.debug(|manager| {
-            let first = manager.engine.with_tree(|tree| {
+        self.context.debug(|context| {
+            let first = context.chain.with_tree(|tree| {
                 let fork = find_fork(tree, &request.hashes);
                 tree.active(Height(tree.height(fork).0 + 1)).map_or(-1, |next| i64::from(tree.height(next).0))
             });
@@ -156,14 +158,14 @@ impl PeerManager {
 
     /// Answers a `getdata`. There are no transactions until there is a mempool.
     pub(in crate::manager) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
-        self.log_debug(format!("received getdata ({} invsz) peer={id}", inventory.len()));
+        self.context.log_debug(format!("received getdata ({} invsz) peer={id}", inventory.len()));
         if let Some(first) = inventory.first() {
-            self.log_debug(format!("received getdata for: {first} peer={id}"));
+            self.context.log_debug(format!("received getdata for: {first} peer={id}"));
         }
         let (blocks, others): (Vec<_>, Vec<_>) = inventory.into_iter().partition(|item| item.kind.is_gen_block());
         let missing: Vec<_> = others.into_iter().filter(|item| item.kind.is_gen_tx()).collect();
         if !missing.is_empty() {
-            self.send(id, Message::NotFound(missing));
+            self.context.send(id, Message::NotFound(missing));
         }
         for item in blocks {
             self.serve_block(id, item);
@@ -173,12 +175,12 @@ impl PeerManager {
     /// Core's `ProcessGetBlockData`.
     fn serve_block(&mut self, id: PeerId, item: Inv) {
         let hash = BlockHash(item.hash);
-        let params = self.settings.params.clone();
-        let Some(info) = self.engine.header_info(&hash) else { return };
-        let is_allowed = self.engine.with_tree(|tree| may_request(tree, info.id, &params));
-        let Some(peer) = self.peers.get(&id) else { return };
+        let params = self.context.settings.params.clone();
+        let Some(info) = self.context.chain.header_info(&hash) else { return };
+        let is_allowed = self.context.chain.with_tree(|tree| may_request(tree, info.id, &params));
+        let Some(peer) = self.context.peers.get(&id) else { return };
         if !is_allowed {
-            return self.log_debug(format!(
+            return self.context.log_debug(format!(
                 "ProcessGetBlockData: ignoring request from peer={id} for old block that isn't in the main chain"
             ));
         }
@@ -186,79 +188,80 @@ impl PeerManager {
             return self.leave(id, "historical block serving limit reached");
         }
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
-        let is_limited = !self.settings.local.services.contains(Services::NETWORK);
+        let is_limited = !self.context.settings.local.services.contains(Services::NETWORK);
         if is_limited && depth > LIMITED_BLOCKS && !peer.may(Permissions::NO_BAN) {
             return self.leave(id, "Ignore block request below NODE_NETWORK_LIMITED threshold");
         }
         if info.node.block.is_none() {
             return;
         }
-        let is_compact = item.kind == InvType::CMPCT_BLOCK && depth <= COMPACT_DEPTH_MAX && self.can_fetch_directly();
+        let is_compact =
+            item.kind == InvType::CMPCT_BLOCK && depth <= COMPACT_DEPTH_MAX && self.context.can_fetch_directly();
         match item.kind {
             // Bloom filters are not supported.
             InvType::FILTERED_BLOCK => {}
             // Built only when it is sent: thousands may be requested at once.
             _ if is_compact => {
-                let nonce = self.random.next_u64();
-                self.actions.push(Action::SendCompact { to: id, hash, nonce });
+                let nonce = self.context.random.next_u64();
+                self.context.actions.push(Action::SendCompact { to: id, hash, nonce });
             }
             kind => {
                 let with_witness = kind != InvType::BLOCK;
-                self.actions.push(Action::SendBlock { to: id, hash, with_witness });
+                self.context.actions.push(Action::SendBlock { to: id, hash, with_witness });
             }
         }
-        if self.peers.get(&id).is_some_and(|peer| peer.continuation == Some(hash)) {
-            self.with(id, |peer| peer.continuation = None);
-            let tip = self.tip().hash;
-            self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, tip)]));
+        if self.context.peers.get(&id).is_some_and(|peer| peer.continuation == Some(hash)) {
+            self.context.with(id, |peer| peer.continuation = None);
+            let tip = self.context.tip().hash;
+            self.context.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, tip)]));
         }
     }
 
     /// Core's `OutboundTargetReached`: blocks of the last week are sent regardless of `-maxuploadtarget`.
     fn is_beyond_upload_target(&self, info: &HeaderInfo, kind: InvType) -> bool {
-        let best = self.best_header();
+        let best = self.context.best_header();
         let age = i64::from(best.time) - i64::from(info.node.header.time);
         let is_historical = age > HISTORICAL_BLOCK_SECONDS || kind == InvType::FILTERED_BLOCK;
-        is_historical && self.upload.is_reached_for_historical_blocks(self.now.unix)
+        is_historical && self.upload.is_reached_for_historical_blocks(self.context.now.unix)
     }
 
     /// Reads the block unless this was done for another peer; all get the same nonce, as in Core.
     pub(in crate::manager) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {
         let hash = info.node.hash;
         if self.recent_compact.as_ref().is_none_or(|(recent, _)| *recent != hash) {
-            match self.engine.block(info) {
+            match self.context.chain.block(info) {
                 Ok(Some(block)) => {
-                    self.recent_compact = Some((hash, CompactBlock::new(&block, self.random.next_u64())))
+                    self.recent_compact = Some((hash, CompactBlock::new(&block, self.context.random.next_u64())))
                 }
                 Ok(None) => return self.leave(id, "Block was pruned before it could be read"),
                 Err(_) => return self.leave_at(id, LogLevel::Error, "Cannot load block from disk".to_owned()),
             }
         }
         if let Some((_, compact)) = self.recent_compact.clone() {
-            self.send(id, Message::CmpctBlock(Box::new(compact)));
+            self.context.send(id, Message::CmpctBlock(Box::new(compact)));
         }
     }
 
     pub(in crate::manager) fn serve_block_transactions(&mut self, id: PeerId, request: BlockTransactionsRequest) {
-        let info = self.engine.header_info(&request.block_hash).filter(|info| info.node.block.is_some());
+        let info = self.context.chain.header_info(&request.block_hash).filter(|info| info.node.block.is_some());
         let Some(info) = info else {
-            return self.log_debug(format!("Peer {id} sent us a getblocktxn for a block we don't have"));
+            return self.context.log_debug(format!("Peer {id} sent us a getblocktxn for a block we don't have"));
         };
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
         if depth > BLOCKTXN_DEPTH_MAX {
-            self.log_debug(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
+            self.context.log_debug(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
             // A peer that requests such an old block must receive everything that was read for it.
             let hash = request.block_hash;
-            return self.actions.push(Action::SendBlock { to: id, hash, with_witness: true });
+            return self.context.actions.push(Action::SendBlock { to: id, hash, with_witness: true });
         }
         // Read only when it is sent, like a block: a hundred peers may request all transactions of the largest block.
-        self.actions.push(Action::SendBlockTransactions { to: id, request });
+        self.context.actions.push(Action::SendBlockTransactions { to: id, request });
     }
 
     /// The peer requested transactions that the block does not have.
     pub fn bad_transactions_request(&mut self, id: PeerId, now: Moment) {
-        self.now = now;
-        self.misbehaving(id, "getblocktxn with out-of-bounds tx indices");
+        self.context.now = now;
+        self.context.misbehaving(id, &Violation::TransactionsOutOfBounds);
         self.settle(id);
     }
 }

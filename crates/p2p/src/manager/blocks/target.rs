@@ -32,14 +32,14 @@ impl PeerManager {
     /// Returns the header up to which blocks are downloaded.
     pub(in crate::manager) fn target(&mut self) -> HeaderId {
         self.note_withheld();
-        let best = self.engine.with_tree(HeaderTree::best_header);
+        let best = self.context.chain.with_tree(HeaderTree::best_header);
         if self.withheld.blocks.is_empty() {
             return best;
         }
         let known: Vec<HeaderId> =
-            self.peers.values().filter(|peer| peer.is_ready()).filter_map(|peer| peer.best_known).collect();
+            self.context.peers.values().filter(|peer| peer.is_ready()).filter_map(|peer| peer.best_known).collect();
         let withheld = &self.withheld.blocks;
-        self.engine.with_tree(|tree| {
+        self.context.chain.with_tree(|tree| {
             let tip_work = tree.node(tree.tip()).chain_work;
             let can_be_had = |end: &HeaderId| {
                 let node = tree.node(*end);
@@ -53,9 +53,9 @@ impl PeerManager {
 
     /// Checks whether the block that validation waits for is delivered by no peer.
     fn note_withheld(&mut self) {
-        let now = self.now.elapsed;
+        let now = self.context.now.elapsed;
         let missing = self.download.missing(now);
-        let engine = self.engine.clone();
+        let engine = self.context.chain.clone();
         engine.with_tree(|tree| {
             self.withheld.blocks.retain(|(block, until)| *until > now && tree.node(*block).block.is_none());
             let missing = missing.and_then(|hash| tree.find(&hash));

@@ -6,7 +6,7 @@
 
 use super::{AttemptFailure, AttemptId, Destination, Link, Lookup, LookupId, Plan, Slot, Target};
 use crate::draw;
-use crate::manager::log::NET;
+use crate::manager::context::NET;
 use crate::manager::{Action, PeerId, PeerManager};
 use crate::peer::ConnectionKind;
 use crate::seeding::dns_answer;
@@ -78,7 +78,7 @@ impl PeerManager {
                     return false;
                 }
                 attempt.candidates.push(address.endpoint);
-                attempt.start = (!delay.is_zero()).then(|| self.now.elapsed + delay);
+                attempt.start = (!delay.is_zero()).then(|| self.context.now.elapsed + delay);
                 self.connector.attempts.insert(id, attempt);
                 self.dial_what_is_due();
             }
@@ -96,9 +96,9 @@ impl PeerManager {
     /// Core's checks before connecting to an automatically chosen address.
     fn may_dial(&self, endpoint: &Endpoint) -> bool {
         let addr = &endpoint.addr;
-        !self.settings.local.own.contains(addr)
+        !self.context.settings.local.own.contains(addr)
             && !self.bans.is_discouraged(addr)
-            && !self.bans.is_banned(addr, self.now.unix)
+            && !self.bans.is_banned(addr, self.context.now.unix)
             && !self.is_connected_to_addr(addr)
     }
 
@@ -113,11 +113,12 @@ impl PeerManager {
             self.push_connect(id, Target::Name { host, port });
         } else if NetAddr::is_private_name(&host) {
             self.connector.attempts.remove(&id);
-            self.log_debug(format!("not resolving {host}: it is a name of a privacy network, but not a valid address"));
+            self.context
+                .log_debug(format!("not resolving {host}: it is a name of a privacy network, but not a valid address"));
         } else if settings.resolves_names {
             let lookup = LookupId(self.connector.new_id());
             self.connector.lookups.insert(lookup, Lookup::Attempt(id));
-            self.actions.push(Action::Resolve { lookup, host, count_max: NAME_ADDRESSES_MAX });
+            self.context.actions.push(Action::Resolve { lookup, host, count_max: NAME_ADDRESSES_MAX });
         } else {
             self.connector.attempts.remove(&id);
         }
@@ -125,7 +126,7 @@ impl PeerManager {
 
     /// A name was resolved to these addresses; the list is empty if that failed.
     pub fn resolved(&mut self, lookup: LookupId, addresses: &[NetAddr], now: Moment) {
-        self.now = now;
+        self.context.now = now;
         match self.connector.lookups.remove(&lookup) {
             Some(Lookup::Attempt(id)) => {
                 let Some(attempt) = self.connector.attempts.get(&id) else { return };
@@ -138,7 +139,7 @@ impl PeerManager {
             }
             Some(Lookup::Seed(seed)) => {
                 let port = self.connector.settings.default_port;
-                let found = dns_answer(addresses, port, now.unix, &mut self.random);
+                let found = dns_answer(addresses, port, now.unix, &mut self.context.random);
                 self.connector.seed_addresses += found.len();
                 self.addrman.add(&found, &seed.source, 0, now.unix);
             }
@@ -150,7 +151,7 @@ impl PeerManager {
     /// Returns the address to connect to: Core's `MaybeFlipIPv6toCJDNS`. It must be called for every address that is
     /// not from the tables, because the network determines the proxy.
     pub(in crate::manager) fn classified(&self, endpoint: Endpoint) -> Endpoint {
-        let has_cjdns = self.settings.reachable.contains(&Network::Cjdns);
+        let has_cjdns = self.context.settings.reachable.contains(&Network::Cjdns);
         Endpoint { addr: if has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr }, ..endpoint }
     }
 
@@ -158,16 +159,16 @@ impl PeerManager {
     fn take_addresses(&mut self, id: AttemptId, candidates: Vec<Endpoint>) {
         let mut candidates: Vec<_> = candidates.into_iter().map(|endpoint| self.classified(endpoint)).collect();
         let name = self.connector.attempts.get(&id).map_or(String::new(), |attempt| attempt.name().to_owned());
-        draw::shuffle(&mut candidates, &mut self.random);
+        draw::shuffle(&mut candidates, &mut self.context.random);
         if let Some(endpoint) = candidates.iter().find(|endpoint| self.is_connected_to(endpoint)) {
             let text = format!("Not opening a connection to {name}, already connected to {endpoint}");
-            self.log_info(text);
+            self.context.log_info(text);
             candidates.clear();
         } else if let Some(endpoint) = candidates.iter().find(|endpoint| !endpoint.addr.is_valid()) {
-            self.log_debug(format!("Resolver returned invalid address {endpoint} for {name}"));
+            self.context.log_debug(format!("Resolver returned invalid address {endpoint} for {name}"));
             candidates.clear();
         } else if candidates.is_empty() {
-            self.log_debug(format!("connection attempt to {name} failed: it has no address"));
+            self.context.log_debug(format!("connection attempt to {name} failed: it has no address"));
         }
         if candidates.is_empty() {
             self.connector.attempts.remove(&id);
@@ -179,7 +180,7 @@ impl PeerManager {
 
     /// Starts the attempts whose delay is over, and new ones.
     pub(in crate::manager) fn dial_what_is_due(&mut self) {
-        let now = self.now.elapsed;
+        let now = self.context.now.elapsed;
         let is_due = |attempt: &Attempt| {
             attempt.current.is_none()
                 && !attempt.candidates.is_empty()
@@ -205,21 +206,21 @@ impl PeerManager {
         let Some(attempt) = self.connector.attempts.get(&id) else { return };
         let (kind, v2) = (attempt.kind(), attempt.plan.v2);
         let seconds = match &attempt.plan.to {
-            Destination::Address(address) => self.now.unix.since(UnixTime::from(address.time)),
+            Destination::Address(address) => self.context.now.unix.since(UnixTime::from(address.time)),
             Destination::Name(_) => 0,
         };
-        self.debug(|_| {
+        self.context.debug(|_| {
             let version = if v2 { "v2" } else { "v1" };
             #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
             let hours = seconds as f64 / 3600.0;
             format!("trying {version} connection ({}) to {target}, lastseen={hours:.1}hrs", kind.name())
         });
-        self.actions.push(Action::Connect { attempt: id, kind, target, v2 });
+        self.context.actions.push(Action::Connect { attempt: id, kind, target, v2 });
     }
 
     /// An attempt failed.
     pub fn attempt_failed(&mut self, id: AttemptId, failure: &AttemptFailure, now: Moment) {
-        self.now = now;
+        self.context.now = now;
         let Some(attempt) = self.connector.attempts.get_mut(&id) else { return };
         let (endpoint, count_failure) = (attempt.current.take(), attempt.plan.count_failure);
         let is_debug = attempt.plan.kind != ConnectionKind::Manual;
@@ -233,7 +234,7 @@ impl PeerManager {
             }
             AttemptFailure::Proxy { reason } => format!("connecting to {target} through the proxy failed: {reason}"),
         };
-        self.log_at(if is_debug { LogLevel::Debug(NET) } else { LogLevel::Info }, text);
+        self.context.log_at(if is_debug { LogLevel::Debug(NET) } else { LogLevel::Info }, text);
         self.dial(id);
     }
 
@@ -241,7 +242,7 @@ impl PeerManager {
     pub(in crate::manager) fn take_attempt(&mut self, id: AttemptId, endpoint: Endpoint) -> Option<Link> {
         let attempt = self.connector.attempts.remove(&id)?;
         if let Some(dialled) = attempt.current {
-            self.addrman.attempt(&dialled, attempt.plan.count_failure, self.now.unix);
+            self.addrman.attempt(&dialled, attempt.plan.count_failure, self.context.now.unix);
         }
         Some(attempt.link(endpoint))
     }
@@ -249,7 +250,7 @@ impl PeerManager {
     /// The other side of an outbound connection closed it before sending anything: after it is closed, it is retried
     /// with v1. Core's `ShouldReconnectV1`.
     pub fn retry_with_v1(&mut self, id: PeerId) {
-        self.with(id, |peer| peer.link.wants_v1 = true);
+        self.context.with(id, |peer| peer.link.wants_v1 = true);
     }
 
     /// A connection was closed: Core's `PerformReconnections`.
@@ -257,7 +258,7 @@ impl PeerManager {
         if !link.wants_v1 || kind.is_inbound() {
             return;
         }
-        self.log_debug(format!("retrying with v1 transport protocol for peer={id}"));
+        self.context.log_debug(format!("retrying with v1 transport protocol for peer={id}"));
         let to = if link.is_named { Destination::Name(link.name) } else { Destination::Address(link.address) };
         self.open(Plan { kind, to, v2: false, count_failure: false, slot: link.slot });
     }

@@ -33,7 +33,7 @@ impl PeerManager {
             return;
         }
         let settings = &self.connector.settings;
-        let (now, random) = (self.now, &mut self.random);
+        let (now, random) = (self.context.now, &mut self.context.random);
         let mut left = if settings.chooses_peers { settings.seednodes.clone() } else { Vec::new() };
         draw::shuffle(&mut left, random);
         let seeding = SeedingSettings {
@@ -48,22 +48,23 @@ impl PeerManager {
         let anchors = if settings.chooses_peers { settings.anchors.clone() } else { Vec::new() };
         if settings.chooses_peers {
             let text = format!("{} block-relay-only anchors will be tried for connections.", anchors.len());
-            self.actions.push(Action::Log(LogLine::new(LogLevel::Info, text)));
+            self.context.actions.push(Action::Log(LogLine::new(LogLevel::Info, text)));
         }
         let is_due = self.addrman.is_empty() && !left.is_empty();
         self.connector.seednodes = Seednodes { left, last: now.mockable, is_due };
         self.connector.outbound = Some(Outbound::new(settings.automatic_max, anchors, now, random));
-        self.connector.seeding = Some(Seeding::new(self.settings.params.chain, seeding, &self.addrman, now, random));
+        self.connector.seeding =
+            Some(Seeding::new(self.context.settings.params.chain, seeding, &self.addrman, now, random));
     }
 
     /// Queries DNS seeds.
     pub(in crate::manager) fn step_seeds(&mut self) {
-        let of_kind = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
+        let of_kind = self.context.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
         let peers = of_kind.filter(|peer| peer.is_ready()).count();
         let Some(seeding) = &mut self.connector.seeding else { return };
-        let seeds = seeding.names(peers, &self.addrman, self.now);
+        let seeds = seeding.names(peers, &self.addrman, self.context.now);
         let lines = seeding.take_lines();
-        lines.into_iter().for_each(|line| self.log_info(line));
+        lines.into_iter().for_each(|line| self.context.log_info(line));
         seeds.into_iter().for_each(|seed| self.ask_seed(seed));
         self.log_seeds_found();
     }
@@ -72,17 +73,21 @@ impl PeerManager {
     pub(in crate::manager) fn log_seeds_found(&mut self) {
         let is_open = self.connector.lookups.values().any(|lookup| matches!(lookup, Lookup::Seed(_)));
         if !is_open && self.connector.seeding.as_mut().is_some_and(Seeding::ends) {
-            self.log_info(format!("{} addresses found from DNS seeds", self.connector.seed_addresses));
+            self.context.log_info(format!("{} addresses found from DNS seeds", self.connector.seed_addresses));
         }
     }
 
     fn ask_seed(&mut self, seed: DnsSeed) {
-        self.log_info(format!("Loading addresses from DNS seed {}", seed.name));
+        self.context.log_info(format!("Loading addresses from DNS seed {}", seed.name));
         if self.connector.settings.has_name_proxy || NetAddr::is_private_name(&seed.name) {
             return self.connector.addr_fetches.push_back(seed.name);
         }
         let lookup = LookupId(self.connector.new_id());
-        self.actions.push(Action::Resolve { lookup, host: seed.host.clone(), count_max: DNS_SEED_ADDRESSES_MAX });
+        self.context.actions.push(Action::Resolve {
+            lookup,
+            host: seed.host.clone(),
+            count_max: DNS_SEED_ADDRESSES_MAX,
+        });
         self.connector.lookups.insert(lookup, Lookup::Seed(seed));
     }
 
@@ -106,7 +111,7 @@ impl PeerManager {
             return;
         }
         let Some(seednode) = self.connector.seednodes.left.pop() else { return };
-        self.log_info(if self.addrman.is_empty() {
+        self.context.log_info(if self.addrman.is_empty() {
             format!("Empty addrman, adding seednode ({seednode}) to addrfetch")
         } else {
             format!(
@@ -118,10 +123,13 @@ impl PeerManager {
     }
 
     fn time_seednodes(&mut self) {
-        let full = self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay).count();
+        let full = self.context.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay).count();
         let seednodes = &mut self.connector.seednodes;
-        if !seednodes.left.is_empty() && full < PEERS_ENOUGH && self.now.mockable > seednodes.last + NEXT_SEEDNODE {
-            seednodes.last = self.now.mockable;
+        if !seednodes.left.is_empty()
+            && full < PEERS_ENOUGH
+            && self.context.now.mockable > seednodes.last + NEXT_SEEDNODE
+        {
+            seednodes.last = self.context.now.mockable;
             seednodes.is_due = true;
         }
     }
@@ -138,50 +146,52 @@ impl PeerManager {
 
     fn use_fixed_seeds(&mut self) {
         let Some(seeding) = &mut self.connector.seeding else { return };
-        let seeds = seeding.fixed(&self.settings.reachable, &self.addrman, self.now, &mut self.random);
+        let seeds =
+            seeding.fixed(&self.context.settings.reachable, &self.addrman, self.context.now, &mut self.context.random);
         let lines = seeding.take_lines();
-        lines.into_iter().for_each(|line| self.log_info(line));
+        lines.into_iter().for_each(|line| self.context.log_info(line));
         if !seeds.is_empty() {
             for seed in &seeds {
-                self.log_debug(format!("Added hardcoded seed: {}", seed.endpoint));
+                self.context.log_debug(format!("Added hardcoded seed: {}", seed.endpoint));
             }
-            self.addrman.add(&seeds, &fixed_seeds_source(), 0, self.now.unix);
-            self.log_info(format!("Added {} fixed seeds from reachable networks.", seeds.len()));
+            self.addrman.add(&seeds, &fixed_seeds_source(), 0, self.context.now.unix);
+            self.context.log_info(format!("Added {} fixed seeds from reachable networks.", seeds.len()));
         }
     }
 
     fn choose_peer(&mut self) {
-        let is_near_tip = self.is_near_tip();
+        let is_near_tip = self.context.is_near_tip();
         let connections: Vec<_> =
-            self.peers.values().map(|peer| (peer.kind(), peer.talk.connection.endpoint)).collect();
+            self.context.peers.values().map(|peer| (peer.kind(), peer.talk.connection.endpoint)).collect();
         let attempts = self.connector.attempts.values();
         let attempts: Vec<_> =
             attempts.filter_map(|attempt| attempt.endpoint().map(|endpoint| (attempt.kind(), endpoint))).collect();
         let added: Vec<_> = self.connector.added.iter().map(|added| added.target.as_str()).collect();
         let scene = Scene {
-            now: self.now,
+            now: self.context.now,
             connections: &connections,
             attempts: &attempts,
-            reachable: &self.settings.reachable,
-            own: &self.settings.local.own,
+            reachable: &self.context.settings.reachable,
+            own: &self.context.settings.local.own,
             added: &added,
             is_near_tip,
             wants_extra_full_relay: self.tries_extra_peer,
             wants_extra_block_relay: self.connector.extra.is_synced,
         };
         let Some(outbound) = &mut self.connector.outbound else { return };
-        let Some(wish) = outbound.next(&scene, &mut self.addrman, &mut self.random) else { return };
+        let Some(wish) = outbound.next(&scene, &mut self.addrman, &mut self.context.random) else { return };
         let is_feeler = wish.kind == ConnectionKind::Feeler;
         let to = wish.address.endpoint;
         match wish.preferred {
-            _ if wish.is_anchor => self.log_debug(format!("Trying to make an anchor connection to {to}")),
+            _ if wish.is_anchor => self.context.log_debug(format!("Trying to make an anchor connection to {to}")),
             Some(network) => {
-                self.log_debug(format!("Making network specific connection to {to} on {}.", network.name()))
+                self.context.log_debug(format!("Making network specific connection to {to} on {}.", network.name()))
             }
-            None if is_feeler => self.log_debug(format!("Making feeler connection to {to}")),
+            None if is_feeler => self.context.log_debug(format!("Making feeler connection to {to}")),
             None => {}
         }
-        let delay = if is_feeler { FEELER_DELAY_MAX.mul_f64(draw::unit(&mut self.random)) } else { Duration::ZERO };
+        let delay =
+            if is_feeler { FEELER_DELAY_MAX.mul_f64(draw::unit(&mut self.context.random)) } else { Duration::ZERO };
         let plan = Plan {
             kind: wish.kind,
             to: Destination::Address(wish.address),

@@ -26,7 +26,7 @@ pub(in crate::manager) struct Extra {
 impl PeerManager {
     /// Makes waiting tasks due earlier by `delta`: Core's `MockForward`, for `mockscheduler`.
     pub fn mock_forward(&mut self, delta: Duration, now: Moment) {
-        self.now = now;
+        self.context.now = now;
         let waiting = [&mut self.connector.extra.next_check, &mut self.connector.next_save];
         for (next, interval) in waiting.into_iter().zip([CHECK_INTERVAL, SAVE_INTERVAL]) {
             *next = Some(next.unwrap_or(now.elapsed + interval).saturating_sub(delta));
@@ -35,7 +35,7 @@ impl PeerManager {
     }
 
     pub(in crate::manager) fn check_for_stale_tip_and_evict_peers(&mut self) {
-        let now = self.now.elapsed;
+        let now = self.context.now.elapsed;
         let next = *self.connector.extra.next_check.get_or_insert(now + CHECK_INTERVAL);
         if now < next {
             return;
@@ -44,8 +44,8 @@ impl PeerManager {
         self.evict_extra_block_relay();
         self.evict_extra_full_relay();
         self.check_stale_tip();
-        if !self.connector.extra.is_synced && self.can_fetch_directly() {
-            self.log_debug("enabling extra block-relay-only peers".to_owned());
+        if !self.connector.extra.is_synced && self.context.can_fetch_directly() {
+            self.context.log_debug("enabling extra block-relay-only peers".to_owned());
             self.connector.extra.is_synced = true;
         }
     }
@@ -53,7 +53,7 @@ impl PeerManager {
     /// Disconnects the one of the two youngest peers that sent a block longer ago.
     fn evict_extra_block_relay(&mut self) {
         let (_, most) = crate::outbound::split(self.connector.settings.automatic_max);
-        let of_kind = || self.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
+        let of_kind = || self.context.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
         if of_kind().filter(|peer| peer.is_ready()).count() <= most {
             return;
         }
@@ -62,7 +62,7 @@ impl PeerManager {
         let chosen = youngest.next().filter(|second| first.last_block_time > second.last_block_time).unwrap_or(first);
         let (id, last_block) = (chosen.id, chosen.last_block_time.0);
         if self.is_idle_for_long(id, |time| time >= CONNECT_TIME_MIN) {
-            self.log_debug(format!(
+            self.context.log_debug(format!(
                 "disconnecting extra block-relay-only peer={id} (last block received at time {last_block})"
             ));
             self.end_connection(id, "extra block-relay-only peer");
@@ -73,7 +73,7 @@ impl PeerManager {
     /// network.
     fn evict_extra_full_relay(&mut self) {
         let (most, _) = crate::outbound::split(self.connector.settings.automatic_max);
-        let of_kind = || self.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
+        let of_kind = || self.context.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
         if of_kind().filter(|peer| peer.is_ready()).count() <= most {
             return;
         }
@@ -86,7 +86,7 @@ impl PeerManager {
             return;
         };
         if self.is_idle_for_long(id, |time| time > CONNECT_TIME_MIN) {
-            self.log_debug(format!(
+            self.context.log_debug(format!(
                 "disconnecting extra outbound peer={id} (last block announcement received at time {})",
                 time.0
             ));
@@ -100,6 +100,7 @@ impl PeerManager {
     fn has_several_of(&self, network: Network) -> bool {
         let lasts = |kind| matches!(kind, ConnectionKind::Manual | ConnectionKind::OutboundFullRelay);
         let of_network = self
+            .context
             .peers
             .values()
             .filter(|peer| lasts(peer.kind()) && peer.talk.connection.endpoint.addr.network() == network);
@@ -107,6 +108,9 @@ impl PeerManager {
     }
 
     fn is_idle_for_long(&self, id: PeerId, is_long: impl Fn(Duration) -> bool) -> bool {
-        self.peers.get(&id).is_some_and(|peer| is_long(peer.talk.connected_for(self.now)) && peer.in_flight.is_empty())
+        self.context
+            .peers
+            .get(&id)
+            .is_some_and(|peer| is_long(peer.talk.connected_for(self.context.now)) && peer.in_flight.is_empty())
     }
 }

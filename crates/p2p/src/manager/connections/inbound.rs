@@ -15,30 +15,30 @@ impl PeerManager {
     pub(in crate::manager) fn admit(&mut self, new: &NewPeer) -> Result<Link, &'static str> {
         let addr = &new.endpoint.addr;
         let is_trusted = new.permissions.contains(Permissions::NO_BAN);
-        let count = self.peers.values().filter(|peer| peer.kind().is_inbound() && !peer.is_leaving).count();
+        let count = self.context.peers.values().filter(|peer| peer.kind().is_inbound() && !peer.is_leaving).count();
         let is_discouraged = self.bans.is_discouraged(addr);
         let from = new.endpoint;
         if !self.connector.is_active {
-            self.log_debug(format!("connection from {from} dropped: not accepting new connections"));
+            self.context.log_debug(format!("connection from {from} dropped: not accepting new connections"));
             return Err("not accepting new connections");
         }
-        if !is_trusted && self.bans.is_banned(addr, self.now.unix) {
-            self.log_debug(format!("connection from {from} dropped (banned)"));
+        if !is_trusted && self.bans.is_banned(addr, self.context.now.unix) {
+            self.context.log_debug(format!("connection from {from} dropped (banned)"));
             return Err("banned");
         }
         if !is_trusted && count + 1 >= self.inbound_max() && is_discouraged {
-            self.log_debug(format!("connection from {from} dropped (discouraged)"));
+            self.context.log_debug(format!("connection from {from} dropped (discouraged)"));
             return Err("discouraged");
         }
         if count >= self.inbound_max() && !self.evict_one() {
-            self.log_debug("failed to find an eviction candidate - connection dropped (full)".to_owned());
+            self.context.log_debug("failed to find an eviction candidate - connection dropped (full)".to_owned());
             return Err("full");
         }
         Ok(Link { prefer_evict: is_discouraged, ..Link::unnamed(new.endpoint) })
     }
 
     fn evict_one(&mut self) -> bool {
-        let candidates = self.peers.values().filter(|peer| !peer.is_leaving).map(|peer| {
+        let candidates = self.context.peers.values().filter(|peer| !peer.is_leaving).map(|peer| {
             let talk = &peer.talk;
             let addr = talk.connection.endpoint.addr;
             Candidate {
@@ -60,7 +60,7 @@ impl PeerManager {
             }
         });
         let Some(id) = select_node_to_evict(candidates.collect()) else { return false };
-        let kind = self.peers.get(&PeerId(id)).map_or("", |peer| peer.kind().name());
+        let kind = self.context.peers.get(&PeerId(id)).map_or("", |peer| peer.kind().name());
         self.leave(PeerId(id), format!("selected {kind} connection for eviction"));
         true
     }

@@ -101,7 +101,7 @@ impl PeerManager {
         let endpoint = Endpoint::parse(target, self.connector.settings.default_port);
         let endpoint = endpoint.ok().filter(|endpoint| endpoint.addr.is_valid());
         let endpoint = endpoint.map(|endpoint| self.classified(endpoint));
-        let peer = self.peers.values().find(|peer| match endpoint {
+        let peer = self.context.peers.values().find(|peer| match endpoint {
             Some(endpoint) => peer.talk.connection.endpoint == endpoint,
             None => peer.link.name == target,
         })?;
@@ -118,7 +118,7 @@ impl PeerManager {
     /// no free slot.
     pub fn add_connection(&mut self, target: &str, kind: ConnectionKind, v2: bool) -> bool {
         let (full, blocks) = split(self.connector.settings.automatic_max);
-        let count = self.peers.values().filter(|peer| peer.kind() == kind).count();
+        let count = self.context.peers.values().filter(|peer| peer.kind() == kind).count();
         let has_room = match kind {
             ConnectionKind::Inbound | ConnectionKind::Manual => false,
             ConnectionKind::OutboundFullRelay => count < full,
@@ -135,8 +135,8 @@ impl PeerManager {
 
     /// Closes the connection with this name; if it has no other name, that is its address and port.
     pub fn disconnect_endpoint(&mut self, address: &str) -> bool {
-        let found = self.peers.values().find(|peer| peer.link.name == address).map(|peer| peer.id);
-        let shown = if self.switches.has_ips() { format!("={address}") } else { String::new() };
+        let found = self.context.peers.values().find(|peer| peer.link.name == address).map(|peer| peer.id);
+        let shown = if self.context.switches.has_ips() { format!("={address}") } else { String::new() };
         if let Some(id) = found {
             self.leave(id, format!("disconnect by address{shown} match"));
         }
@@ -144,28 +144,29 @@ impl PeerManager {
     }
 
     pub fn disconnect_peer(&mut self, id: PeerId) -> bool {
-        let is_there = self.peers.contains_key(&id);
+        let is_there = self.context.peers.contains_key(&id);
         self.leave(id, "disconnect by id");
         is_there
     }
 
     /// Closes the connections to all addresses of a subnet.
     pub fn disconnect_subnet(&mut self, subnet: &Subnet) -> bool {
-        let is_in =
-            |id: &PeerId| self.peers.get(id).is_some_and(|peer| subnet.contains(&peer.talk.connection.endpoint.addr));
-        let found: Vec<_> = self.peers.keys().copied().filter(is_in).collect();
-        let shown = if self.switches.has_ips() { format!("={subnet}") } else { String::new() };
+        let is_in = |id: &PeerId| {
+            self.context.peers.get(id).is_some_and(|peer| subnet.contains(&peer.talk.connection.endpoint.addr))
+        };
+        let found: Vec<_> = self.context.peers.keys().copied().filter(is_in).collect();
+        let shown = if self.context.switches.has_ips() { format!("={subnet}") } else { String::new() };
         found.iter().for_each(|id| self.leave(*id, format!("disconnect by subnet{shown} match")));
         !found.is_empty()
     }
 
     /// Disables or enables the network: `setnetworkactive`. Disabling closes all connections.
     pub fn set_network_active(&mut self, on: bool) {
-        self.log_info(format!("SetNetworkActive: {on}"));
+        self.context.log_info(format!("SetNetworkActive: {on}"));
         self.connector.is_active = on;
         if !on {
             self.connector.attempts.clear();
-            let ids: Vec<_> = self.peers.keys().copied().collect();
+            let ids: Vec<_> = self.context.peers.keys().copied().collect();
             ids.into_iter().for_each(|id| self.leave(id, "Network not active"));
         }
     }
@@ -178,7 +179,7 @@ impl PeerManager {
     /// Closes its connections. Returns false if there is already a ban that lasts as long.
     pub fn ban(&mut self, subnet: Subnet, seconds: u64, is_absolute: bool) -> bool {
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        let is_new = self.bans.ban(subnet, seconds, is_absolute, self.now.unix);
+        let is_new = self.bans.ban(subnet, seconds, is_absolute, self.context.now.unix);
         self.save_bans();
         self.disconnect_subnet(&subnet);
         is_new
@@ -188,7 +189,7 @@ impl PeerManager {
     pub fn unban(&mut self, subnet: &Subnet) -> bool {
         let was_banned = self.bans.unban(subnet);
         if was_banned {
-            self.log_debug(format!("Removed banned node address/subnet: {subnet}"));
+            self.context.log_debug(format!("Removed banned node address/subnet: {subnet}"));
         }
         self.save_bans();
         was_banned
@@ -207,14 +208,14 @@ impl PeerManager {
     /// Connects to the nodes of `-connect` repeatedly. As in Core, the pause grows from round to round, up to five
     /// seconds.
     pub(in crate::manager) fn step_specified(&mut self) {
-        while self.now.elapsed >= self.connector.specified_rounds.next {
+        while self.context.now.elapsed >= self.connector.specified_rounds.next {
             let settings = &self.connector.settings;
             let Some(target) = settings.specified.get(self.connector.specified_rounds.index) else { return };
             let to = Destination::Name(target.clone());
             let (v2, count) = (settings.v2, settings.specified.len());
             self.open(Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::None });
             let rounds = &mut self.connector.specified_rounds;
-            rounds.next = self.now.elapsed + OUTBOUND_INTERVAL * rounds.round;
+            rounds.next = self.context.now.elapsed + OUTBOUND_INTERVAL * rounds.round;
             rounds.index += 1;
             if rounds.index == count {
                 rounds.index = 0;
@@ -227,7 +228,7 @@ impl PeerManager {
     /// Connects to added nodes that are not connected, one at a time, as long as there are free slots.
     pub(in crate::manager) fn step_added(&mut self) {
         let rounds = &mut self.connector.added_rounds;
-        if self.now.elapsed < rounds.next {
+        if self.context.now.elapsed < rounds.next {
             return;
         }
         let mut left = match rounds.left.take() {
@@ -248,6 +249,6 @@ impl PeerManager {
         }
         let rounds = &mut self.connector.added_rounds;
         let pause = if rounds.has_tried { ADDED_INTERVAL } else { ADDED_INTERVAL_IDLE };
-        rounds.next = self.now.elapsed + pause;
+        rounds.next = self.context.now.elapsed + pause;
     }
 }

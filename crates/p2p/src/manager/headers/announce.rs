@@ -4,7 +4,8 @@
 //! Output: announcements. Invariant: a peer gets the blocks that became active while it was connected, including those
 //! during its handshake, and no older ones. Compact blocks are built from validated blocks.
 
-use crate::manager::{PeerId, PeerManager, Place};
+use crate::manager::context::Place;
+use crate::manager::{PeerId, PeerManager};
 use crate::time::Moment;
 use lydian_chain::{HeaderId, HeaderTree};
 use lydian_primitives::BlockHash;
@@ -26,15 +27,15 @@ enum Announcement {
 impl PeerManager {
     /// Validation made progress, and the active chain may have a new tip.
     pub fn chain_changed(&mut self, now: Moment) {
-        self.now = now;
+        self.context.now = now;
         self.note_chain();
         self.request_blocks();
     }
 
     /// Announces the new blocks of the active chain to the connected peers.
     pub(in crate::manager) fn note_chain(&mut self) {
-        let is_initial = self.is_initial_download();
-        let tip = self.engine.with_tree(|tree| tree.tip());
+        let is_initial = self.context.is_initial_download();
+        let tip = self.context.chain.with_tree(|tree| tree.tip());
         self.note_tip(tip);
         if tip == self.last_tip {
             return;
@@ -42,21 +43,21 @@ impl PeerManager {
         let (fresh, is_extension) = self.fresh_blocks(tip);
         self.choose_announcers(&fresh, is_initial);
         self.last_tip = tip;
-        self.last_tip_change = Some(self.now.mockable);
+        self.last_tip_change = Some(self.context.now.mockable);
         self.forget_sources();
-        if self.is_initial_download() {
+        if self.context.is_initial_download() {
             return;
         }
         if is_extension {
             self.announce_quickly(&fresh);
         }
-        for peer in self.peers.values_mut().filter(|peer| !peer.is_leaving) {
+        for peer in self.context.peers.values_mut().filter(|peer| !peer.is_leaving) {
             peer.announcements.extend(&fresh);
             // One more than can be announced by headers is kept, to show that there are too many.
             let excess = peer.announcements.len().saturating_sub(ANNOUNCED_BLOCKS_MAX + 1);
             peer.announcements.drain(..excess);
         }
-        let ids: Vec<_> = self.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
+        let ids: Vec<_> = self.context.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
         ids.into_iter().for_each(|id| self.announce_queued(id));
     }
 
@@ -66,10 +67,11 @@ impl PeerManager {
         if is_initial {
             return;
         }
-        let hashes: Vec<BlockHash> = self.engine.with_tree(|tree| fresh.iter().map(|id| *tree.hash(*id)).collect());
+        let hashes: Vec<BlockHash> =
+            self.context.chain.with_tree(|tree| fresh.iter().map(|id| *tree.hash(*id)).collect());
         for hash in hashes {
             let Some(source) = self.source(&hash) else { continue };
-            let is_last = self.peers.values().all(|peer| peer.in_flight.iter().all(|other| *other == hash));
+            let is_last = self.context.peers.values().all(|peer| peer.in_flight.iter().all(|other| *other == hash));
             if is_last {
                 self.choose_announcer(source.peer);
             }
@@ -79,7 +81,7 @@ impl PeerManager {
     /// Returns the last few blocks of the new chain that were not in the old one, lowest first. Also returns whether
     /// these are all new blocks and extend the old tip.
     fn fresh_blocks(&self, tip: HeaderId) -> (Vec<HeaderId>, bool) {
-        self.engine.with_tree(|tree| {
+        self.context.chain.with_tree(|tree| {
             let fork = tree.fork(self.last_tip, tip);
             let mut fresh = tree.path(fork, tip);
             let is_extension = fork == self.last_tip && fresh.len() <= ANNOUNCED_BLOCKS_MAX;
@@ -91,12 +93,12 @@ impl PeerManager {
     /// Sends each new tip as a compact block to the peers that want it and have its parent, even if the next block
     /// arrived before the announcement: Core's `NewPoWValidBlock`.
     fn announce_quickly(&mut self, fresh: &[HeaderId]) {
-        let wants = self.peers.values().filter(|peer| peer.is_ready() && peer.talk.high_bandwidth_from);
+        let wants = self.context.peers.values().filter(|peer| peer.is_ready() && peer.talk.high_bandwidth_from);
         let ids: Vec<_> = wants.map(|peer| peer.id).collect();
         for block in fresh {
             for id in &ids {
-                self.look_up_unknown(*id);
-                let is_next = self.engine.with_tree(|tree| {
+                self.context.look_up_unknown(*id);
+                let is_next = self.context.chain.with_tree(|tree| {
                     let parent = tree.parent(*block);
                     !self.has_header(tree, *id, *block)
                         && parent.is_some_and(|parent| self.has_header(tree, *id, parent))
@@ -110,8 +112,8 @@ impl PeerManager {
 
     /// Announces the changes of the active chain since the last call: Core's part of `SendMessages`.
     pub(in crate::manager) fn announce_queued(&mut self, id: PeerId) {
-        self.look_up_unknown(id);
-        let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.is_ready()) else { return };
+        self.context.look_up_unknown(id);
+        let Some(peer) = self.context.peers.get_mut(&id).filter(|peer| peer.is_ready()) else { return };
         let queued = std::mem::take(&mut peer.announcements);
         let Some(last) = queued.last().copied() else { return };
         match self.announcement(id, &queued) {
@@ -119,42 +121,43 @@ impl PeerManager {
             Announcement::Compact(block) => self.announce_compact(id, block),
             Announcement::Headers(blocks) => {
                 let header = |tree: &HeaderTree, block: &HeaderId| tree.node(*block).header;
-                let headers = self.engine.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
+                let headers =
+                    self.context.chain.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
                 self.log_announced_headers(id, &blocks);
-                self.send(id, Message::Headers(headers));
-                self.with(id, |peer| peer.best_header_sent = Some(last));
+                self.context.send(id, Message::Headers(headers));
+                self.context.with(id, |peer| peer.best_header_sent = Some(last));
             }
             Announcement::Hash => {
-                let Place { hash, .. } = self.place(last);
-                if !self.engine.with_tree(|tree| tree.is_active(last)) {
-                    let tip = self.tip().hash;
-                    self.log_debug(format!("Announcing block {hash} not on main chain (tip={tip})"));
+                let Place { hash, .. } = self.context.place(last);
+                if !self.context.chain.with_tree(|tree| tree.is_active(last)) {
+                    let tip = self.context.tip().hash;
+                    self.context.log_debug(format!("Announcing block {hash} not on main chain (tip={tip})"));
                 }
-                if !self.engine.with_tree(|tree| self.has_header(tree, id, last)) {
-                    self.log_debug(format!("SendMessages: sending inv peer={id} hash={hash}"));
-                    self.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, hash)]));
+                if !self.context.chain.with_tree(|tree| self.has_header(tree, id, last)) {
+                    self.context.log_debug(format!("SendMessages: sending inv peer={id} hash={hash}"));
+                    self.context.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, hash)]));
                 }
             }
         }
     }
 
     fn log_announced_headers(&mut self, id: PeerId, blocks: &[HeaderId]) {
-        let hash = |block: Option<&HeaderId>| block.map(|block| self.place(*block).hash);
+        let hash = |block: Option<&HeaderId>| block.map(|block| self.context.place(*block).hash);
         let Some((first, last)) = hash(blocks.first()).zip(hash(blocks.last())) else { return };
-        self.log_debug(match blocks.len() {
+        self.context.log_debug(match blocks.len() {
             1 => format!("SendMessages: sending header {first} to peer={id}"),
             count => format!("SendMessages: {count} headers, range ({first}, {last}), to peer={id}"),
         });
     }
 
     fn announcement(&self, id: PeerId, queued: &[HeaderId]) -> Announcement {
-        let Some(peer) = self.peers.get(&id) else { return Announcement::Nothing };
+        let Some(peer) = self.context.peers.get(&id) else { return Announcement::Nothing };
         let (wants_compact, prefers_headers) = (peer.talk.high_bandwidth_from, peer.talk.prefers_headers);
         let takes_headers = prefers_headers || wants_compact && queued.len() == 1;
         if !takes_headers || queued.len() > ANNOUNCED_BLOCKS_MAX {
             return Announcement::Hash;
         }
-        self.engine.with_tree(|tree| {
+        self.context.chain.with_tree(|tree| {
             let follows = |pair: &[HeaderId]| matches!(pair, [first, next] if tree.parent(*next) == Some(*first));
             if !queued.iter().all(|block| tree.is_active(*block)) || !queued.windows(2).all(follows) {
                 return Announcement::Hash;
@@ -172,17 +175,17 @@ impl PeerManager {
     }
 
     fn announce_compact(&mut self, id: PeerId, block: HeaderId) {
-        let Place { hash, .. } = self.place(block);
-        if let Some(info) = self.engine.header_info(&hash) {
-            self.log_debug(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
+        let Place { hash, .. } = self.context.place(block);
+        if let Some(info) = self.context.chain.header_info(&hash) {
+            self.context.log_debug(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
             self.send_compact(id, &info);
-            self.with(id, |peer| peer.best_header_sent = Some(block));
+            self.context.with(id, |peer| peer.best_header_sent = Some(block));
         }
     }
 
     /// Core's `PeerHasHeader`.
     fn has_header(&self, tree: &HeaderTree, id: PeerId, block: HeaderId) -> bool {
         let has = |end: Option<HeaderId>| end.is_some_and(|end| tree.ancestor(end, tree.height(block)) == Some(block));
-        self.peers.get(&id).is_some_and(|peer| has(peer.best_known) || has(peer.best_header_sent))
+        self.context.peers.get(&id).is_some_and(|peer| has(peer.best_known) || has(peer.best_header_sent))
     }
 }

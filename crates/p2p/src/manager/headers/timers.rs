@@ -32,7 +32,7 @@ impl PeerManager {
     /// Processes one peer in a tick.
     pub(in crate::manager) fn look_after(&mut self, id: PeerId) {
         self.talk(id, crate::Peer::tick);
-        if !self.peers.get(&id).is_some_and(|peer| peer.is_ready()) {
+        if !self.context.peers.get(&id).is_some_and(|peer| peer.is_ready()) {
             return;
         }
         self.want_headers_announced(id);
@@ -43,7 +43,8 @@ impl PeerManager {
 
     /// Core's `MaybeSendSendHeaders`.
     fn want_headers_announced(&mut self, id: PeerId) {
-        let has_work = self.best_known(id).is_some_and(|best| best.work > self.settings.minimum_chain_work);
+        let has_work =
+            self.context.best_known(id).is_some_and(|best| best.work > self.context.settings.minimum_chain_work);
         if has_work {
             self.talk(id, |talk, _, out| talk.send_sendheaders(out));
         }
@@ -53,19 +54,19 @@ impl PeerManager {
     /// next peer is asked as soon as the previous one is silent or has sent all its headers. Core waits a quarter of an
     /// hour, or for the next block.
     fn begin_headers(&mut self, id: PeerId) {
-        let (best, unix, now) = (self.best_header(), self.now.unix, self.now.mockable);
+        let (best, unix, now) = (self.context.best_header(), self.context.now.unix, self.context.now.mockable);
         let is_recent = unix.since(UnixTime::from(best.time)) < RECENT_SECONDS;
         let is_asked = |peer: &&PeerState| peer.sync_started && peer.headers.is_waiting(now, HEADERS_PATIENCE);
-        let others = self.peers.values().filter(is_asked).count();
-        let preferred = || self.peers.values().filter(|peer| peer.is_ready() && peer.is_preferred());
+        let others = self.context.peers.values().filter(is_asked).count();
+        let preferred = || self.context.peers.values().filter(|peer| peer.is_ready() && peer.is_preferred());
         // An inbound peer is asked after the others if they send no blocks either: it may be the only one that knows
         // the latest blocks.
-        let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
+        let is_idle = self.context.peers.values().all(|peer| peer.in_flight.is_empty());
         let is_reserve_wanted = preferred().next().is_none() || is_idle && preferred().all(|peer| peer.sync_started);
-        let Some(peer) = self.peers.get(&id) else { return };
+        let Some(peer) = self.context.peers.get(&id) else { return };
         let (has_preferred, is_preferred) = (preferred().next().is_some(), peer.is_preferred());
         let is_candidate = is_preferred || is_reserve_wanted && peer.kind() != ConnectionKind::AddrFetch;
-        if self.is_loading()
+        if self.context.is_loading()
             || peer.sync_started
             || !peer.serves_blocks()
             || !(is_recent || others == 0 && is_candidate)
@@ -73,13 +74,14 @@ impl PeerManager {
             return;
         }
         // From the parent of the best header, so that the answer of a synced peer is not empty.
-        let from = self.engine.with_tree(|tree| tree.parent(best.id)).unwrap_or(best.id);
+        let from = self.context.chain.with_tree(|tree| tree.parent(best.id)).unwrap_or(best.id);
         if self.ask_for_headers(id, from) {
-            let height = self.place(from).height;
-            self.log_debug(format!("initial getheaders ({height}) to peer={id}"));
-            let missing = unix.since(UnixTime::from(best.time)) / self.settings.params.pow_target_spacing.max(1);
+            let height = self.context.place(from).height;
+            self.context.log_debug(format!("initial getheaders ({height}) to peer={id}"));
+            let missing =
+                unix.since(UnixTime::from(best.time)) / self.context.settings.params.pow_target_spacing.max(1);
             let missing = u32::try_from(missing.clamp(0, i64::from(u32::MAX))).unwrap_or(u32::MAX);
-            self.with(id, |peer| {
+            self.context.with(id, |peer| {
                 peer.sync_started = true;
                 let deadline = now + HEADERS_TIMEOUT_BASE + HEADERS_TIMEOUT_EACH * missing;
                 peer.headers_deadline = (is_preferred || !has_preferred).then_some(deadline);
@@ -88,23 +90,23 @@ impl PeerManager {
     }
 
     fn check_headers_sync(&mut self, id: PeerId) {
-        let (best, now) = (self.best_header(), self.now);
+        let (best, now) = (self.context.best_header(), self.context.now);
         let is_old = now.unix.since(UnixTime::from(best.time)) >= RECENT_SECONDS;
-        let has_other = self.peers.values().any(|peer| peer.id != id && peer.is_ready() && peer.is_preferred());
-        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let has_other = self.context.peers.values().any(|peer| peer.id != id && peer.is_ready() && peer.is_preferred());
+        let Some(peer) = self.context.peers.get_mut(&id) else { return };
         let Some(deadline) = peer.headers_deadline else { return };
         if !is_old {
             peer.headers_deadline = None;
         } else if now.mockable > deadline && has_other {
             if peer.may(Permissions::NO_BAN) {
                 (peer.sync_started, peer.headers_deadline) = (false, None);
-                let peer = self.log_peer(id);
-                self.log_info(format!("Timeout downloading headers from noban peer, not disconnecting {peer}"));
+                let peer = self.context.log_peer(id);
+                self.context.log_info(format!("Timeout downloading headers from noban peer, not disconnecting {peer}"));
             } else {
                 self.leave_at(id, LogLevel::Info, "Timeout downloading headers".to_owned());
                 // One at a time: the network itself may have no new blocks, and then no peer has the missing headers.
                 let later = now.mockable + HEADERS_TIMEOUT_BASE;
-                let deadlines = self.peers.values_mut().filter_map(|peer| peer.headers_deadline.as_mut());
+                let deadlines = self.context.peers.values_mut().filter_map(|peer| peer.headers_deadline.as_mut());
                 deadlines.for_each(|deadline| *deadline = later.max(*deadline));
             }
         }
@@ -112,26 +114,28 @@ impl PeerManager {
 
     /// Core's `ConsiderEviction`.
     fn consider_eviction(&mut self, id: PeerId) {
-        let (tip, now) = (self.tip(), self.now.mockable);
-        let best_work = self.best_known(id).map(|best| best.work);
-        let Some(peer) = self.peers.get(&id) else { return };
+        let (tip, now) = (self.context.tip(), self.context.now.mockable);
+        let best_work = self.context.best_known(id).map(|best| best.work);
+        let Some(peer) = self.context.peers.get(&id) else { return };
         if peer.chain_sync.is_protected || !peer.is_chosen() || !peer.sync_started {
             return;
         }
         let mut state = peer.chain_sync;
-        let wanted_work = state.work_header.map(|header| self.place(header).work);
+        let wanted_work = state.work_header.map(|header| self.context.place(header).work);
         let has = |work| best_work.is_some_and(|best| best >= work);
         match state.deadline {
             _ if has(tip.work) => state = crate::manager::peer::ChainSync::default(),
             Some(deadline) if !wanted_work.is_some_and(has) => {
                 if now > deadline && state.sent_getheaders {
-                    let best = self.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
+                    let best =
+                        self.context.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
                     let reason = format!("Outbound peer has old chain, best known block = {best}");
                     return self.leave_at(id, LogLevel::Info, reason);
                 }
                 if now > deadline {
                     self.log_chain_check(id, state.work_header);
-                    let from = state.work_header.and_then(|header| self.engine.with_tree(|tree| tree.parent(header)));
+                    let from =
+                        state.work_header.and_then(|header| self.context.chain.with_tree(|tree| tree.parent(header)));
                     self.ask_for_headers(id, from.unwrap_or(tip.id));
                     (state.sent_getheaders, state.deadline) = (true, Some(now + CHAIN_SYNC_ANSWER));
                 }
@@ -141,13 +145,13 @@ impl PeerManager {
                 (state.work_header, state.sent_getheaders) = (Some(tip.id), false);
             }
         }
-        self.with(id, |peer| peer.chain_sync = state);
+        self.context.with(id, |peer| peer.chain_sync = state);
     }
 
     fn log_chain_check(&mut self, id: PeerId, wanted: Option<HeaderId>) {
-        self.debug(|manager| {
-            let best = manager.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
-            let wanted = wanted.map_or_else(String::new, |wanted| manager.place(wanted).hash.to_string());
+        self.context.debug(|context| {
+            let best = context.best_known(id).map_or_else(|| "<none>".to_owned(), |best| best.hash.to_string());
+            let wanted = wanted.map_or_else(String::new, |wanted| context.place(wanted).hash.to_string());
             format!(
                 "sending getheaders to outbound peer={id} to verify chain work (current best known block:{best}, benchmark blockhash: {wanted})"
             )
@@ -156,25 +160,28 @@ impl PeerManager {
 
     /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether an extra outbound peer should be tried.
     pub(in crate::manager) fn check_stale_tip(&mut self) {
-        let now = self.now.mockable;
+        let now = self.context.now.mockable;
         if now <= self.next_stale_check {
             return;
         }
         self.next_stale_check = now + STALE_CHECK_INTERVAL;
-        let spacing = u64::try_from(self.settings.params.pow_target_spacing).unwrap_or(0);
+        let spacing = u64::try_from(self.context.settings.params.pow_target_spacing).unwrap_or(0);
         // If no block has arrived since the start, Core counts from the first check.
         let changed = *self.last_tip_change.get_or_insert(now);
         let is_quiet = now.saturating_sub(changed) > 3 * Duration::from_secs(spacing);
-        let is_idle = self.peers.values().all(|peer| peer.in_flight.is_empty());
-        let wants_extra =
-            !self.is_loading() && is_quiet && is_idle && self.is_network_active() && self.connector.chooses_peers();
+        let is_idle = self.context.peers.values().all(|peer| peer.in_flight.is_empty());
+        let wants_extra = !self.context.is_loading()
+            && is_quiet
+            && is_idle
+            && self.is_network_active()
+            && self.connector.chooses_peers();
         if wants_extra != self.tries_extra_peer {
-            self.log_debug(format!("setting try another outbound peer={wants_extra}"));
+            self.context.log_debug(format!("setting try another outbound peer={wants_extra}"));
         }
         self.tries_extra_peer = wants_extra;
         if self.tries_extra_peer {
             let seconds = now.saturating_sub(changed).as_secs();
-            self.log_info(format!(
+            self.context.log_info(format!(
                 "Potential stale tip detected, will try using extra outbound peer (last tip update: {seconds} seconds ago)"
             ));
         }

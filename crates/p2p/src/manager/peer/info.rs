@@ -62,14 +62,14 @@ pub struct PeerInfo {
 impl PeerManager {
     /// Returns all peers with open connections, by id.
     pub fn peers(&self, now: Moment) -> Vec<PeerInfo> {
-        self.peers.keys().filter_map(|id| self.peer_info(*id, now)).collect()
+        self.context.peers.keys().filter_map(|id| self.peer_info(*id, now)).collect()
     }
 
     fn peer_info(&self, id: PeerId, now: Moment) -> Option<PeerInfo> {
-        let peer = self.peers.get(&id).filter(|peer| !peer.is_leaving)?;
+        let peer = self.context.peers.get(&id).filter(|peer| !peer.is_leaving)?;
         let talk = &peer.talk;
         let (addr_processed, addr_rate_limited) = talk.addr_counts();
-        let (synced_headers, synced_blocks, mut in_flight) = self.engine.with_tree(|tree| {
+        let (synced_headers, synced_blocks, mut in_flight) = self.context.chain.with_tree(|tree| {
             let height = |id| tree.height(id);
             let in_flight: Vec<_> = peer.in_flight.iter().filter_map(|hash| tree.find(hash)).map(height).collect();
             (peer.best_known.map(height), peer.last_common.map(height), in_flight)
@@ -109,17 +109,17 @@ impl PeerManager {
 
     /// Queues a ping to every peer for the next tick.
     pub fn ping_all(&mut self) {
-        self.peers.values_mut().for_each(|peer| peer.talk.queue_ping());
+        self.context.peers.values_mut().for_each(|peer| peer.talk.queue_ping());
     }
 
     /// Returns what this node announces about itself.
     pub fn local(&self) -> &Local {
-        &self.settings.local
+        &self.context.settings.local
     }
 
     /// Returns the networks that we can connect to.
     pub fn reachable(&self) -> &BTreeSet<Network> {
-        &self.settings.reachable
+        &self.context.settings.reachable
     }
 
     /// Returns the median clock offset of outbound peers; positive if they are ahead.
@@ -134,35 +134,11 @@ impl PeerManager {
 
     pub(in crate::manager) fn take_fee_filter(&mut self, id: PeerId, fee: Amount) {
         if fee.is_in_money_range() {
-            self.with(id, |peer| {
+            self.context.with(id, |peer| {
                 if peer.talk.relays_transactions {
                     peer.fee_filter = fee;
                 }
             });
         }
-    }
-
-    /// Updates the last common block once the peer's chain has as much work as ours: the first part of Core's
-    /// `FindNextBlocksToDownload`.
-    pub(in crate::manager) fn note_common_block(&mut self, id: PeerId) {
-        self.look_up_unknown(id);
-        let Some(peer) = self.peers.get_mut(&id) else { return };
-        let (Some(best), last) = (peer.best_known, peer.last_common) else { return };
-        if last == Some(best) || !peer.talk.is_connected() || !peer.serves_blocks() {
-            return;
-        }
-        let minimum = self.settings.minimum_chain_work;
-        peer.last_common = self.engine.with_tree(|tree| {
-            let (tip, work) = (tree.tip(), tree.node(best).chain_work);
-            if work < tree.node(tip).chain_work || work < minimum {
-                return last;
-            }
-            let fork = tree.fork(best, tip);
-            let stays = last.is_some_and(|last| {
-                tree.node(fork).chain_work <= tree.node(last).chain_work
-                    && tree.ancestor(best, tree.height(last)) == Some(last)
-            });
-            if stays { last } else { Some(fork) }
-        });
     }
 }

@@ -1,0 +1,130 @@
+//! The data that the manager and the owner of the sockets exchange: settings, connections, actions, results.
+//!
+//! Data only. Invariant: every [`Action`] is carried out once, in order.
+
+use super::{AttemptId, ConnectSettings, LookupId, PeerId, SavedFile, Target};
+use crate::peer::{ConnectionKind, Local, Permissions};
+use crate::{PeerMemory, Traffic};
+use lydian_consensus::{Params, U256};
+use lydian_engine::{InitialDownload, LogLine};
+use lydian_primitives::BlockHash;
+use lydian_wire::{BlockTransactionsRequest, Endpoint, Message, Network};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The data about the node that the manager needs.
+#[derive(Clone, Debug)]
+pub struct ManagerSettings {
+    pub params: Params,
+    /// `-minimumchainwork`.
+    pub minimum_chain_work: U256,
+    /// The node's only instance.
+    pub initial_download: Arc<InitialDownload>,
+    /// `-blocksonly`: whole blocks are requested and compact ones ignored, because there will never be transactions to
+    /// build blocks from.
+    pub blocks_only: bool,
+    /// What this node announces about itself.
+    pub local: Local,
+    /// Networks that we can connect to.
+    pub reachable: BTreeSet<Network>,
+    /// The maximum number of bytes of blocks in flight.
+    pub download_bytes: u64,
+    pub seed: [u8; 32],
+    pub connect: ConnectSettings,
+}
+
+/// An established connection on which nothing was sent yet.
+#[derive(Clone, Debug)]
+pub struct NewPeer {
+    pub id: PeerId,
+    pub kind: ConnectionKind,
+    pub endpoint: Endpoint,
+    pub permissions: Permissions,
+    /// It connected through the onion service: its address is meaningless.
+    pub is_onion: bool,
+    /// The attempt that succeeded; `None` for inbound peers.
+    pub attempt: Option<AttemptId>,
+    /// Our side of the connection.
+    pub local: Endpoint,
+    /// Whether the v2 transport is tried first.
+    pub v2: bool,
+    /// The byte counters of the connection.
+    pub traffic: Arc<Traffic>,
+    /// The memory account of the connection.
+    pub memory: PeerMemory,
+}
+
+/// An action for the owner of the sockets.
+#[derive(Debug)]
+pub enum Action {
+    Send {
+        to: PeerId,
+        message: Message,
+    },
+    /// Send a stored block, with or without witnesses. If it cannot be read, the connection is closed.
+    SendBlock {
+        to: PeerId,
+        hash: BlockHash,
+        with_witness: bool,
+    },
+    /// Send a stored block as a compact block. If it cannot be read, the connection is closed.
+    SendCompact {
+        to: PeerId,
+        hash: BlockHash,
+        nonce: u64,
+    },
+    /// Send transactions of a stored block. If the block has fewer, the answer is
+    /// [`PeerManager::bad_transactions_request`].
+    SendBlockTransactions {
+        to: PeerId,
+        request: BlockTransactionsRequest,
+    },
+    /// Disconnect after the queued data was sent, or after five seconds. The reason is for the log.
+    Disconnect {
+        peer: PeerId,
+        reason: String,
+    },
+    /// A block was received: it is passed to the engine, and [`PeerManager::block_stored`] reports the result.
+    Store {
+        from: PeerId,
+        hash: BlockHash,
+        bytes: Vec<u8>,
+    },
+    /// Open a connection; the answer is [`PeerManager::connected`] or [`PeerManager::attempt_failed`].
+    Connect {
+        attempt: AttemptId,
+        kind: ConnectionKind,
+        target: Target,
+        v2: bool,
+    },
+    /// Ask the system for the addresses of a name; the answer is [`PeerManager::resolved`].
+    Resolve {
+        lookup: LookupId,
+        host: String,
+        count_max: usize,
+    },
+    /// Replace a file with these bytes. A failure is only logged.
+    Save {
+        file: SavedFile,
+        bytes: Vec<u8>,
+    },
+    /// Log this line.
+    Log(LogLine),
+}
+
+/// The result for a block that a peer sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StoreOutcome {
+    /// It is stored; its scripts are checked later.
+    Stored,
+    /// It was already here.
+    Known,
+    /// It breaks a rule. `is_mutated`: the bytes do not match the hash, so the real block may still arrive.
+    Invalid { reason: String, is_mutated: bool },
+    /// It was already known to break a rule.
+    KnownInvalid { reason: String },
+    /// The bytes are not a block.
+    Malformed { reason: String },
+    /// Its time is too far ahead of this node's clock, or there was no room for it: it may be sent again.
+    TooEarly,
+}
