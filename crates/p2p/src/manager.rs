@@ -20,6 +20,7 @@ mod headers;
 mod held;
 mod peer;
 mod pool;
+mod questions;
 mod violation;
 
 pub use action::{Action, ManagerSettings, NewPeer, StoreOutcome};
@@ -30,31 +31,30 @@ pub use held::Held;
 pub use peer::PeerId;
 pub use peer::info::{PeerInfo, Question};
 
-use crate::address_relay::{AnswerCache, Secret};
+use crate::address_relay::Secret;
 use crate::chain_view::ChainView;
 use crate::download::{Download, DownloadPeer, DownloadSettings, RequestTime};
 use crate::headers::HeadersSyncParams;
-use crate::local_address::LocalAddress;
-use crate::peer::{Connection, Peer, Permissions, Punishment};
-use crate::proxies::Proxies;
+use crate::peer::{Connection, Peer};
 use crate::time::Moment;
 pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
 use crate::time_offsets::TimeOffsets;
-use crate::upload::{UploadInfo, UploadLimit};
+use crate::upload::UploadLimit;
 use crate::{AddrMan, Bans, TrafficTotals};
+use addresses::Addresses;
 use blocks::target;
-use connections::{Connector, Link};
+use connections::Connections;
 use context::Context;
 use event::Event;
 use lydian_chain::HeaderId;
 use lydian_engine::{INITIAL_DOWNLOAD_OVER, LogLevel, LogSwitches};
 use lydian_primitives::BlockHash;
-use lydian_wire::{Command, CompactBlock, Message};
+use lydian_wire::{Command, CompactBlock, Message, NetAddr};
 use peer::PeerState;
 use pool::TransactionPool;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use violation::Violation;
@@ -64,16 +64,11 @@ use violation::Violation;
 pub struct PeerManager {
     context: Context,
     headers_params: HeadersSyncParams,
-    addrman: AddrMan,
-    bans: Bans,
+    addresses: Addresses,
+    connections: Connections,
     traffic: Arc<TrafficTotals>,
     upload: UploadLimit,
     time_offsets: TimeOffsets,
-    /// The nonces of our own connections with an incomplete handshake.
-    own_nonces: BTreeSet<u64>,
-    /// For choices that peers must not predict.
-    secret: Secret,
-    answers: AnswerCache,
     download: Download,
     /// The senders of blocks that are stored and not yet validated: Core's `mapBlockSource`.
     sources: HashMap<BlockHash, Source>,
@@ -84,11 +79,10 @@ pub struct PeerManager {
     aside: BTreeMap<BlockHash, Vec<(PeerId, RequestTime)>>,
     /// Peers that may send compact blocks unrequested, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
     announcers: Vec<PeerId>,
-    /// The tip announced to peers, and when it changed: Core's `m_last_tip_update`.
+    /// The tip announced to peers.
     last_tip: HeaderId,
     /// The last tip that was checked for the end of the initial download.
     noted_tip: Option<HeaderId>,
-    last_tip_change: Option<Duration>,
     /// The last compact block that was built, for all peers: Core's `m_most_recent_compact_block`.
     recent_compact: Option<(BlockHash, CompactBlock)>,
     last_inv_that_asked: Option<BlockHash>,
@@ -97,9 +91,6 @@ pub struct PeerManager {
     path_end: HeaderId,
     /// Blocks with known headers that no peer delivers.
     withheld: target::Withheld,
-    tries_extra_peer: bool,
-    next_stale_check: Duration,
-    connector: Connector,
     /// When the last line about low-work headers was logged.
     last_presync_line: Option<Duration>,
 }
@@ -126,18 +117,14 @@ impl PeerManager {
         let mut random = ChaCha20Rng::from_seed(settings.seed);
         let secret = Secret::new(&mut random);
         let (last_tip, height) = chain.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
-        let connector = Connector::new(settings.connect.clone());
         let download = DownloadSettings { window_bytes: settings.download_bytes };
         PeerManager {
             headers_params: HeadersSyncParams::of(settings.params.chain),
-            addrman,
-            bans,
+            addresses: Addresses::new(addrman, bans, secret),
+            connections: Connections::new(&settings.connect),
             traffic: Arc::default(),
             upload: UploadLimit::new(settings.connect.upload_target),
             time_offsets: TimeOffsets::default(),
-            own_nonces: BTreeSet::new(),
-            secret,
-            answers: AnswerCache::default(),
             download: Download::new(download, height),
             context: Context {
                 settings,
@@ -156,36 +143,13 @@ impl PeerManager {
             announcers: Vec::new(),
             last_tip,
             noted_tip: None,
-            last_tip_change: None,
             recent_compact: None,
             last_inv_that_asked: None,
             protected_peers: 0,
             path_end: last_tip,
             withheld: target::Withheld::default(),
-            tries_extra_peer: false,
-            next_stale_check: Duration::ZERO,
-            connector,
             last_presync_line: None,
         }
-    }
-
-    /// Returns the actions since the last call.
-    pub fn take_actions(&mut self) -> Vec<Action> {
-        for line in self.addrman.take_lines() {
-            self.context.log_at(LogLevel::Debug(context::ADDRMAN), line);
-        }
-        std::mem::take(&mut self.context.actions)
-    }
-
-    /// Sets the time for requests of the operator between two ticks.
-    pub fn set_time(&mut self, now: Moment) {
-        self.context.now = now;
-    }
-
-    /// Sets what is logged from now on. Before the first call, everything is logged.
-    pub fn set_log_switches(&mut self, switches: LogSwitches) {
-        self.context.switches = switches;
-        self.addrman.set_logged(self.context.switches.is_on(context::ADDRMAN));
     }
 
     #[track_caller]
@@ -214,31 +178,12 @@ impl PeerManager {
         }
     }
 
-    /// Returns the banned and discouraged addresses.
-    pub fn bans(&self) -> &Bans {
-        &self.bans
-    }
-
-    /// Returns our own addresses, as far as they are known.
-    pub fn local_addresses(&self) -> Vec<LocalAddress> {
-        self.context.settings.local.own.list()
-    }
-
-    /// Returns the state of `-maxuploadtarget`.
-    pub fn upload_info(&mut self) -> UploadInfo {
-        self.upload.note(self.traffic.sent(), self.context.now.unix);
-        self.upload.info(self.context.now.unix)
-    }
-
-    /// Returns the proxies that peers are reached through.
-    pub fn proxies(&self) -> &Proxies {
-        &self.context.settings.connect.proxies
-    }
-
     /// A connection was established.
     pub fn connected(&mut self, new: NewPeer, now: Moment) {
         self.context.now = now;
-        let link = match self.link(&new) {
+        let link = self.connections.link(&mut self.context, &mut self.addresses, &new);
+        self.route();
+        let link = match link {
             Ok(link) => link,
             Err(reason) => {
                 self.context.actions.push(Action::Disconnect { peer: new.id, reason: reason.to_owned() });
@@ -267,7 +212,7 @@ impl PeerManager {
             (false, false) => self.context.log_debug(format!("Added connection peer={}", new.id)),
         }
         if !new.kind.is_inbound() {
-            self.own_nonces.insert(nonce);
+            self.connections.note_nonce(nonce);
         }
         self.talk(new.id, |talk, context, out| talk.begin(context, out));
         self.settle(new.id);
@@ -277,14 +222,14 @@ impl PeerManager {
     pub fn disconnected(&mut self, id: PeerId, now: Moment) {
         self.context.now = now;
         if let Some(peer) = self.context.peers.remove(&id) {
-            self.own_nonces.remove(&peer.talk.connection.nonce);
+            self.connections.forget_nonce(peer.talk.connection.nonce);
             self.protected_peers -= usize::from(peer.chain_sync.is_protected);
             if peer.talk.updates_addrman_at_end() {
-                self.addrman.connected(&peer.talk.connection.endpoint, now.unix);
+                self.addresses.note_end(&self.context, &peer.talk.connection.endpoint);
             }
             self.forget_downloads(id);
             self.context.log_debug(format!("Cleared nodestate for peer={id}"));
-            self.reconnect(id, peer.kind(), peer.link);
+            self.connections.reconnect(&mut self.context, &mut self.addresses, id, peer.kind(), peer.link);
         }
         self.request_blocks();
     }
@@ -310,7 +255,7 @@ impl PeerManager {
     /// Time has passed. Call this at least ten times per second.
     pub fn tick(&mut self, now: Moment) {
         self.context.now = now;
-        self.addrman.set_logged(self.context.switches.is_on(context::ADDRMAN));
+        self.addresses.follow_switches(&self.context);
         let ids: Vec<_> = self.context.peers.keys().copied().collect();
         for id in ids {
             self.look_after(id);
@@ -320,49 +265,42 @@ impl PeerManager {
         self.charge_peers();
         self.check_requests_aside();
         self.upload.note(self.traffic.sent(), now.unix);
-        self.tend_connections();
+        if self.connections.tend(&mut self.context, &mut self.addresses) {
+            self.run_scheduled();
+        }
+        self.route();
         self.request_blocks();
     }
 
-    /// Returns the state of a new connection, or the reason why it is refused.
-    fn link(&mut self, new: &NewPeer) -> Result<Link, &'static str> {
-        let mut link = match new.attempt {
-            Some(attempt) => self.take_attempt(attempt, new.endpoint).ok_or("connection no longer wanted")?,
-            None if new.kind.is_inbound() => self.admit(new)?,
-            // Opened by other code.
-            None => Link::unnamed(new.endpoint),
-        };
-        (link.local, link.is_onion) = (new.local, new.is_onion);
-        link.keyed_netgroup = self.secret.keyed_netgroup(&new.endpoint.addr);
-        Ok(link)
+    /// Runs after everything that may have changed a peer.
+    fn settle(&mut self, id: PeerId) {
+        Connections::settle(&mut self.context, &mut self.addresses, id);
+        self.route();
     }
 
-    /// Runs after everything that may have changed a peer: Core's `MaybeDiscourageAndDisconnect`.
-    fn settle(&mut self, id: PeerId) {
-        let Some(peer) = self.context.peers.get_mut(&id) else { return };
-        if !std::mem::take(&mut peer.should_discourage) {
-            return;
-        }
-        let (punishment, endpoint) = (peer.talk.punishment(), peer.talk.connection.endpoint);
-        let (is_noban, is_onion) = (peer.may(Permissions::NO_BAN), peer.talk.connection.is_onion);
-        match punishment {
-            Punishment::None if is_noban => {
-                self.context.log_at(LogLevel::Warning, format!("Not punishing noban peer {id}!"))
-            }
-            Punishment::None => {
-                self.context.log_at(LogLevel::Warning, format!("Not punishing manually connected peer {id}!"))
-            }
-            Punishment::Disconnect => {
-                let kind = if is_onion { "inbound onion" } else { "local" };
-                self.context.log_debug(format!("Warning: disconnecting but not discouraging {kind} peer {id}!"));
-                self.end_connection(id, "misbehaving");
-            }
-            Punishment::DisconnectAndDiscourage => {
-                self.context.log_debug(format!("Disconnecting and discouraging peer {id}!"));
-                self.bans.discourage(&endpoint.addr);
-                self.end_connection(id, "misbehaving, discouraged");
-            }
-        }
+    /// The tasks of Core's scheduler.
+    fn run_scheduled(&mut self) {
+        self.connections.check_for_stale_tip_and_evict_peers(&mut self.context);
+        self.addresses.save_when_due(&mut self.context);
+        self.route();
+    }
+
+    /// A connection attempt failed.
+    pub fn attempt_failed(&mut self, id: AttemptId, failure: &AttemptFailure, now: Moment) {
+        self.context.now = now;
+        self.connections.attempt_failed(&mut self.context, &mut self.addresses, id, failure);
+    }
+
+    /// A name was resolved to these addresses; the list is empty if that failed.
+    pub fn resolved(&mut self, lookup: LookupId, found: &[NetAddr], now: Moment) {
+        self.context.now = now;
+        self.connections.resolved(&mut self.context, &mut self.addresses, lookup, found);
+    }
+
+    /// The other side of an outbound connection closed it before sending anything: after it is closed, it is retried
+    /// with v1. Core's `ShouldReconnectV1`.
+    pub fn retry_with_v1(&mut self, id: PeerId) {
+        Connections::retry_with_v1(&mut self.context, id);
     }
 
     fn process(&mut self, id: PeerId, message: Message) {

@@ -1,7 +1,7 @@
 //! Connections: which to open, when, and how often to retry. Core's `CConnman`, without its sockets.
 //!
-//! Input: settings, requests of the operator, results of attempts, the time. Output: [`Action::Connect`] and
-//! [`Action::Resolve`], which the owner of the sockets executes and answers, each once.
+//! Input: settings, requests of the operator, results of attempts, the time. Output: [`Action::Connect`](super::Action::Connect) and
+//! [`Action::Resolve`](super::Action::Resolve), which the owner of the sockets executes and answers, each once.
 //!
 //! Invariants: an address has at most one attempt at a time; banned and discouraged addresses are connected to only on
 //! the operator's request; while the network is off, there are no attempts; full-relay, block-relay-only, feeler and
@@ -13,17 +13,19 @@ mod automatic;
 mod extra;
 mod inbound;
 mod operator;
+mod punish;
 
 pub use operator::AddedNode;
 
-use super::PeerManager;
+use super::addresses::Addresses;
+use super::context::Context;
 use crate::outbound::{OUTBOUND_INTERVAL, Outbound};
 use crate::peer::ConnectionKind;
 use crate::proxies::Proxies;
-use crate::seeding::{DnsSeed, Seeding};
+use crate::seeding::DnsSeed;
 use lydian_wire::{Endpoint, NetAddr, Network, Services, TimedAddress};
 use operator::{Added, AddedRounds, SpecifiedRounds};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// The maximum number of simultaneous feelers: Core's `MAX_FEELER_CONNECTIONS`.
@@ -206,10 +208,9 @@ impl Link {
     }
 }
 
-/// The state of connections that do not exist yet.
+/// The state of connections that do not exist yet, and of those in their handshake.
 #[derive(Debug)]
-pub(super) struct Connector {
-    settings: ConnectSettings,
+pub(super) struct Connections {
     is_active: bool,
     attempts: BTreeMap<AttemptId, attempts::Attempt>,
     lookups: BTreeMap<LookupId, Lookup>,
@@ -219,15 +220,12 @@ pub(super) struct Connector {
     added_rounds: AddedRounds,
     /// Targets to fetch addresses from: Core's `m_addr_fetches`.
     addr_fetches: VecDeque<String>,
-    seednodes: automatic::Seednodes,
     /// Set from the first tick on.
     outbound: Option<Outbound>,
-    seeding: Option<Seeding>,
-    /// The number of addresses from DNS seeds.
-    seed_addresses: usize,
     next_step: Duration,
     extra: extra::Extra,
-    pub(super) next_save: Option<Duration>,
+    /// The nonces of our own connections with an incomplete handshake.
+    own_nonces: BTreeSet<u64>,
 }
 
 /// The purpose of a name lookup.
@@ -237,10 +235,10 @@ enum Lookup {
     Seed(DnsSeed),
 }
 
-impl Connector {
-    pub(super) fn new(settings: ConnectSettings) -> Connector {
+impl Connections {
+    pub(super) fn new(settings: &ConnectSettings) -> Connections {
         let added = settings.added.iter().map(|target| Added { target: target.clone(), v2: settings.v2 }).collect();
-        Connector {
+        Connections {
             is_active: settings.is_network_active,
             attempts: BTreeMap::new(),
             lookups: BTreeMap::new(),
@@ -249,84 +247,82 @@ impl Connector {
             specified_rounds: SpecifiedRounds::default(),
             added_rounds: AddedRounds::default(),
             addr_fetches: VecDeque::new(),
-            seednodes: automatic::Seednodes::default(),
             outbound: None,
-            seeding: None,
-            seed_addresses: 0,
             next_step: Duration::ZERO,
             extra: extra::Extra::default(),
-            next_save: None,
-            settings,
+            own_nonces: BTreeSet::new(),
         }
     }
 
-    /// Returns whether this node makes automatic connections: Core's `m_use_addrman_outgoing`.
-    pub(super) fn chooses_peers(&self) -> bool {
-        self.settings.chooses_peers
+    /// Time has passed. Returns whether the scheduled tasks must run.
+    pub(super) fn tend(&mut self, context: &mut Context, addresses: &mut Addresses) -> bool {
+        self.begin_choosing(context, addresses);
+        self.dial_what_is_due(context);
+        if context.now.elapsed < self.next_step {
+            return false;
+        }
+        self.next_step = context.now.elapsed + OUTBOUND_INTERVAL;
+        if self.is_active {
+            self.step_specified(context, addresses);
+            self.step_added(context, addresses);
+            self.step_seeds(context, addresses);
+            self.step_automatic(context, addresses);
+        }
+        true
+    }
+
+    /// An outbound connection with this nonce begins its handshake.
+    pub(super) fn note_nonce(&mut self, nonce: u64) {
+        self.own_nonces.insert(nonce);
+    }
+
+    /// A handshake is complete, or the connection was closed.
+    pub(super) fn forget_nonce(&mut self, nonce: u64) {
+        self.own_nonces.remove(&nonce);
+    }
+
+    /// The nonces of our own connections with an incomplete handshake.
+    pub(super) fn own_nonces(&self) -> &BTreeSet<u64> {
+        &self.own_nonces
     }
 
     fn new_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
-}
-
-impl PeerManager {
-    /// Time has passed.
-    pub(super) fn tend_connections(&mut self) {
-        self.begin_choosing();
-        self.dial_what_is_due();
-        if self.context.now.elapsed < self.connector.next_step {
-            return;
-        }
-        self.connector.next_step = self.context.now.elapsed + OUTBOUND_INTERVAL;
-        if self.connector.is_active {
-            self.step_specified();
-            self.step_added();
-            self.step_seeds();
-            self.step_automatic();
-        }
-        self.run_scheduled();
-    }
-
-    /// The tasks of Core's scheduler.
-    fn run_scheduled(&mut self) {
-        self.check_for_stale_tip_and_evict_peers();
-        self.save_when_due();
-    }
 
     /// Returns whether there is a connection or an attempt to this address and port.
-    fn is_connected_to(&self, endpoint: &Endpoint) -> bool {
-        self.context.peers.values().any(|peer| peer.talk.connection.endpoint == *endpoint)
-            || self.connector.attempts.values().any(|attempt| attempt.endpoint() == Some(*endpoint))
+    fn is_connected_to(&self, context: &Context, endpoint: &Endpoint) -> bool {
+        context.peers.values().any(|peer| peer.talk.connection.endpoint == *endpoint)
+            || self.attempts.values().any(|attempt| attempt.endpoint() == Some(*endpoint))
     }
 
-    fn is_connected_to_addr(&self, addr: &NetAddr) -> bool {
-        self.context.peers.values().any(|peer| peer.talk.connection.endpoint.addr == *addr)
-            || self.connector.attempts.values().any(|attempt| attempt.endpoint().is_some_and(|end| end.addr == *addr))
+    fn is_connected_to_addr(&self, context: &Context, addr: &NetAddr) -> bool {
+        context.peers.values().any(|peer| peer.talk.connection.endpoint.addr == *addr)
+            || self.attempts.values().any(|attempt| attempt.endpoint().is_some_and(|end| end.addr == *addr))
     }
 
-    fn is_connected_to_name(&self, name: &str) -> bool {
-        self.context.peers.values().any(|peer| peer.link.name == name)
-            || self.connector.attempts.values().any(|attempt| attempt.name() == name)
+    fn is_connected_to_name(&self, context: &Context, name: &str) -> bool {
+        context.peers.values().any(|peer| peer.link.name == name)
+            || self.attempts.values().any(|attempt| attempt.name() == name)
     }
 
     /// Returns the number of connections and attempts that take a slot of this kind.
-    fn slots_used(&self, slot: Slot) -> usize {
-        self.context.peers.values().filter(|peer| peer.link.slot == slot).count()
-            + self.connector.attempts.values().filter(|attempt| attempt.slot() == slot).count()
+    fn slots_used(&self, context: &Context, slot: Slot) -> usize {
+        context.peers.values().filter(|peer| peer.link.slot == slot).count()
+            + self.attempts.values().filter(|attempt| attempt.slot() == slot).count()
     }
 
     /// Core's `min(m_max_automatic_outbound, m_max_automatic_connections)`.
-    fn outbound_slots(&self) -> usize {
-        let automatic = self.connector.settings.automatic_max;
+    fn outbound_slots(&self, context: &Context) -> usize {
+        let automatic = context.settings.connect.automatic_max;
         let (full, blocks) = crate::outbound::split(automatic);
         (full + blocks + FEELERS_MAX).min(automatic)
     }
 
     /// Core's `m_max_inbound`.
-    fn inbound_max(&self) -> usize {
-        let automatic = self.connector.settings.automatic_max;
+    fn inbound_max(&self, context: &Context) -> usize {
+        let automatic = context.settings.connect.automatic_max;
         let (full, blocks) = crate::outbound::split(automatic);
         automatic.saturating_sub(full + blocks + FEELERS_MAX)
     }

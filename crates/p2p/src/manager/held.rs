@@ -30,12 +30,12 @@ impl PeerManager {
             |peer: &super::peer::PeerState| peer.headers.sync().map_or(0, crate::headers::HeadersSync::buffered);
         Held {
             peers: self.context.peers.len(),
-            addresses: self.addrman.size(None, None),
+            addresses: self.addresses.tables().size(None, None),
             sources: self.sources.len(),
             in_flight: self.context.peers.values().map(|peer| peer.in_flight.len()).sum(),
             buffered_headers: self.context.peers.values().map(buffered).sum(),
             block_bytes: self.download.bytes_here() + self.download.bytes_in_flight(),
-            nonces: self.own_nonces.len(),
+            nonces: self.connections.own_nonces().len(),
             actions: self.context.actions.len(),
         }
     }

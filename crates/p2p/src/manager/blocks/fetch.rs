@@ -9,7 +9,7 @@
 use crate::manager::{PeerId, PeerManager};
 use crate::time::Moment;
 use lydian_primitives::BlockHash;
-use lydian_wire::{Command, Inv, InvType, Message};
+use lydian_wire::{Inv, InvType, Message};
 
 impl PeerManager {
     /// Requests a block with a known header from a peer; the error is Core's text.
@@ -32,15 +32,5 @@ impl PeerManager {
         self.context.log_debug(format!("Requesting block {hash} from peer={id}"));
         self.context.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, *hash)]));
         Ok(())
-    }
-
-    /// Sends a message unchanged: `sendmsgtopeer`. Returns false if the peer is gone or its handshake is not complete.
-    pub fn send_raw(&mut self, id: PeerId, command: Command, payload: Vec<u8>, now: Moment) -> bool {
-        self.context.now = now;
-        let is_there = self.context.peers.get(&id).is_some_and(|peer| peer.is_ready() && !peer.is_leaving);
-        if is_there {
-            self.context.send(id, Message::Unknown { command, payload });
-        }
-        is_there
     }
 }

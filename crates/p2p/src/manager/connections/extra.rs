@@ -3,13 +3,16 @@
 //!
 //! Core's `CheckForStaleTipAndEvictPeers` and `EvictExtraOutboundPeers`.
 
-use crate::manager::addresses::SAVE_INTERVAL;
-use crate::manager::{PeerId, PeerManager};
+use super::Connections;
+use crate::manager::PeerId;
+use crate::manager::context::Context;
 use crate::peer::ConnectionKind;
-use crate::time::{Moment, UnixTime};
+use crate::time::UnixTime;
 use lydian_wire::Network;
 use std::time::Duration;
 
+/// The time between two checks whether the tip is stale.
+const STALE_CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// Core's `EXTRA_PEER_CHECK_INTERVAL`.
 const CHECK_INTERVAL: Duration = Duration::from_secs(45);
 /// Core's `MINIMUM_CONNECT_TIME`: the time that a peer has to show its chain.
@@ -20,40 +23,46 @@ const CONNECT_TIME_MIN: Duration = Duration::from_secs(30);
 pub(in crate::manager) struct Extra {
     next_check: Option<Duration>,
     /// The chain is synced: Core's `m_start_extra_block_relay_peers`.
-    pub(in crate::manager) is_synced: bool,
+    pub(super) is_synced: bool,
+    /// The tip may be stale, and one more full-relay peer than usual is tried: Core's `m_try_another_outbound_peer`.
+    pub(super) tries_full_relay: bool,
+    next_stale_check: Duration,
+    /// When the tip changed: Core's `m_last_tip_update`.
+    last_tip_change: Option<Duration>,
 }
 
-impl PeerManager {
-    /// Makes waiting tasks due earlier by `delta`: Core's `MockForward`, for `mockscheduler`.
-    pub fn mock_forward(&mut self, delta: Duration, now: Moment) {
-        self.context.now = now;
-        let waiting = [&mut self.connector.extra.next_check, &mut self.connector.next_save];
-        for (next, interval) in waiting.into_iter().zip([CHECK_INTERVAL, SAVE_INTERVAL]) {
-            *next = Some(next.unwrap_or(now.elapsed + interval).saturating_sub(delta));
-        }
-        self.run_scheduled();
+impl Connections {
+    /// Makes the next check due earlier by `delta`.
+    pub(in crate::manager) fn mock_forward(&mut self, context: &Context, delta: Duration) {
+        let next = self.extra.next_check.unwrap_or(context.now.elapsed + CHECK_INTERVAL);
+        self.extra.next_check = Some(next.saturating_sub(delta));
     }
 
-    pub(in crate::manager) fn check_for_stale_tip_and_evict_peers(&mut self) {
-        let now = self.context.now.elapsed;
-        let next = *self.connector.extra.next_check.get_or_insert(now + CHECK_INTERVAL);
+    /// The active chain has a new tip.
+    pub(in crate::manager) fn note_tip_change(&mut self, context: &Context) {
+        self.extra.last_tip_change = Some(context.now.mockable);
+    }
+
+    pub(in crate::manager) fn check_for_stale_tip_and_evict_peers(&mut self, context: &mut Context) {
+        let now = context.now.elapsed;
+        let next = *self.extra.next_check.get_or_insert(now + CHECK_INTERVAL);
         if now < next {
             return;
         }
-        self.connector.extra.next_check = Some(now + CHECK_INTERVAL);
-        self.evict_extra_block_relay();
-        self.evict_extra_full_relay();
-        self.check_stale_tip();
-        if !self.connector.extra.is_synced && self.context.can_fetch_directly() {
-            self.context.log_debug("enabling extra block-relay-only peers".to_owned());
-            self.connector.extra.is_synced = true;
+        self.extra.next_check = Some(now + CHECK_INTERVAL);
+        self.evict_extra_block_relay(context);
+        self.evict_extra_full_relay(context);
+        self.check_stale_tip(context);
+        if !self.extra.is_synced && context.can_fetch_directly() {
+            context.log_debug("enabling extra block-relay-only peers".to_owned());
+            self.extra.is_synced = true;
         }
     }
 
     /// Disconnects the one of the two youngest peers that sent a block longer ago.
-    fn evict_extra_block_relay(&mut self) {
-        let (_, most) = crate::outbound::split(self.connector.settings.automatic_max);
-        let of_kind = || self.context.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
+    fn evict_extra_block_relay(&mut self, context: &mut Context) {
+        let (_, most) = crate::outbound::split(context.settings.connect.automatic_max);
+        let of_kind = || context.peers.values().filter(|peer| peer.kind() == ConnectionKind::BlockRelayOnly);
         if of_kind().filter(|peer| peer.is_ready()).count() <= most {
             return;
         }
@@ -61,56 +70,86 @@ impl PeerManager {
         let Some(first) = youngest.next() else { return };
         let chosen = youngest.next().filter(|second| first.last_block_time > second.last_block_time).unwrap_or(first);
         let (id, last_block) = (chosen.id, chosen.last_block_time.0);
-        if self.is_idle_for_long(id, |time| time >= CONNECT_TIME_MIN) {
-            self.context.log_debug(format!(
+        if self.is_idle_for_long(context, id, |time| time >= CONNECT_TIME_MIN) {
+            context.log_debug(format!(
                 "disconnecting extra block-relay-only peer={id} (last block received at time {last_block})"
             ));
-            self.end_connection(id, "extra block-relay-only peer");
+            context.end_connection(id, "extra block-relay-only peer");
         }
     }
 
     /// Disconnects the peer that announced a new block longest ago, except protected peers and the only one of a
     /// network.
-    fn evict_extra_full_relay(&mut self) {
-        let (most, _) = crate::outbound::split(self.connector.settings.automatic_max);
-        let of_kind = || self.context.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
+    fn evict_extra_full_relay(&mut self, context: &mut Context) {
+        let (most, _) = crate::outbound::split(context.settings.connect.automatic_max);
+        let of_kind = || context.peers.values().filter(|peer| peer.kind() == ConnectionKind::OutboundFullRelay);
         if of_kind().filter(|peer| peer.is_ready()).count() <= most {
             return;
         }
         let may_go = of_kind().filter(|peer| {
             let network = peer.talk.connection.endpoint.addr.network();
-            !peer.is_leaving && !peer.chain_sync.is_protected && self.has_several_of(network)
+            !peer.is_leaving && !peer.chain_sync.is_protected && self.has_several_of(context, network)
         });
         let rank = |(id, time): &(PeerId, UnixTime)| (*time, std::cmp::Reverse(*id));
         let Some((id, time)) = may_go.map(|peer| (peer.id, peer.last_block_announcement)).min_by_key(rank) else {
             return;
         };
-        if self.is_idle_for_long(id, |time| time > CONNECT_TIME_MIN) {
-            self.context.log_debug(format!(
+        if self.is_idle_for_long(context, id, |time| time > CONNECT_TIME_MIN) {
+            context.log_debug(format!(
                 "disconnecting extra outbound peer={id} (last block announcement received at time {})",
                 time.0
             ));
-            self.end_connection(id, "extra outbound peer");
+            context.end_connection(id, "extra outbound peer");
             // An extra peer was found after the tip became stale: no more are tried until that happens again.
-            self.tries_extra_peer = false;
+            self.extra.tries_full_relay = false;
         }
     }
 
     /// Core's `MultipleManualOrFullOutboundConns`.
-    fn has_several_of(&self, network: Network) -> bool {
+    fn has_several_of(&self, context: &Context, network: Network) -> bool {
         let lasts = |kind| matches!(kind, ConnectionKind::Manual | ConnectionKind::OutboundFullRelay);
-        let of_network = self
-            .context
+        let of_network = context
             .peers
             .values()
             .filter(|peer| lasts(peer.kind()) && peer.talk.connection.endpoint.addr.network() == network);
         of_network.count() > 1
     }
 
-    fn is_idle_for_long(&self, id: PeerId, is_long: impl Fn(Duration) -> bool) -> bool {
-        self.context
+    fn is_idle_for_long(&self, context: &Context, id: PeerId, is_long: impl Fn(Duration) -> bool) -> bool {
+        context
             .peers
             .get(&id)
-            .is_some_and(|peer| is_long(peer.talk.connected_for(self.context.now)) && peer.in_flight.is_empty())
+            .is_some_and(|peer| is_long(peer.talk.connected_for(context.now)) && peer.in_flight.is_empty())
+    }
+
+    /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether an extra outbound peer should be tried.
+    pub(in crate::manager) fn check_stale_tip(&mut self, context: &mut Context) {
+        let now = context.now.mockable;
+        if now <= self.extra.next_stale_check {
+            return;
+        }
+        self.extra.next_stale_check = now + STALE_CHECK_INTERVAL;
+        let spacing = u64::try_from(context.settings.params.pow_target_spacing).unwrap_or(0);
+        // If no block has arrived since the start, Core counts from the first check.
+        let changed = *self.extra.last_tip_change.get_or_insert(now);
+        let is_quiet = now.saturating_sub(changed) > 3 * Duration::from_secs(spacing);
+        let is_idle = context.peers.values().all(|peer| peer.in_flight.is_empty());
+        let wants_extra =
+            !context.is_loading() && is_quiet && is_idle && self.is_active && context.settings.connect.chooses_peers;
+        if wants_extra != self.extra.tries_full_relay {
+            context.log_debug(format!("setting try another outbound peer={wants_extra}"));
+        }
+        self.extra.tries_full_relay = wants_extra;
+        if self.extra.tries_full_relay {
+            let seconds = now.saturating_sub(changed).as_secs();
+            context.log_info(format!(
+                "Potential stale tip detected, will try using extra outbound peer (last tip update: {seconds} seconds ago)"
+            ));
+        }
+    }
+
+    /// Returns whether one more outbound connection than usual should be made.
+    pub(in crate::manager) fn tries_extra_peer(&self) -> bool {
+        self.extra.tries_full_relay
     }
 }

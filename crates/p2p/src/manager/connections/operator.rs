@@ -4,12 +4,13 @@
 //! Core's `AddNode`, `ThreadOpenAddedConnections`, the first part of `ThreadOpenConnections`, `DisconnectNode`,
 //! `SetNetworkActive`, and `setban`.
 
-use super::{Destination, Plan, Slot};
+use super::{Connections, Destination, Plan, Slot};
 use crate::limits::ADDED_NODES_CONNECTED_MAX;
-use crate::manager::{PeerId, PeerManager};
+use crate::manager::PeerId;
+use crate::manager::addresses::Addresses;
+use crate::manager::context::Context;
 use crate::outbound::{OUTBOUND_INTERVAL, split};
 use crate::peer::ConnectionKind;
-use crate::{AddrMan, Bans};
 use lydian_wire::{Endpoint, Subnet};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -55,53 +56,44 @@ pub(in crate::manager) struct SpecifiedRounds {
     round: u32,
 }
 
-impl PeerManager {
-    /// Returns the address manager.
-    pub fn addrman(&self) -> &AddrMan {
-        &self.addrman
-    }
-
-    pub fn addrman_mut(&mut self) -> &mut AddrMan {
-        &mut self.addrman
-    }
-
+impl Connections {
     /// Keeps a node connected from now on. Returns false if it already was added.
-    pub fn add_node(&mut self, target: &str, v2: bool) -> bool {
-        let port = self.connector.settings.default_port;
+    pub(in crate::manager) fn add_node(&mut self, context: &Context, target: &str, v2: bool) -> bool {
+        let port = context.settings.connect.default_port;
         let endpoint = Endpoint::parse(target, port).ok().filter(|endpoint| endpoint.addr.is_valid());
         let is_same = |added: &Added| {
             added.target == target || endpoint.is_some() && Endpoint::parse(&added.target, port).ok() == endpoint
         };
-        if self.connector.added.iter().any(is_same) {
+        if self.added.iter().any(is_same) {
             return false;
         }
-        self.connector.added.push(Added { target: target.to_owned(), v2 });
+        self.added.push(Added { target: target.to_owned(), v2 });
         true
     }
 
     /// Stops keeping a node connected; its connection stays open. Returns false if no node was added with exactly this
     /// text.
-    pub fn remove_added_node(&mut self, target: &str) -> bool {
-        let found = self.connector.added.iter().position(|added| added.target == target);
-        found.map(|index| self.connector.added.remove(index)).is_some()
+    pub(in crate::manager) fn remove_added_node(&mut self, target: &str) -> bool {
+        let found = self.added.iter().position(|added| added.target == target);
+        found.map(|index| self.added.remove(index)).is_some()
     }
 
     /// Core's `GetAddedNodeInfo`.
-    pub fn added_nodes(&self) -> Vec<AddedNode> {
+    pub(in crate::manager) fn added_nodes(&self, context: &Context) -> Vec<AddedNode> {
         let node = |added: &Added| AddedNode {
             target: added.target.clone(),
             v2: added.v2,
-            connected: self.connection_of(&added.target),
+            connected: self.connection_of(context, &added.target),
         };
-        self.connector.added.iter().map(node).collect()
+        self.added.iter().map(node).collect()
     }
 
     /// Returns the connection of a node, by its address or, if it is not an address, by its name.
-    fn connection_of(&self, target: &str) -> Option<(Endpoint, bool)> {
-        let endpoint = Endpoint::parse(target, self.connector.settings.default_port);
+    fn connection_of(&self, context: &Context, target: &str) -> Option<(Endpoint, bool)> {
+        let endpoint = Endpoint::parse(target, context.settings.connect.default_port);
         let endpoint = endpoint.ok().filter(|endpoint| endpoint.addr.is_valid());
-        let endpoint = endpoint.map(|endpoint| self.classified(endpoint));
-        let peer = self.context.peers.values().find(|peer| match endpoint {
+        let endpoint = endpoint.map(|endpoint| self.classified(context, endpoint));
+        let peer = context.peers.values().find(|peer| match endpoint {
             Some(endpoint) => peer.talk.connection.endpoint == endpoint,
             None => peer.link.name == target,
         })?;
@@ -109,113 +101,104 @@ impl PeerManager {
     }
 
     /// Connects to a node once: `addnode onetry`.
-    pub fn connect_once(&mut self, target: &str, v2: bool) {
+    pub(in crate::manager) fn connect_once(
+        &mut self,
+        context: &mut Context,
+        addresses: &mut Addresses,
+        target: &str,
+        v2: bool,
+    ) {
         let to = Destination::Name(target.to_owned());
-        self.open(Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::None });
+        self.open(
+            context,
+            addresses,
+            Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::None },
+        );
     }
 
     /// Makes a connection of a type that is otherwise automatic: `addconnection`, on regtest. Returns false if there is
     /// no free slot.
-    pub fn add_connection(&mut self, target: &str, kind: ConnectionKind, v2: bool) -> bool {
-        let (full, blocks) = split(self.connector.settings.automatic_max);
-        let count = self.context.peers.values().filter(|peer| peer.kind() == kind).count();
+    pub(in crate::manager) fn add_connection(
+        &mut self,
+        context: &mut Context,
+        addresses: &mut Addresses,
+        target: &str,
+        kind: ConnectionKind,
+        v2: bool,
+    ) -> bool {
+        let (full, blocks) = split(context.settings.connect.automatic_max);
+        let count = context.peers.values().filter(|peer| peer.kind() == kind).count();
         let has_room = match kind {
             ConnectionKind::Inbound | ConnectionKind::Manual => false,
             ConnectionKind::OutboundFullRelay => count < full,
             ConnectionKind::BlockRelayOnly => count < blocks,
             ConnectionKind::AddrFetch | ConnectionKind::Feeler => true,
         };
-        if !has_room || self.slots_used(Slot::Outbound) >= self.outbound_slots() {
+        if !has_room || self.slots_used(context, Slot::Outbound) >= self.outbound_slots(context) {
             return false;
         }
         let to = Destination::Name(target.to_owned());
-        self.open(Plan { kind, to, v2, count_failure: false, slot: Slot::Outbound });
+        self.open(context, addresses, Plan { kind, to, v2, count_failure: false, slot: Slot::Outbound });
         true
     }
 
     /// Closes the connection with this name; if it has no other name, that is its address and port.
-    pub fn disconnect_endpoint(&mut self, address: &str) -> bool {
-        let found = self.context.peers.values().find(|peer| peer.link.name == address).map(|peer| peer.id);
-        let shown = if self.context.switches.has_ips() { format!("={address}") } else { String::new() };
+    pub(in crate::manager) fn disconnect_endpoint(&mut self, context: &mut Context, address: &str) -> bool {
+        let found = context.peers.values().find(|peer| peer.link.name == address).map(|peer| peer.id);
+        let shown = if context.switches.has_ips() { format!("={address}") } else { String::new() };
         if let Some(id) = found {
-            self.leave(id, format!("disconnect by address{shown} match"));
+            context.leave(id, format!("disconnect by address{shown} match"));
         }
         found.is_some()
     }
 
-    pub fn disconnect_peer(&mut self, id: PeerId) -> bool {
-        let is_there = self.context.peers.contains_key(&id);
-        self.leave(id, "disconnect by id");
+    pub(in crate::manager) fn disconnect_peer(&mut self, context: &mut Context, id: PeerId) -> bool {
+        let is_there = context.peers.contains_key(&id);
+        context.leave(id, "disconnect by id");
         is_there
     }
 
     /// Closes the connections to all addresses of a subnet.
-    pub fn disconnect_subnet(&mut self, subnet: &Subnet) -> bool {
+    pub(in crate::manager) fn disconnect_subnet(&mut self, context: &mut Context, subnet: &Subnet) -> bool {
         let is_in = |id: &PeerId| {
-            self.context.peers.get(id).is_some_and(|peer| subnet.contains(&peer.talk.connection.endpoint.addr))
+            context.peers.get(id).is_some_and(|peer| subnet.contains(&peer.talk.connection.endpoint.addr))
         };
-        let found: Vec<_> = self.context.peers.keys().copied().filter(is_in).collect();
-        let shown = if self.context.switches.has_ips() { format!("={subnet}") } else { String::new() };
-        found.iter().for_each(|id| self.leave(*id, format!("disconnect by subnet{shown} match")));
+        let found: Vec<_> = context.peers.keys().copied().filter(is_in).collect();
+        let shown = if context.switches.has_ips() { format!("={subnet}") } else { String::new() };
+        found.iter().for_each(|id| context.leave(*id, format!("disconnect by subnet{shown} match")));
         !found.is_empty()
     }
 
     /// Disables or enables the network: `setnetworkactive`. Disabling closes all connections.
-    pub fn set_network_active(&mut self, on: bool) {
-        self.context.log_info(format!("SetNetworkActive: {on}"));
-        self.connector.is_active = on;
+    pub(in crate::manager) fn set_network_active(&mut self, context: &mut Context, on: bool) {
+        context.log_info(format!("SetNetworkActive: {on}"));
+        self.is_active = on;
         if !on {
-            self.connector.attempts.clear();
-            let ids: Vec<_> = self.context.peers.keys().copied().collect();
-            ids.into_iter().for_each(|id| self.leave(id, "Network not active"));
+            self.attempts.clear();
+            let ids: Vec<_> = context.peers.keys().copied().collect();
+            ids.into_iter().for_each(|id| context.leave(id, "Network not active"));
         }
     }
 
-    pub fn is_network_active(&self) -> bool {
-        self.connector.is_active
-    }
-
-    /// Bans a subnet for this number of seconds, or until this Unix time if `is_absolute`; 0 means the default time.
-    /// Closes its connections. Returns false if there is already a ban that lasts as long.
-    pub fn ban(&mut self, subnet: Subnet, seconds: u64, is_absolute: bool) -> bool {
-        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-        let is_new = self.bans.ban(subnet, seconds, is_absolute, self.context.now.unix);
-        self.save_bans();
-        self.disconnect_subnet(&subnet);
-        is_new
-    }
-
-    /// Removes the ban of exactly this subnet.
-    pub fn unban(&mut self, subnet: &Subnet) -> bool {
-        let was_banned = self.bans.unban(subnet);
-        if was_banned {
-            self.context.log_debug(format!("Removed banned node address/subnet: {subnet}"));
-        }
-        self.save_bans();
-        was_banned
-    }
-
-    pub fn clear_bans(&mut self) {
-        self.bans.clear();
-        self.save_bans();
-    }
-
-    /// Returns the ban list for changes.
-    pub fn bans_mut(&mut self) -> &mut Bans {
-        &mut self.bans
+    pub(in crate::manager) fn is_network_active(&self) -> bool {
+        self.is_active
     }
 
     /// Connects to the nodes of `-connect` repeatedly. As in Core, the pause grows from round to round, up to five
     /// seconds.
-    pub(in crate::manager) fn step_specified(&mut self) {
-        while self.context.now.elapsed >= self.connector.specified_rounds.next {
-            let settings = &self.connector.settings;
-            let Some(target) = settings.specified.get(self.connector.specified_rounds.index) else { return };
+    pub(in crate::manager) fn step_specified(&mut self, context: &mut Context, addresses: &mut Addresses) {
+        while context.now.elapsed >= self.specified_rounds.next {
+            let settings = &context.settings.connect;
+            let Some(target) = settings.specified.get(self.specified_rounds.index) else { return };
             let to = Destination::Name(target.clone());
             let (v2, count) = (settings.v2, settings.specified.len());
-            self.open(Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::None });
-            let rounds = &mut self.connector.specified_rounds;
-            rounds.next = self.context.now.elapsed + OUTBOUND_INTERVAL * rounds.round;
+            self.open(
+                context,
+                addresses,
+                Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::None },
+            );
+            let rounds = &mut self.specified_rounds;
+            rounds.next = context.now.elapsed + OUTBOUND_INTERVAL * rounds.round;
             rounds.index += 1;
             if rounds.index == count {
                 rounds.index = 0;
@@ -226,29 +209,33 @@ impl PeerManager {
     }
 
     /// Connects to added nodes that are not connected, one at a time, as long as there are free slots.
-    pub(in crate::manager) fn step_added(&mut self) {
-        let rounds = &mut self.connector.added_rounds;
-        if self.context.now.elapsed < rounds.next {
+    pub(in crate::manager) fn step_added(&mut self, context: &mut Context, addresses: &mut Addresses) {
+        let rounds = &mut self.added_rounds;
+        if context.now.elapsed < rounds.next {
             return;
         }
         let mut left = match rounds.left.take() {
             Some(left) => left,
             None => {
                 rounds.has_tried = false;
-                let added = self.connector.added.iter();
-                added.filter(|added| self.connection_of(&added.target).is_none()).cloned().collect()
+                let added = self.added.iter();
+                added.filter(|added| self.connection_of(context, &added.target).is_none()).cloned().collect()
             }
         };
-        let has_room = self.slots_used(Slot::Added) < ADDED_NODES_CONNECTED_MAX;
+        let has_room = self.slots_used(context, Slot::Added) < ADDED_NODES_CONNECTED_MAX;
         if has_room && let Some(Added { target, v2 }) = left.pop_front() {
-            self.connector.added_rounds.has_tried = true;
+            self.added_rounds.has_tried = true;
             let to = Destination::Name(target);
-            self.open(Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::Added });
-            self.connector.added_rounds.left = Some(left);
+            self.open(
+                context,
+                addresses,
+                Plan { kind: ConnectionKind::Manual, to, v2, count_failure: false, slot: Slot::Added },
+            );
+            self.added_rounds.left = Some(left);
             return;
         }
-        let rounds = &mut self.connector.added_rounds;
+        let rounds = &mut self.added_rounds;
         let pause = if rounds.has_tried { ADDED_INTERVAL } else { ADDED_INTERVAL_IDLE };
-        rounds.next = self.context.now.elapsed + pause;
+        rounds.next = context.now.elapsed + pause;
     }
 }

@@ -43,7 +43,7 @@ impl PeerManager {
         let (fresh, is_extension) = self.fresh_blocks(tip);
         self.choose_announcers(&fresh, is_initial);
         self.last_tip = tip;
-        self.last_tip_change = Some(self.context.now.mockable);
+        self.connections.note_tip_change(&self.context);
         self.forget_sources();
         if self.context.is_initial_download() {
             return;

@@ -26,8 +26,6 @@ const HEADERS_PATIENCE: Duration = Duration::from_secs(5);
 /// If the best header is younger than this, all peers are asked for headers.
 const RECENT_SECONDS: i64 = 24 * 60 * 60;
 
-const STALE_CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
-
 impl PeerManager {
     /// Processes one peer in a tick.
     pub(in crate::manager) fn look_after(&mut self, id: PeerId) {
@@ -156,39 +154,5 @@ impl PeerManager {
                 "sending getheaders to outbound peer={id} to verify chain work (current best known block:{best}, benchmark blockhash: {wanted})"
             )
         });
-    }
-
-    /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether an extra outbound peer should be tried.
-    pub(in crate::manager) fn check_stale_tip(&mut self) {
-        let now = self.context.now.mockable;
-        if now <= self.next_stale_check {
-            return;
-        }
-        self.next_stale_check = now + STALE_CHECK_INTERVAL;
-        let spacing = u64::try_from(self.context.settings.params.pow_target_spacing).unwrap_or(0);
-        // If no block has arrived since the start, Core counts from the first check.
-        let changed = *self.last_tip_change.get_or_insert(now);
-        let is_quiet = now.saturating_sub(changed) > 3 * Duration::from_secs(spacing);
-        let is_idle = self.context.peers.values().all(|peer| peer.in_flight.is_empty());
-        let wants_extra = !self.context.is_loading()
-            && is_quiet
-            && is_idle
-            && self.is_network_active()
-            && self.connector.chooses_peers();
-        if wants_extra != self.tries_extra_peer {
-            self.context.log_debug(format!("setting try another outbound peer={wants_extra}"));
-        }
-        self.tries_extra_peer = wants_extra;
-        if self.tries_extra_peer {
-            let seconds = now.saturating_sub(changed).as_secs();
-            self.context.log_info(format!(
-                "Potential stale tip detected, will try using extra outbound peer (last tip update: {seconds} seconds ago)"
-            ));
-        }
-    }
-
-    /// Returns whether one more outbound connection than usual should be made.
-    pub fn tries_extra_peer(&self) -> bool {
-        self.tries_extra_peer
     }
 }

@@ -5,12 +5,11 @@
 //! Invariant: a query changes nothing except the time of the next ping.
 
 use crate::manager::{PeerId, PeerManager};
-use crate::peer::{ConnectionKind, Local, Permissions};
+use crate::peer::{ConnectionKind, Permissions};
 use crate::time::{Moment, UnixTime};
-use crate::traffic::{Traffic, TrafficTotals};
+use crate::traffic::Traffic;
 use lydian_primitives::{Amount, Height};
 use lydian_wire::{Endpoint, Network, Services};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,31 +104,6 @@ impl PeerManager {
             fee_filter: peer.fee_filter,
             traffic: Arc::clone(&peer.traffic),
         })
-    }
-
-    /// Queues a ping to every peer for the next tick.
-    pub fn ping_all(&mut self) {
-        self.context.peers.values_mut().for_each(|peer| peer.talk.queue_ping());
-    }
-
-    /// Returns what this node announces about itself.
-    pub fn local(&self) -> &Local {
-        &self.context.settings.local
-    }
-
-    /// Returns the networks that we can connect to.
-    pub fn reachable(&self) -> &BTreeSet<Network> {
-        &self.context.settings.reachable
-    }
-
-    /// Returns the median clock offset of outbound peers; positive if they are ahead.
-    pub fn median_time_offset_s(&self) -> i64 {
-        self.time_offsets.median_s()
-    }
-
-    /// Returns the byte counters of all connections.
-    pub fn traffic(&self) -> &Arc<TrafficTotals> {
-        &self.traffic
     }
 
     pub(in crate::manager) fn take_fee_filter(&mut self, id: PeerId, fee: Amount) {

@@ -2,11 +2,10 @@
 //!
 //! Input: the events of [`crate::peer`]. Output: actions, and updates of the address manager.
 
-use crate::address_relay::fresh_answer;
 use crate::manager::{CLOCK_OUT_OF_SYNC, PeerId, PeerManager, Violation};
-use crate::peer::{ADDR_TIME_PENALTY_S, AddressesFrom, Context, DisconnectReason, Event, Note};
+use crate::peer::{Context, DisconnectReason, Event, Note};
 use lydian_engine::LogLevel;
-use lydian_wire::{Command, TimedAddress, TransportKind};
+use lydian_wire::{Command, TransportKind};
 
 impl PeerManager {
     /// Calls a function of a peer's connection and processes its events.
@@ -26,8 +25,8 @@ impl PeerManager {
             best_height: i32::try_from(tip.height.0).unwrap_or(i32::MAX),
             is_near_tip,
             is_initial_block_download,
-            own_nonces: &self.own_nonces,
-            bans: &self.bans,
+            own_nonces: self.connections.own_nonces(),
+            bans: self.addresses.bans(),
             reachable: &self.context.settings.reachable,
             random: &mut self.context.random,
         };
@@ -37,7 +36,7 @@ impl PeerManager {
 
     fn follow(&mut self, id: PeerId, event: Event) {
         let Some(peer) = self.context.peers.get(&id) else { return };
-        let (connection, unix) = (peer.talk.connection, self.context.now.unix);
+        let connection = peer.talk.connection;
         match event {
             Event::Send(message) => self.context.send(id, message),
             Event::Disconnect(DisconnectReason::ConnectedToSelf) => {
@@ -52,10 +51,8 @@ impl PeerManager {
             Event::Disconnect(reason) => self.leave(id, reason.sentence()),
             Event::Misbehaving(what) => self.context.misbehaving(id, &Violation::Message(what)),
             Event::Connected => self.greet(id),
-            Event::SetServices(services) => self.addrman.set_services(&connection.endpoint, services),
-            Event::Good => {
-                self.addrman.good(&connection.endpoint, unix);
-            }
+            Event::SetServices(services) => self.addresses.set_services(&connection.endpoint, services),
+            Event::Good => self.addresses.note_good(&self.context, &connection.endpoint),
             Event::TimeOffset(seconds) if !connection.kind.is_inbound() => {
                 self.time_offsets.add(seconds);
                 let samples = self.time_offsets.len();
@@ -67,10 +64,12 @@ impl PeerManager {
             Event::SeenLocal(endpoint) => self.context.settings.local.own.seen(&endpoint.addr),
             Event::TimeOffset(_) => {}
             Event::Store(addresses) => {
-                self.addrman.add(&addresses, &connection.endpoint.addr, ADDR_TIME_PENALTY_S, unix);
+                self.addresses.store(&self.context, &addresses, &connection.endpoint.addr);
             }
-            Event::Relay { address, is_reachable } => self.relay(id, &address, is_reachable),
-            Event::WantsAddresses(from) => self.answer_with_addresses(id, from),
+            Event::Relay { address, is_reachable } => {
+                self.addresses.relay(&mut self.context, id, &address, is_reachable)
+            }
+            Event::WantsAddresses(from) => self.addresses.answer(&mut self.context, id, from),
             Event::Message(message) => self.process(id, message),
             Event::Note(note) => self.note(id, &note),
         }
@@ -98,7 +97,7 @@ impl PeerManager {
             // Core prints the autonomous system here if it has an asmap.
             ""
         );
-        self.own_nonces.remove(&nonce);
+        self.connections.forget_nonce(nonce);
         if is_inbound {
             self.context.log_debug(text)
         } else {
@@ -107,30 +106,6 @@ impl PeerManager {
         self.look_after(id);
         self.announce_queued(id);
         self.request_blocks();
-    }
-
-    /// Core's `RelayAddress`.
-    fn relay(&mut self, from: PeerId, address: &TimedAddress, is_reachable: bool) {
-        let peers = self.context.peers.values().filter(|peer| peer.is_ready()).map(|peer| (peer.id.0, &peer.talk));
-        let targets = self.secret.relay_targets(address, is_reachable, from.0, peers, self.context.now.unix);
-        for id in targets {
-            if let Some(peer) = self.context.peers.get_mut(&PeerId(id)) {
-                peer.talk.push_addresses(&[*address], &mut self.context.random);
-            }
-        }
-    }
-
-    fn answer_with_addresses(&mut self, id: PeerId, from: AddressesFrom) {
-        let (now, bans) = (self.context.now, &self.bans);
-        let Some(peer) = self.context.peers.get_mut(&id) else { return };
-        let (network, bind) = (peer.link.network(), peer.link.local.key());
-        let addresses = match from {
-            AddressesFrom::Tables => fresh_answer(&mut self.addrman, bans, now.unix),
-            AddressesFrom::Cache => {
-                self.answers.answer(network, &bind, &mut self.addrman, bans, now, &mut self.context.random).to_vec()
-            }
-        };
-        peer.talk.push_addresses(&addresses, &mut self.context.random);
     }
 
     pub(in crate::manager) fn receive(&mut self, id: PeerId, command: Command, payload: Vec<u8>) {
