@@ -21,6 +21,7 @@ mod held;
 mod peer;
 mod pool;
 mod questions;
+mod transactions;
 mod violation;
 
 pub use action::{Action, ManagerSettings, NewPeer, StoreOutcome};
@@ -34,7 +35,6 @@ pub use peer::info::{PeerInfo, Question};
 use crate::address_relay::Secret;
 use crate::chain_view::ChainView;
 use crate::download::{Download, DownloadPeer, DownloadSettings, RequestTime};
-use crate::headers::HeadersSyncParams;
 use crate::peer::{Connection, Peer};
 use crate::time::Moment;
 pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
@@ -46,24 +46,24 @@ use blocks::target;
 use connections::Connections;
 use context::Context;
 use event::Event;
+use headers::Headers;
 use lydian_chain::HeaderId;
-use lydian_engine::{INITIAL_DOWNLOAD_OVER, LogLevel, LogSwitches};
+use lydian_engine::{LogLevel, LogSwitches};
 use lydian_primitives::BlockHash;
-use lydian_wire::{Command, CompactBlock, Message, NetAddr};
+use lydian_wire::{Command, Inv, InvType, Message, NetAddr};
 use peer::PeerState;
 use pool::TransactionPool;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 use violation::Violation;
 
 /// All peers.
 #[derive(Debug)]
 pub struct PeerManager {
     context: Context,
-    headers_params: HeadersSyncParams,
+    headers: Headers,
     addresses: Addresses,
     connections: Connections,
     traffic: Arc<TrafficTotals>,
@@ -79,20 +79,10 @@ pub struct PeerManager {
     aside: BTreeMap<BlockHash, Vec<(PeerId, RequestTime)>>,
     /// Peers that may send compact blocks unrequested, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
     announcers: Vec<PeerId>,
-    /// The tip announced to peers.
-    last_tip: HeaderId,
-    /// The last tip that was checked for the end of the initial download.
-    noted_tip: Option<HeaderId>,
-    /// The last compact block that was built, for all peers: Core's `m_most_recent_compact_block`.
-    recent_compact: Option<(BlockHash, CompactBlock)>,
-    last_inv_that_asked: Option<BlockHash>,
-    protected_peers: usize,
     /// The last block of the path that was passed to the download.
     path_end: HeaderId,
     /// Blocks with known headers that no peer delivers.
     withheld: target::Withheld,
-    /// When the last line about low-work headers was logged.
-    last_presync_line: Option<Duration>,
 }
 
 /// The sender of a block, and how it was sent.
@@ -119,7 +109,7 @@ impl PeerManager {
         let (last_tip, height) = chain.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
         let download = DownloadSettings { window_bytes: settings.download_bytes };
         PeerManager {
-            headers_params: HeadersSyncParams::of(settings.params.chain),
+            headers: Headers::new(settings.params.chain, last_tip),
             addresses: Addresses::new(addrman, bans, secret),
             connections: Connections::new(&settings.connect),
             traffic: Arc::default(),
@@ -141,14 +131,8 @@ impl PeerManager {
             pending: HashMap::new(),
             aside: BTreeMap::new(),
             announcers: Vec::new(),
-            last_tip,
-            noted_tip: None,
-            recent_compact: None,
-            last_inv_that_asked: None,
-            protected_peers: 0,
             path_end: last_tip,
             withheld: target::Withheld::default(),
-            last_presync_line: None,
         }
     }
 
@@ -174,6 +158,10 @@ impl PeerManager {
         while let Some(event) = self.context.events.pop_front() {
             match event {
                 Event::Left(id) => self.forget_downloads(id),
+                Event::Headers { id, last } => self.take_announced_headers(id, last),
+                Event::HeaderOfCompact { id, header } => {
+                    self.headers.take_headers(&mut self.context, id, &[header], true);
+                }
             }
         }
     }
@@ -223,7 +211,7 @@ impl PeerManager {
         self.context.now = now;
         if let Some(peer) = self.context.peers.remove(&id) {
             self.connections.forget_nonce(peer.talk.connection.nonce);
-            self.protected_peers -= usize::from(peer.chain_sync.is_protected);
+            self.headers.forget(&peer.sync);
             if peer.talk.updates_addrman_at_end() {
                 self.addresses.note_end(&self.context, &peer.talk.connection.endpoint);
             }
@@ -308,20 +296,60 @@ impl PeerManager {
             return;
         }
         match message {
-            Message::Headers(headers) => self.take_headers(id, &headers),
+            Message::Headers(headers) => self.headers.take_headers(&mut self.context, id, &headers, false),
             Message::Block(bytes) => self.take_block(id, bytes),
             Message::CmpctBlock(compact) => self.take_compact(id, &compact),
             Message::BlockTxn(answer) => self.take_block_transactions(id, &answer),
-            Message::Inv(inventory) => self.take_inv(id, &inventory),
+            Message::Inv(inventory) => {
+                let wanted = self.take_inventory(id, &inventory);
+                if let Some(hash) = wanted {
+                    self.headers.ask_about(&mut self.context, id, hash);
+                }
+            }
             Message::NotFound(inventory) => self.take_notfound(id, &inventory),
-            Message::GetHeaders(request) => self.serve_headers(id, &request),
+            Message::GetHeaders(request) => Headers::serve_headers(&mut self.context, id, &request),
             Message::GetBlocks(request) => self.serve_inv(id, &request),
             Message::GetData(inventory) => self.serve_data(id, inventory),
             Message::GetBlockTxn(request) => self.serve_block_transactions(id, request),
-            Message::FeeFilter(fee) => self.take_fee_filter(id, fee),
+            Message::FeeFilter(fee) => transactions::take_fee_filter(&mut self.context, id, fee),
             // Filters, and messages that need a mempool or an index.
             _ => {}
         }
+        self.route();
+    }
+
+    /// Announcements by hash. Returns the last unknown block, if headers up to it may be asked for.
+    fn take_inventory(&mut self, id: PeerId, inventory: &[Inv]) -> Option<BlockHash> {
+        let mut unknown = None;
+        let other_kind = transactions::ignored_kind(&self.context, id)?;
+        for item in inventory.iter().filter(|item| item.kind != other_kind) {
+            if item.kind == InvType::BLOCK {
+                let hash = BlockHash(item.hash);
+                let is_here = self.headers.note_announced(&mut self.context, id, item);
+                if !is_here && !self.context.is_loading() && !self.is_requested(&hash) {
+                    unknown = Some(hash);
+                }
+            } else if !transactions::take_announcement(&mut self.context, id, item) {
+                return None;
+            }
+        }
+        unknown
+    }
+
+    /// Announces the new blocks of the active chain to the connected peers.
+    fn note_chain(&mut self) {
+        let Some(change) = self.headers.note_chain(&mut self.context) else { return };
+        self.choose_announcers(&change);
+        self.connections.note_tip_change(&self.context);
+        self.forget_sources();
+        self.headers.announce(&mut self.context, &change);
+    }
+
+    /// Validation made progress, and the active chain may have a new tip.
+    pub fn chain_changed(&mut self, now: Moment) {
+        self.context.now = now;
+        self.note_chain();
+        self.request_blocks();
     }
 
     /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its log texts.
@@ -338,17 +366,5 @@ impl PeerManager {
         };
         self.context.log_debug(text);
         true
-    }
-
-    /// Core's `UpdateIBDStatus`, once for each tip. Setting the clock back does not make an old tip a recent one.
-    fn note_tip(&mut self, tip: HeaderId) {
-        if self.context.is_loading() || self.noted_tip == Some(tip) {
-            return;
-        }
-        self.noted_tip = Some(tip);
-        let (tip, now) = (self.context.place(tip), self.context.unix());
-        if self.context.settings.initial_download.note_tip(tip.time, tip.work, now) {
-            self.context.log_info(INITIAL_DOWNLOAD_OVER.to_owned());
-        }
     }
 }

@@ -8,6 +8,7 @@ mod memory;
 mod serve;
 pub(super) mod target;
 
+use super::headers::{Headers, TipChange};
 use super::peer::PeerState;
 use super::{Action, PeerId, PeerManager, Source, StoreOutcome, Violation};
 use crate::download::{Arrival, DownloadAction, DownloadPeer, PeerChain, PeerLimits, RequestTime, WantedBlock};
@@ -100,7 +101,7 @@ impl PeerManager {
             match self.context.chain.accept_headers(&HashedHeader::many(std::slice::from_ref(header)), unix) {
                 Ok(accepted) => {
                     if let Some((hash, rejected)) = accepted.refused {
-                        self.punish_header(id, &hash, &rejected, false);
+                        Headers::punish_header(&mut self.context, id, &hash, &rejected, false);
                         return false;
                     }
                 }
@@ -219,6 +220,31 @@ impl PeerManager {
     pub fn block_unreadable(&mut self, hash: &BlockHash, now: crate::time::Moment) {
         self.context.now = now;
         self.download.spoiled(None, hash);
+        self.request_blocks();
+    }
+
+    /// A peer that sent a valid block while no other block is in flight may send the next ones unrequested: Core's
+    /// `BlockChecked`.
+    pub(super) fn choose_announcers(&mut self, change: &TipChange) {
+        if change.is_initial {
+            return;
+        }
+        let hashes: Vec<BlockHash> =
+            self.context.chain.with_tree(|tree| change.fresh.iter().map(|id| *tree.hash(*id)).collect());
+        for hash in hashes {
+            let Some(source) = self.source(&hash) else { continue };
+            let is_last = self.context.peers.values().all(|peer| peer.in_flight.iter().all(|other| *other == hash));
+            if is_last {
+                self.choose_announcer(source.peer);
+            }
+        }
+    }
+
+    /// A peer sent headers: what it announces may be requested from it.
+    pub(super) fn take_announced_headers(&mut self, id: PeerId, last: HeaderId) {
+        self.download.announced(DownloadPeer(id.0), self.context.now.mockable);
+        self.context.with(id, |peer| peer.failed_branch = None);
+        self.fetch_directly(id, last);
         self.request_blocks();
     }
 

@@ -56,7 +56,7 @@ impl PeerManager {
             inbound: count(inbound),
             headers_height: best.height.0,
             headers_time: best.time,
-            presync: ready().filter_map(|peer| presync(peer.headers.sync()?)).max_by_key(|presync| presync.height),
+            presync: ready().filter_map(|peer| presync(peer.sync.low_work()?)).max_by_key(|presync| presync.height),
             is_initial: self.context.is_initial_download(),
             blocks: stats.blocks,
             block_bytes: stats.block_bytes,

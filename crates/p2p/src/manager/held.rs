@@ -27,7 +27,7 @@ pub struct Held {
 impl PeerManager {
     pub fn held(&self) -> Held {
         let buffered =
-            |peer: &super::peer::PeerState| peer.headers.sync().map_or(0, crate::headers::HeadersSync::buffered);
+            |peer: &super::peer::PeerState| peer.sync.low_work().map_or(0, crate::headers::HeadersSync::buffered);
         Held {
             peers: self.context.peers.len(),
             addresses: self.addresses.tables().size(None, None),

@@ -7,7 +7,7 @@ mod talk;
 
 use super::blocks::compact::Partial;
 use super::connections::Link;
-use crate::headers::PeerHeaders;
+use super::headers::PeerSync;
 use crate::memory::{Charge, PeerMemory};
 use crate::peer::{ConnectionKind, Peer, Permissions};
 use crate::time::UnixTime;
@@ -17,7 +17,6 @@ use lydian_primitives::{Amount, BlockHash};
 use lydian_wire::Services;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A connection, numbered from 0 in order of creation: Core's `HeaderId`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,17 +26,6 @@ impl std::fmt::Display for PeerId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
-}
-
-/// How long an outbound peer's chain may have less work than ours: Core's `ChainSyncTimeoutState`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ChainSync {
-    /// `None` while nothing is expected from it.
-    pub(super) deadline: Option<Duration>,
-    /// It must show a chain with at least as much work as that of this header.
-    pub(super) work_header: Option<HeaderId>,
-    pub(super) sent_getheaders: bool,
-    pub(super) is_protected: bool,
 }
 
 /// A peer.
@@ -52,19 +40,13 @@ pub(super) struct PeerState {
     pub(super) is_leaving: bool,
     pub(super) should_discourage: bool,
 
-    pub(super) sync_started: bool,
-    pub(super) headers: PeerHeaders,
-    pub(super) headers_deadline: Option<Duration>,
-    pub(super) inv_triggered_getheaders: bool,
+    /// Its headers, what it was asked for and what is announced to it.
+    pub(super) sync: PeerSync,
     /// The header with the most work that it is known to have.
     pub(super) best_known: Option<HeaderId>,
     /// The last block it announced that is unknown here.
     pub(super) last_unknown: Option<BlockHash>,
-    pub(super) best_header_sent: Option<HeaderId>,
-    /// New blocks of the active chain to announce, lowest first: Core's `m_blocks_for_headers_relay`.
-    pub(super) announcements: Vec<HeaderId>,
     pub(super) last_block_announcement: UnixTime,
-    pub(super) chain_sync: ChainSync,
 
     /// Blocks requested from it and not received.
     pub(super) in_flight: HashSet<BlockHash>,
@@ -96,16 +78,10 @@ impl PeerState {
             link,
             is_leaving: false,
             should_discourage: false,
-            sync_started: false,
-            headers: PeerHeaders::new(),
-            headers_deadline: None,
-            inv_triggered_getheaders: false,
+            sync: PeerSync::default(),
             best_known: None,
             last_unknown: None,
-            best_header_sent: None,
-            announcements: Vec::new(),
             last_block_announcement: UnixTime::NEVER,
-            chain_sync: ChainSync::default(),
             in_flight: HashSet::new(),
             partials: HashMap::new(),
             last_block_time: UnixTime::NEVER,

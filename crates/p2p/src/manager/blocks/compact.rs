@@ -13,6 +13,8 @@
 use crate::download::DownloadPeer;
 use crate::headers::anti_dos_work;
 use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUESTS_PER_BLOCK_MAX};
+use crate::manager::event::Event;
+use crate::manager::headers::Headers;
 use crate::manager::{PeerId, PeerManager, Violation};
 use crate::memory::Charge;
 use lydian_consensus::pow::block_proof;
@@ -90,7 +92,8 @@ impl PeerManager {
         } else if standing.is_asked {
             self.request_whole(id, hash);
         } else {
-            self.take_headers_via(id, &[compact.header], true);
+            let header = compact.header;
+            self.context.events.push_back(Event::HeaderOfCompact { id, header });
         }
     }
 
@@ -108,7 +111,7 @@ impl PeerManager {
         let Some((height, is_enough, is_new)) = found else {
             if !self.context.is_initial_download() {
                 let best = self.context.best_header().id;
-                self.ask_for_headers(id, best);
+                Headers::ask_for_headers(&mut self.context, id, best);
             }
             return None;
         };
@@ -120,7 +123,7 @@ impl PeerManager {
         match self.context.chain.accept_headers(&hashed, unix) {
             Ok(accepted) => {
                 if let Some((hash, rejected)) = accepted.refused {
-                    self.punish_header(id, &hash, &rejected, true);
+                    Headers::punish_header(&mut self.context, id, &hash, &rejected, true);
                     return None;
                 }
             }
@@ -130,7 +133,7 @@ impl PeerManager {
             }
         }
         if is_new {
-            self.log_new_header(id, &hash, Height(height), true);
+            Headers::log_new_header(&mut self.context, id, &hash, Height(height), true);
         }
         self.context.note_block(id, &hash);
         let (tip, unix) = (self.context.tip(), self.context.now.unix);

@@ -20,7 +20,7 @@ impl PeerManager {
             if std::mem::replace(&mut peer.is_asked, is_asked) != is_asked {
                 peer.memory.set_asked(is_asked);
             }
-            let headers = peer.headers.sync().map_or(0, crate::headers::HeadersSync::buffered);
+            let headers = peer.sync.low_work().map_or(0, crate::headers::HeadersSync::buffered);
             peer.held.set(headers * HEADER_BYTES);
         }
     }

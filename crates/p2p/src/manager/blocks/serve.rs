@@ -1,19 +1,16 @@
 //! Requests from peers for headers, blocks and compact blocks. The answers, limits and ignored requests are Bitcoin
 //! Core's.
 
+use crate::manager::headers::{GETBLOCKS_COUNT_MAX, Headers, find_fork, may_request};
+use crate::manager::transactions;
 use crate::manager::{Action, PeerId, PeerManager, Violation};
 use crate::peer::Permissions;
 use crate::time::Moment;
-use lydian_chain::{HeaderId, HeaderTree};
-use lydian_consensus::Params;
-use lydian_engine::{HeaderInfo, LogLevel};
+use lydian_engine::HeaderInfo;
 use lydian_primitives::{BlockHash, Height};
 use lydian_wire::limits::LOCATOR_COUNT_MAX;
-use lydian_wire::{BlockTransactionsRequest, CompactBlock, Inv, InvType, Locator, Message, Services};
+use lydian_wire::{BlockTransactionsRequest, Inv, InvType, Locator, Message, Services};
 use rand_chacha::rand_core::Rng;
-
-/// The maximum number of hashes in an answer to `getblocks`.
-const GETBLOCKS_COUNT_MAX: usize = 500;
 
 /// The maximum depth of blocks below the tip for which compact blocks are made: Core's `MAX_CMPCTBLOCK_DEPTH` and
 /// `MAX_BLOCKTXN_DEPTH`.
@@ -41,58 +38,12 @@ enum End {
 /// An older block may be refused if the upload target is reached: Core's `HISTORICAL_BLOCK_AGE`.
 const HISTORICAL_BLOCK_SECONDS: i64 = 7 * 24 * 60 * 60;
 
-/// An older branch is not served, to avoid fingerprinting: Core's `STALE_RELAY_AGE_LIMIT`, in seconds.
-const STALE_BRANCH_SECONDS: i64 = 30 * 24 * 60 * 60;
-
 impl PeerManager {
-    pub(in crate::manager) fn serve_headers(&mut self, id: PeerId, request: &Locator) {
-        if request.hashes.len() > LOCATOR_COUNT_MAX {
-            return self.leave(id, format!("getheaders locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
-        }
-        let may_always = self.context.peers.get(&id).is_some_and(|peer| peer.may(Permissions::DOWNLOAD));
-        if self.context.tip().work < self.context.settings.minimum_chain_work && !may_always {
-            self.context.log_debug(format!(
-                "Ignoring getheaders from peer={id} because active chain has too little work; sending empty response"
-            ));
-            // The empty answer shows the peer that this node is responsive but of no use for its sync.
-            return self.context.send(id, Message::Headers(Vec::new()));
-        }
-        self.log_request(id, "getheaders", request);
-        let params = self.context.settings.params.clone();
-        let mut is_refused = false;
-        let answer = self.context.chain.with_tree(|tree| {
-            let first = if request.hashes.is_empty() {
-                let asked = tree.find(&request.stop)?;
-                is_refused = !may_request(tree, asked, &params);
-                return (!is_refused).then(|| (vec![tree.node(asked).header], asked));
-            } else {
-                tree.height(find_fork(tree, &request.hashes)).0 + 1
-            };
-            let mut headers = Vec::new();
-            for height in first.. {
-                let Some(next) = tree.active(Height(height)) else { return Some((headers, tree.tip())) };
-                headers.push(tree.node(next).header);
-                if headers.len() == crate::limits::HEADERS_COUNT_MAX || *tree.hash(next) == request.stop {
-                    return Some((headers, next));
-                }
-            }
-            None
-        });
-        if let Some((headers, sent)) = answer {
-            self.context.with(id, |peer| peer.best_header_sent = Some(sent));
-            self.context.send(id, Message::Headers(headers));
-        } else if is_refused {
-            self.context.log_debug(format!(
-                "ProcessMessage: ignoring request from peer={id} for old block header that isn't in the main chain"
-            ));
-        }
-    }
-
     pub(in crate::manager) fn serve_inv(&mut self, id: PeerId, request: &Locator) {
         if request.hashes.len() > LOCATOR_COUNT_MAX {
             return self.leave(id, format!("getblocks locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
         }
-        self.log_request(id, "getblocks", request);
+        Headers::log_request(&mut self.context, id, "getblocks", request);
         let (hashes, end) = self.inventory_after(request);
         match end {
             None => {}
@@ -141,21 +92,6 @@ impl PeerManager {
         })
     }
 
-    /// Logs where a peer's request for headers or blocks starts and ends.
-    fn log_request(&mut self, id: PeerId, command: &str, request: &Locator) {
-        self.context.debug(|context| {
-            let first = context.chain.with_tree(|tree| {
-                let fork = find_fork(tree, &request.hashes);
-                tree.active(Height(tree.height(fork).0 + 1)).map_or(-1, |next| i64::from(tree.height(next).0))
-            });
-            let end = if request.stop == BlockHash::ZERO { "end".to_owned() } else { request.stop.to_string() };
-            match command {
-                "getblocks" => format!("getblocks {first} to {end} limit {GETBLOCKS_COUNT_MAX} from peer={id}"),
-                _ => format!("getheaders {first} to {end} from peer={id}"),
-            }
-        });
-    }
-
     /// Answers a `getdata`. There are no transactions until there is a mempool.
     pub(in crate::manager) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
         self.context.log_debug(format!("received getdata ({} invsz) peer={id}", inventory.len()));
@@ -163,10 +99,8 @@ impl PeerManager {
             self.context.log_debug(format!("received getdata for: {first} peer={id}"));
         }
         let (blocks, others): (Vec<_>, Vec<_>) = inventory.into_iter().partition(|item| item.kind.is_gen_block());
-        let missing: Vec<_> = others.into_iter().filter(|item| item.kind.is_gen_tx()).collect();
-        if !missing.is_empty() {
-            self.context.send(id, Message::NotFound(missing));
-        }
+        let others = others.into_iter().filter(|item| item.kind.is_gen_tx()).collect();
+        transactions::serve(&mut self.context, id, others);
         for item in blocks {
             self.serve_block(id, item);
         }
@@ -225,23 +159,6 @@ impl PeerManager {
         is_historical && self.upload.is_reached_for_historical_blocks(self.context.now.unix)
     }
 
-    /// Reads the block unless this was done for another peer; all get the same nonce, as in Core.
-    pub(in crate::manager) fn send_compact(&mut self, id: PeerId, info: &HeaderInfo) {
-        let hash = info.node.hash;
-        if self.recent_compact.as_ref().is_none_or(|(recent, _)| *recent != hash) {
-            match self.context.chain.block(info) {
-                Ok(Some(block)) => {
-                    self.recent_compact = Some((hash, CompactBlock::new(&block, self.context.random.next_u64())))
-                }
-                Ok(None) => return self.leave(id, "Block was pruned before it could be read"),
-                Err(_) => return self.leave_at(id, LogLevel::Error, "Cannot load block from disk".to_owned()),
-            }
-        }
-        if let Some((_, compact)) = self.recent_compact.clone() {
-            self.context.send(id, Message::CmpctBlock(Box::new(compact)));
-        }
-    }
-
     pub(in crate::manager) fn serve_block_transactions(&mut self, id: PeerId, request: BlockTransactionsRequest) {
         let info = self.context.chain.header_info(&request.block_hash).filter(|info| info.node.block.is_some());
         let Some(info) = info else {
@@ -264,34 +181,4 @@ impl PeerManager {
         self.context.misbehaving(id, &Violation::TransactionsOutOfBounds);
         self.settle(id);
     }
-}
-
-/// Returns the last block of a locator on the active chain, or the tip if a block of the locator builds on it: Core's
-/// `FindForkInGlobalIndex`.
-fn find_fork(tree: &HeaderTree, locator: &[BlockHash]) -> HeaderId {
-    for hash in locator {
-        let Some(id) = tree.find(hash) else { continue };
-        if tree.is_active(id) {
-            return id;
-        }
-        if tree.ancestor(id, tree.height(tree.tip())) == Some(tree.tip()) {
-            return tree.tip();
-        }
-    }
-    HeaderId::GENESIS
-}
-
-/// Core's `BlockRequestAllowed`: the active chain, and valid branches of the last month, to prevent fingerprinting by
-/// old blocks.
-fn may_request(tree: &HeaderTree, id: HeaderId, params: &Params) -> bool {
-    if tree.is_active(id) {
-        return true;
-    }
-    let (node, best) = (tree.node(id), tree.node(tree.best_header()));
-    let age = i64::from(best.header.time) - i64::from(node.header.time);
-    let behind = i64::from(best.height.0) - i64::from(node.height.0);
-    node.is_verified
-        && !node.is_invalid
-        && age < STALE_BRANCH_SECONDS
-        && behind * params.pow_target_spacing < STALE_BRANCH_SECONDS
 }

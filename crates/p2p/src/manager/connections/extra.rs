@@ -88,7 +88,7 @@ impl Connections {
         }
         let may_go = of_kind().filter(|peer| {
             let network = peer.talk.connection.endpoint.addr.network();
-            !peer.is_leaving && !peer.chain_sync.is_protected && self.has_several_of(context, network)
+            !peer.is_leaving && !peer.sync.is_protected() && self.has_several_of(context, network)
         });
         let rank = |(id, time): &(PeerId, UnixTime)| (*time, std::cmp::Reverse(*id));
         let Some((id, time)) = may_go.map(|peer| (peer.id, peer.last_block_announcement)).min_by_key(rank) else {

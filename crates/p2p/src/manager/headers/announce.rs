@@ -4,16 +4,28 @@
 //! Output: announcements. Invariant: a peer gets the blocks that became active while it was connected, including those
 //! during its handshake, and no older ones. Compact blocks are built from validated blocks.
 
-use crate::manager::context::Place;
-use crate::manager::{PeerId, PeerManager};
-use crate::time::Moment;
+use super::Headers;
+use crate::manager::PeerId;
+use crate::manager::context::{Context, Place};
 use lydian_chain::{HeaderId, HeaderTree};
-use lydian_primitives::BlockHash;
-use lydian_wire::{Inv, InvType, Message};
+use lydian_engine::{HeaderInfo, INITIAL_DOWNLOAD_OVER, LogLevel};
+use lydian_wire::{CompactBlock, Inv, InvType, Message};
+use rand_chacha::rand_core::Rng;
 
 /// The maximum number of blocks announced at once; a peer that lacks more requests them: Core's
 /// `MAX_BLOCKS_TO_ANNOUNCE`.
 const ANNOUNCED_BLOCKS_MAX: usize = 8;
+
+/// A change of the active chain.
+#[derive(Clone, Debug)]
+pub(in crate::manager) struct TipChange {
+    /// The last few new blocks, lowest first.
+    pub(in crate::manager) fresh: Vec<HeaderId>,
+    /// These are all new blocks, and they extend the old tip.
+    is_extension: bool,
+    /// It happened during the initial download.
+    pub(in crate::manager) is_initial: bool,
+}
 
 /// How the queued blocks are announced to a peer.
 enum Announcement {
@@ -24,64 +36,42 @@ enum Announcement {
     Nothing,
 }
 
-impl PeerManager {
-    /// Validation made progress, and the active chain may have a new tip.
-    pub fn chain_changed(&mut self, now: Moment) {
-        self.context.now = now;
-        self.note_chain();
-        self.request_blocks();
+impl Headers {
+    /// Returns the change of the active chain since the last call, if there is one.
+    pub(in crate::manager) fn note_chain(&mut self, context: &mut Context) -> Option<TipChange> {
+        let is_initial = context.is_initial_download();
+        let tip = context.chain.with_tree(|tree| tree.tip());
+        self.note_tip(context, tip);
+        if tip == self.last_tip {
+            return None;
+        }
+        let (fresh, is_extension) = self.fresh_blocks(context, tip);
+        self.last_tip = tip;
+        Some(TipChange { fresh, is_extension, is_initial })
     }
 
     /// Announces the new blocks of the active chain to the connected peers.
-    pub(in crate::manager) fn note_chain(&mut self) {
-        let is_initial = self.context.is_initial_download();
-        let tip = self.context.chain.with_tree(|tree| tree.tip());
-        self.note_tip(tip);
-        if tip == self.last_tip {
+    pub(in crate::manager) fn announce(&mut self, context: &mut Context, change: &TipChange) {
+        if context.is_initial_download() {
             return;
         }
-        let (fresh, is_extension) = self.fresh_blocks(tip);
-        self.choose_announcers(&fresh, is_initial);
-        self.last_tip = tip;
-        self.connections.note_tip_change(&self.context);
-        self.forget_sources();
-        if self.context.is_initial_download() {
-            return;
+        if change.is_extension {
+            self.announce_quickly(context, &change.fresh);
         }
-        if is_extension {
-            self.announce_quickly(&fresh);
-        }
-        for peer in self.context.peers.values_mut().filter(|peer| !peer.is_leaving) {
-            peer.announcements.extend(&fresh);
+        for peer in context.peers.values_mut().filter(|peer| !peer.is_leaving) {
+            peer.sync.announcements.extend(&change.fresh);
             // One more than can be announced by headers is kept, to show that there are too many.
-            let excess = peer.announcements.len().saturating_sub(ANNOUNCED_BLOCKS_MAX + 1);
-            peer.announcements.drain(..excess);
+            let excess = peer.sync.announcements.len().saturating_sub(ANNOUNCED_BLOCKS_MAX + 1);
+            peer.sync.announcements.drain(..excess);
         }
-        let ids: Vec<_> = self.context.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
-        ids.into_iter().for_each(|id| self.announce_queued(id));
-    }
-
-    /// A peer that sent a valid block while no other block is in flight may send the next ones unrequested: Core's
-    /// `BlockChecked`.
-    fn choose_announcers(&mut self, fresh: &[HeaderId], is_initial: bool) {
-        if is_initial {
-            return;
-        }
-        let hashes: Vec<BlockHash> =
-            self.context.chain.with_tree(|tree| fresh.iter().map(|id| *tree.hash(*id)).collect());
-        for hash in hashes {
-            let Some(source) = self.source(&hash) else { continue };
-            let is_last = self.context.peers.values().all(|peer| peer.in_flight.iter().all(|other| *other == hash));
-            if is_last {
-                self.choose_announcer(source.peer);
-            }
-        }
+        let ids: Vec<_> = context.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
+        ids.into_iter().for_each(|id| self.announce_queued(context, id));
     }
 
     /// Returns the last few blocks of the new chain that were not in the old one, lowest first. Also returns whether
     /// these are all new blocks and extend the old tip.
-    fn fresh_blocks(&self, tip: HeaderId) -> (Vec<HeaderId>, bool) {
-        self.context.chain.with_tree(|tree| {
+    fn fresh_blocks(&self, context: &Context, tip: HeaderId) -> (Vec<HeaderId>, bool) {
+        context.chain.with_tree(|tree| {
             let fork = tree.fork(self.last_tip, tip);
             let mut fresh = tree.path(fork, tip);
             let is_extension = fork == self.last_tip && fresh.len() <= ANNOUNCED_BLOCKS_MAX;
@@ -92,79 +82,78 @@ impl PeerManager {
 
     /// Sends each new tip as a compact block to the peers that want it and have its parent, even if the next block
     /// arrived before the announcement: Core's `NewPoWValidBlock`.
-    fn announce_quickly(&mut self, fresh: &[HeaderId]) {
-        let wants = self.context.peers.values().filter(|peer| peer.is_ready() && peer.talk.high_bandwidth_from);
+    fn announce_quickly(&mut self, context: &mut Context, fresh: &[HeaderId]) {
+        let wants = context.peers.values().filter(|peer| peer.is_ready() && peer.talk.high_bandwidth_from);
         let ids: Vec<_> = wants.map(|peer| peer.id).collect();
         for block in fresh {
             for id in &ids {
-                self.context.look_up_unknown(*id);
-                let is_next = self.context.chain.with_tree(|tree| {
+                context.look_up_unknown(*id);
+                let is_next = context.chain.with_tree(|tree| {
                     let parent = tree.parent(*block);
-                    !self.has_header(tree, *id, *block)
-                        && parent.is_some_and(|parent| self.has_header(tree, *id, parent))
+                    !Self::has_header(context, tree, *id, *block)
+                        && parent.is_some_and(|parent| Self::has_header(context, tree, *id, parent))
                 });
                 if is_next {
-                    self.announce_compact(*id, *block);
+                    self.announce_compact(context, *id, *block);
                 }
             }
         }
     }
 
     /// Announces the changes of the active chain since the last call: Core's part of `SendMessages`.
-    pub(in crate::manager) fn announce_queued(&mut self, id: PeerId) {
-        self.context.look_up_unknown(id);
-        let Some(peer) = self.context.peers.get_mut(&id).filter(|peer| peer.is_ready()) else { return };
-        let queued = std::mem::take(&mut peer.announcements);
+    pub(in crate::manager) fn announce_queued(&mut self, context: &mut Context, id: PeerId) {
+        context.look_up_unknown(id);
+        let Some(peer) = context.peers.get_mut(&id).filter(|peer| peer.is_ready()) else { return };
+        let queued = std::mem::take(&mut peer.sync.announcements);
         let Some(last) = queued.last().copied() else { return };
-        match self.announcement(id, &queued) {
+        match Self::announcement(context, id, &queued) {
             Announcement::Nothing => {}
-            Announcement::Compact(block) => self.announce_compact(id, block),
+            Announcement::Compact(block) => self.announce_compact(context, id, block),
             Announcement::Headers(blocks) => {
                 let header = |tree: &HeaderTree, block: &HeaderId| tree.node(*block).header;
-                let headers =
-                    self.context.chain.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
-                self.log_announced_headers(id, &blocks);
-                self.context.send(id, Message::Headers(headers));
-                self.context.with(id, |peer| peer.best_header_sent = Some(last));
+                let headers = context.chain.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
+                Self::log_announced_headers(context, id, &blocks);
+                context.send(id, Message::Headers(headers));
+                context.with(id, |peer| peer.sync.best_header_sent = Some(last));
             }
             Announcement::Hash => {
-                let Place { hash, .. } = self.context.place(last);
-                if !self.context.chain.with_tree(|tree| tree.is_active(last)) {
-                    let tip = self.context.tip().hash;
-                    self.context.log_debug(format!("Announcing block {hash} not on main chain (tip={tip})"));
+                let Place { hash, .. } = context.place(last);
+                if !context.chain.with_tree(|tree| tree.is_active(last)) {
+                    let tip = context.tip().hash;
+                    context.log_debug(format!("Announcing block {hash} not on main chain (tip={tip})"));
                 }
-                if !self.context.chain.with_tree(|tree| self.has_header(tree, id, last)) {
-                    self.context.log_debug(format!("SendMessages: sending inv peer={id} hash={hash}"));
-                    self.context.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, hash)]));
+                if !context.chain.with_tree(|tree| Self::has_header(context, tree, id, last)) {
+                    context.log_debug(format!("SendMessages: sending inv peer={id} hash={hash}"));
+                    context.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, hash)]));
                 }
             }
         }
     }
 
-    fn log_announced_headers(&mut self, id: PeerId, blocks: &[HeaderId]) {
-        let hash = |block: Option<&HeaderId>| block.map(|block| self.context.place(*block).hash);
+    fn log_announced_headers(context: &mut Context, id: PeerId, blocks: &[HeaderId]) {
+        let hash = |block: Option<&HeaderId>| block.map(|block| context.place(*block).hash);
         let Some((first, last)) = hash(blocks.first()).zip(hash(blocks.last())) else { return };
-        self.context.log_debug(match blocks.len() {
+        context.log_debug(match blocks.len() {
             1 => format!("SendMessages: sending header {first} to peer={id}"),
             count => format!("SendMessages: {count} headers, range ({first}, {last}), to peer={id}"),
         });
     }
 
-    fn announcement(&self, id: PeerId, queued: &[HeaderId]) -> Announcement {
-        let Some(peer) = self.context.peers.get(&id) else { return Announcement::Nothing };
+    fn announcement(context: &Context, id: PeerId, queued: &[HeaderId]) -> Announcement {
+        let Some(peer) = context.peers.get(&id) else { return Announcement::Nothing };
         let (wants_compact, prefers_headers) = (peer.talk.high_bandwidth_from, peer.talk.prefers_headers);
         let takes_headers = prefers_headers || wants_compact && queued.len() == 1;
         if !takes_headers || queued.len() > ANNOUNCED_BLOCKS_MAX {
             return Announcement::Hash;
         }
-        self.context.chain.with_tree(|tree| {
+        context.chain.with_tree(|tree| {
             let follows = |pair: &[HeaderId]| matches!(pair, [first, next] if tree.parent(*next) == Some(*first));
             if !queued.iter().all(|block| tree.is_active(*block)) || !queued.windows(2).all(follows) {
                 return Announcement::Hash;
             }
-            let known = queued.iter().take_while(|block| self.has_header(tree, id, **block)).count();
+            let known = queued.iter().take_while(|block| Self::has_header(context, tree, id, **block)).count();
             let Some(first) = queued.get(known) else { return Announcement::Nothing };
-            let connects = tree.parent(*first).is_none_or(|parent| self.has_header(tree, id, parent));
+            let connects = tree.parent(*first).is_none_or(|parent| Self::has_header(context, tree, id, parent));
             match &queued[known..] {
                 _ if !connects => Announcement::Hash,
                 [block] if wants_compact => Announcement::Compact(*block),
@@ -174,18 +163,47 @@ impl PeerManager {
         })
     }
 
-    fn announce_compact(&mut self, id: PeerId, block: HeaderId) {
-        let Place { hash, .. } = self.context.place(block);
-        if let Some(info) = self.context.chain.header_info(&hash) {
-            self.context.log_debug(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
-            self.send_compact(id, &info);
-            self.context.with(id, |peer| peer.best_header_sent = Some(block));
+    fn announce_compact(&mut self, context: &mut Context, id: PeerId, block: HeaderId) {
+        let Place { hash, .. } = context.place(block);
+        if let Some(info) = context.chain.header_info(&hash) {
+            context.log_debug(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
+            self.send_compact(context, id, &info);
+            context.with(id, |peer| peer.sync.best_header_sent = Some(block));
         }
     }
 
     /// Core's `PeerHasHeader`.
-    fn has_header(&self, tree: &HeaderTree, id: PeerId, block: HeaderId) -> bool {
+    fn has_header(context: &Context, tree: &HeaderTree, id: PeerId, block: HeaderId) -> bool {
         let has = |end: Option<HeaderId>| end.is_some_and(|end| tree.ancestor(end, tree.height(block)) == Some(block));
-        self.context.peers.get(&id).is_some_and(|peer| has(peer.best_known) || has(peer.best_header_sent))
+        context.peers.get(&id).is_some_and(|peer| has(peer.best_known) || has(peer.sync.best_header_sent))
+    }
+
+    /// Reads the block unless this was done for another peer; all get the same nonce, as in Core.
+    pub(in crate::manager) fn send_compact(&mut self, context: &mut Context, id: PeerId, info: &HeaderInfo) {
+        let hash = info.node.hash;
+        if self.recent_compact.as_ref().is_none_or(|(recent, _)| *recent != hash) {
+            match context.chain.block(info) {
+                Ok(Some(block)) => {
+                    self.recent_compact = Some((hash, CompactBlock::new(&block, context.random.next_u64())))
+                }
+                Ok(None) => return context.leave(id, "Block was pruned before it could be read"),
+                Err(_) => return context.leave_at(id, LogLevel::Error, "Cannot load block from disk".to_owned()),
+            }
+        }
+        if let Some((_, compact)) = self.recent_compact.clone() {
+            context.send(id, Message::CmpctBlock(Box::new(compact)));
+        }
+    }
+
+    /// Core's `UpdateIBDStatus`, once for each tip. Setting the clock back does not make an old tip a recent one.
+    fn note_tip(&mut self, context: &mut Context, tip: HeaderId) {
+        if context.is_loading() || self.noted_tip == Some(tip) {
+            return;
+        }
+        self.noted_tip = Some(tip);
+        let (tip, now) = (context.place(tip), context.unix());
+        if context.settings.initial_download.note_tip(tip.time, tip.work, now) {
+            context.log_info(INITIAL_DOWNLOAD_OVER.to_owned());
+        }
     }
 }

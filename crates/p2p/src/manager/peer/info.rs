@@ -93,7 +93,7 @@ impl PeerManager {
             user_agent: talk.user_agent.clone(),
             high_bandwidth_to: talk.high_bandwidth_to,
             high_bandwidth_from: talk.high_bandwidth_from,
-            presynced_headers: peer.headers.sync().map(|sync| sync.presync().0),
+            presynced_headers: peer.sync.low_work().map(|sync| sync.presync().0),
             synced_headers,
             synced_blocks,
             in_flight,
@@ -104,15 +104,5 @@ impl PeerManager {
             fee_filter: peer.fee_filter,
             traffic: Arc::clone(&peer.traffic),
         })
-    }
-
-    pub(in crate::manager) fn take_fee_filter(&mut self, id: PeerId, fee: Amount) {
-        if fee.is_in_money_range() {
-            self.context.with(id, |peer| {
-                if peer.talk.relays_transactions {
-                    peer.fee_filter = fee;
-                }
-            });
-        }
     }
 }

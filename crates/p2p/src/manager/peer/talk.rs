@@ -2,6 +2,7 @@
 //!
 //! Input: the events of [`crate::peer`]. Output: actions, and updates of the address manager.
 
+use crate::manager::headers::Headers;
 use crate::manager::{CLOCK_OUT_OF_SYNC, PeerId, PeerManager, Violation};
 use crate::peer::{Context, DisconnectReason, Event, Note};
 use lydian_engine::LogLevel;
@@ -75,6 +76,19 @@ impl PeerManager {
         }
     }
 
+    /// Processes one peer in a tick.
+    pub(in crate::manager) fn look_after(&mut self, id: PeerId) {
+        self.talk(id, crate::Peer::tick);
+        if !self.context.peers.get(&id).is_some_and(|peer| peer.is_ready()) {
+            return;
+        }
+        if Headers::wants_announcements(&self.context, id) {
+            self.talk(id, |talk, _, out| talk.send_sendheaders(out));
+        }
+        Headers::look_after(&mut self.context, id);
+        self.route();
+    }
+
     /// Logs a note.
     fn note(&mut self, id: PeerId, note: &Note) {
         self.context.debug(|context| {
@@ -104,7 +118,7 @@ impl PeerManager {
             self.context.log_info(text)
         }
         self.look_after(id);
-        self.announce_queued(id);
+        self.headers.announce_queued(&mut self.context, id);
         self.request_blocks();
     }
 
