@@ -12,6 +12,7 @@
 mod action;
 mod addresses;
 mod blocks;
+mod clock;
 mod connections;
 mod context;
 mod event;
@@ -34,20 +35,17 @@ pub use peer::info::{PeerInfo, Question};
 
 use crate::address_relay::Secret;
 use crate::chain_view::ChainView;
-use crate::download::{Download, DownloadPeer, DownloadSettings, RequestTime};
 use crate::peer::{Connection, Peer};
 use crate::time::Moment;
 pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
-use crate::time_offsets::TimeOffsets;
-use crate::upload::UploadLimit;
-use crate::{AddrMan, Bans, TrafficTotals};
+use crate::{AddrMan, Bans};
 use addresses::Addresses;
-use blocks::target;
+use blocks::Blocks;
+use clock::Clock;
 use connections::Connections;
 use context::Context;
 use event::Event;
 use headers::Headers;
-use lydian_chain::HeaderId;
 use lydian_engine::{LogLevel, LogSwitches};
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, Inv, InvType, Message, NetAddr};
@@ -55,7 +53,7 @@ use peer::PeerState;
 use pool::TransactionPool;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use violation::Violation;
 
@@ -63,36 +61,11 @@ use violation::Violation;
 #[derive(Debug)]
 pub struct PeerManager {
     context: Context,
-    headers: Headers,
     addresses: Addresses,
     connections: Connections,
-    traffic: Arc<TrafficTotals>,
-    upload: UploadLimit,
-    time_offsets: TimeOffsets,
-    download: Download,
-    /// The senders of blocks that are stored and not yet validated: Core's `mapBlockSource`.
-    sources: HashMap<BlockHash, Source>,
-    /// The senders of blocks that were passed to the engine and not yet reported as stored or refused, in order of
-    /// their deliveries.
-    pending: HashMap<BlockHash, Vec<Source>>,
-    /// Peers that were asked for blocks outside the path of the download, and when.
-    aside: BTreeMap<BlockHash, Vec<(PeerId, RequestTime)>>,
-    /// Peers that may send compact blocks unrequested, the latest last: Core's `lNodesAnnouncingHeaderAndIDs`.
-    announcers: Vec<PeerId>,
-    /// The last block of the path that was passed to the download.
-    path_end: HeaderId,
-    /// Blocks with known headers that no peer delivers.
-    withheld: target::Withheld,
-}
-
-/// The sender of a block, and how it was sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Source {
-    peer: PeerId,
-    /// As a compact block, which its sender may have relayed before validating it.
-    is_compact: bool,
-    /// Validation found the block invalid before the engine reported it as stored.
-    has_verdict: bool,
+    headers: Headers,
+    blocks: Blocks,
+    clock: Clock,
 }
 
 impl PeerManager {
@@ -106,16 +79,13 @@ impl PeerManager {
         let chain: Arc<dyn ChainView> = chain;
         let mut random = ChaCha20Rng::from_seed(settings.seed);
         let secret = Secret::new(&mut random);
-        let (last_tip, height) = chain.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
-        let download = DownloadSettings { window_bytes: settings.download_bytes };
+        let (tip, height) = chain.with_tree(|tree| (tree.tip(), tree.height(tree.tip())));
         PeerManager {
-            headers: Headers::new(settings.params.chain, last_tip),
             addresses: Addresses::new(addrman, bans, secret),
             connections: Connections::new(&settings.connect),
-            traffic: Arc::default(),
-            upload: UploadLimit::new(settings.connect.upload_target),
-            time_offsets: TimeOffsets::default(),
-            download: Download::new(download, height),
+            headers: Headers::new(settings.params.chain, tip),
+            blocks: Blocks::new(&settings, tip, height),
+            clock: Clock::default(),
             context: Context {
                 settings,
                 now: Moment::default(),
@@ -127,24 +97,12 @@ impl PeerManager {
                 events: VecDeque::new(),
                 switches: LogSwitches::default(),
             },
-            sources: HashMap::new(),
-            pending: HashMap::new(),
-            aside: BTreeMap::new(),
-            announcers: Vec::new(),
-            path_end: last_tip,
-            withheld: target::Withheld::default(),
         }
     }
 
     #[track_caller]
     fn leave(&mut self, id: PeerId, reason: impl Into<String>) {
         self.context.leave(id, reason);
-        self.route();
-    }
-
-    #[track_caller]
-    fn leave_at(&mut self, id: PeerId, level: LogLevel, reason: String) {
-        self.context.leave_at(id, level, reason);
         self.route();
     }
 
@@ -157,8 +115,8 @@ impl PeerManager {
     fn route(&mut self) {
         while let Some(event) = self.context.events.pop_front() {
             match event {
-                Event::Left(id) => self.forget_downloads(id),
-                Event::Headers { id, last } => self.take_announced_headers(id, last),
+                Event::Left(id) => self.blocks.forget_peer(id),
+                Event::Headers { id, last } => self.blocks.take_announced_headers(&mut self.context, id, last),
                 Event::HeaderOfCompact { id, header } => {
                     self.headers.take_headers(&mut self.context, id, &[header], true);
                 }
@@ -215,7 +173,7 @@ impl PeerManager {
             if peer.talk.updates_addrman_at_end() {
                 self.addresses.note_end(&self.context, &peer.talk.connection.endpoint);
             }
-            self.forget_downloads(id);
+            self.blocks.forget_peer(id);
             self.context.log_debug(format!("Cleared nodestate for peer={id}"));
             self.connections.reconnect(&mut self.context, &mut self.addresses, id, peer.kind(), peer.link);
         }
@@ -235,9 +193,7 @@ impl PeerManager {
     pub fn progressed(&mut self, id: PeerId, bytes: u64, now: Moment) {
         self.context.now = now;
         self.context.with(id, |peer| peer.talk.note_received(now));
-        if self.context.peers.get(&id).is_some_and(|peer| !peer.in_flight.is_empty()) {
-            self.download.progress(DownloadPeer(id.0), bytes, now.elapsed);
-        }
+        self.blocks.note_progress(&self.context, id, bytes);
     }
 
     /// Time has passed. Call this at least ten times per second.
@@ -250,9 +206,8 @@ impl PeerManager {
             self.context.note_common_block(id);
             self.settle(id);
         }
-        self.charge_peers();
-        self.check_requests_aside();
-        self.upload.note(self.traffic.sent(), now.unix);
+        self.blocks.tick(&mut self.context);
+        self.route();
         if self.connections.tend(&mut self.context, &mut self.addresses) {
             self.run_scheduled();
         }
@@ -270,6 +225,42 @@ impl PeerManager {
     fn run_scheduled(&mut self) {
         self.connections.check_for_stale_tip_and_evict_peers(&mut self.context);
         self.addresses.save_when_due(&mut self.context);
+        self.route();
+    }
+
+    /// The engine reported the result of storing a block.
+    pub fn block_stored(&mut self, from: PeerId, hash: &BlockHash, outcome: &StoreOutcome, now: Moment) {
+        self.context.now = now;
+        self.blocks.take_outcome(&mut self.context, from, hash, outcome);
+        self.settle(from);
+        self.request_blocks();
+    }
+
+    /// Validation found that a stored block breaks a rule.
+    pub fn block_invalid(&mut self, hash: &BlockHash, _reason: &str, now: Moment) {
+        self.context.now = now;
+        if let Some(sender) = self.blocks.take_invalid(&mut self.context, hash) {
+            self.settle(sender);
+        }
+        self.request_blocks();
+    }
+
+    /// The stored bytes of a block turned out to be unusable.
+    pub fn block_unreadable(&mut self, hash: &BlockHash, now: Moment) {
+        self.context.now = now;
+        self.blocks.take_unreadable(hash);
+        self.request_blocks();
+    }
+
+    /// The peer requested transactions that the block does not have.
+    pub fn bad_transactions_request(&mut self, id: PeerId, now: Moment) {
+        self.context.now = now;
+        self.context.misbehaving(id, &Violation::TransactionsOutOfBounds);
+        self.settle(id);
+    }
+
+    fn request_blocks(&mut self) {
+        self.blocks.request_blocks(&mut self.context);
         self.route();
     }
 
@@ -297,20 +288,20 @@ impl PeerManager {
         }
         match message {
             Message::Headers(headers) => self.headers.take_headers(&mut self.context, id, &headers, false),
-            Message::Block(bytes) => self.take_block(id, bytes),
-            Message::CmpctBlock(compact) => self.take_compact(id, &compact),
-            Message::BlockTxn(answer) => self.take_block_transactions(id, &answer),
+            Message::Block(bytes) => self.blocks.take_block(&mut self.context, id, bytes),
+            Message::CmpctBlock(compact) => self.blocks.take_compact(&mut self.context, id, &compact),
+            Message::BlockTxn(answer) => self.blocks.take_block_transactions(&mut self.context, id, &answer),
             Message::Inv(inventory) => {
                 let wanted = self.take_inventory(id, &inventory);
                 if let Some(hash) = wanted {
                     self.headers.ask_about(&mut self.context, id, hash);
                 }
             }
-            Message::NotFound(inventory) => self.take_notfound(id, &inventory),
+            Message::NotFound(inventory) => self.blocks.take_notfound(&mut self.context, id, &inventory),
             Message::GetHeaders(request) => Headers::serve_headers(&mut self.context, id, &request),
-            Message::GetBlocks(request) => self.serve_inv(id, &request),
-            Message::GetData(inventory) => self.serve_data(id, inventory),
-            Message::GetBlockTxn(request) => self.serve_block_transactions(id, request),
+            Message::GetBlocks(request) => Blocks::serve_inv(&mut self.context, id, &request),
+            Message::GetData(inventory) => self.blocks.serve_data(&mut self.context, id, inventory),
+            Message::GetBlockTxn(request) => Blocks::serve_block_transactions(&mut self.context, id, request),
             Message::FeeFilter(fee) => transactions::take_fee_filter(&mut self.context, id, fee),
             // Filters, and messages that need a mempool or an index.
             _ => {}
@@ -326,7 +317,7 @@ impl PeerManager {
             if item.kind == InvType::BLOCK {
                 let hash = BlockHash(item.hash);
                 let is_here = self.headers.note_announced(&mut self.context, id, item);
-                if !is_here && !self.context.is_loading() && !self.is_requested(&hash) {
+                if !is_here && !self.context.is_loading() && !self.blocks.is_requested(&hash) {
                     unknown = Some(hash);
                 }
             } else if !transactions::take_announcement(&mut self.context, id, item) {
@@ -339,9 +330,9 @@ impl PeerManager {
     /// Announces the new blocks of the active chain to the connected peers.
     fn note_chain(&mut self) {
         let Some(change) = self.headers.note_chain(&mut self.context) else { return };
-        self.choose_announcers(&change);
+        self.blocks.choose_announcers(&mut self.context, &change);
         self.connections.note_tip_change(&self.context);
-        self.forget_sources();
+        self.blocks.forget_sources(&mut self.context);
         self.headers.announce(&mut self.context, &change);
     }
 

@@ -142,7 +142,7 @@ impl Context {
         {
             peer.is_leaving = true;
             // Its requests go to other peers immediately, because its socket may take a while to close.
-            (peer.in_flight, peer.partials) = Default::default();
+            peer.blocks.forget_requests();
             self.events.push_back(Event::Left(id));
             self.actions.push(Action::Disconnect { peer: id, reason: reason.into() });
         }

@@ -50,7 +50,7 @@ impl PeerManager {
         let ready = || self.context.peers.values().filter(|peer| peer.is_ready());
         let inbound = ready().filter(|peer| peer.kind().is_inbound()).count();
         let best = self.context.best_header();
-        let stats = self.download.stats();
+        let stats = self.blocks.download().stats();
         SyncFigures {
             outbound: count(ready().count() - inbound),
             inbound: count(inbound),
@@ -60,11 +60,11 @@ impl PeerManager {
             is_initial: self.context.is_initial_download(),
             blocks: stats.blocks,
             block_bytes: stats.block_bytes,
-            in_flight_bytes: self.download.bytes_in_flight(),
-            waiting_blocks: self.download.blocks_here() as u64,
-            waiting_bytes: self.download.bytes_here(),
-            is_clock_out_of_sync: self.time_offsets.is_out_of_sync(),
-            is_validation_waiting: self.download.is_validation_waiting(),
+            in_flight_bytes: self.blocks.download().bytes_in_flight(),
+            waiting_blocks: self.blocks.download().blocks_here() as u64,
+            waiting_bytes: self.blocks.download().bytes_here(),
+            is_clock_out_of_sync: self.clock.is_out_of_sync(),
+            is_validation_waiting: self.blocks.download().is_validation_waiting(),
         }
     }
 }

@@ -31,10 +31,10 @@ impl PeerManager {
         Held {
             peers: self.context.peers.len(),
             addresses: self.addresses.tables().size(None, None),
-            sources: self.sources.len(),
-            in_flight: self.context.peers.values().map(|peer| peer.in_flight.len()).sum(),
+            sources: self.blocks.sources(),
+            in_flight: self.context.peers.values().map(|peer| peer.blocks.in_flight().len()).sum(),
             buffered_headers: self.context.peers.values().map(buffered).sum(),
-            block_bytes: self.download.bytes_here() + self.download.bytes_in_flight(),
+            block_bytes: self.blocks.download().bytes_here() + self.blocks.download().bytes_in_flight(),
             nonces: self.connections.own_nonces().len(),
             actions: self.context.actions.len(),
         }

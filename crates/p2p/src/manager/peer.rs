@@ -5,17 +5,16 @@ mod chain;
 pub(super) mod info;
 mod talk;
 
-use super::blocks::compact::Partial;
+use super::blocks::PeerBlocks;
 use super::connections::Link;
 use super::headers::PeerSync;
-use crate::memory::{Charge, PeerMemory};
+use crate::memory::PeerMemory;
 use crate::peer::{ConnectionKind, Peer, Permissions};
 use crate::time::UnixTime;
 use crate::traffic::Traffic;
 use lydian_chain::HeaderId;
 use lydian_primitives::{Amount, BlockHash};
 use lydian_wire::Services;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A connection, numbered from 0 in order of creation: Core's `HeaderId`.
@@ -48,26 +47,15 @@ pub(super) struct PeerState {
     pub(super) last_unknown: Option<BlockHash>,
     pub(super) last_block_announcement: UnixTime,
 
-    /// Blocks requested from it and not received.
-    pub(super) in_flight: HashSet<BlockHash>,
-    /// Compact blocks that it sent, of the requested blocks.
-    pub(super) partials: HashMap<BlockHash, Partial>,
-    pub(super) last_block_time: UnixTime,
+    /// The blocks requested from it, and what it did with such requests.
+    pub(super) blocks: PeerBlocks,
     /// The last common block, as far as known: Core's `pindexLastCommonBlock`.
     pub(super) last_common: Option<HeaderId>,
-    /// The end of a branch of which it did not send a block: nothing more of that branch is requested from it until it
-    /// announces a chain.
-    pub(super) failed_branch: Option<HeaderId>,
     /// The fee rate below which the peer does not want transactions.
     pub(super) fee_filter: Amount,
     pub(super) traffic: Arc<Traffic>,
-    /// The account of its memory, and (`held`) what the manager holds for it except compact blocks: buffered headers.
+    /// The account of its memory.
     pub(super) memory: PeerMemory,
-    pub(super) held: Charge,
-    /// Whether its account is set to outstanding block requests.
-    pub(super) is_asked: bool,
-    /// When the peer requests this block, the tip is announced to it: an answer to `getblocks` ended here at the limit.
-    pub(super) continuation: Option<BlockHash>,
 }
 
 impl PeerState {
@@ -82,17 +70,11 @@ impl PeerState {
             best_known: None,
             last_unknown: None,
             last_block_announcement: UnixTime::NEVER,
-            in_flight: HashSet::new(),
-            partials: HashMap::new(),
-            last_block_time: UnixTime::NEVER,
+            blocks: PeerBlocks::new(&memory),
             last_common: None,
-            failed_branch: None,
             fee_filter: Amount(0),
             traffic,
-            held: memory.charge_received(0),
-            is_asked: false,
             memory,
-            continuation: None,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::traffic::TrafficTotals;
 use crate::upload::UploadInfo;
 use crate::{AddrMan, Bans};
 use lydian_engine::LogSwitches;
+use lydian_primitives::BlockHash;
 use lydian_wire::{Command, Message, Network, Subnet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,18 +59,17 @@ impl PeerManager {
 
     /// Returns the state of `-maxuploadtarget`.
     pub fn upload_info(&mut self) -> UploadInfo {
-        self.upload.note(self.traffic.sent(), self.context.now.unix);
-        self.upload.info(self.context.now.unix)
+        self.blocks.upload_mut().info(&self.context)
     }
 
     /// Returns the byte counters of all connections.
     pub fn traffic(&self) -> &Arc<TrafficTotals> {
-        &self.traffic
+        self.blocks.upload().traffic()
     }
 
     /// Returns the median clock offset of outbound peers; positive if they are ahead.
     pub fn median_time_offset_s(&self) -> i64 {
-        self.time_offsets.median_s()
+        self.clock.median_s()
     }
 }
 
@@ -196,6 +196,12 @@ impl PeerManager {
     /// Queues a ping to every peer for the next tick.
     pub fn ping_all(&mut self) {
         self.context.peers.values_mut().for_each(|peer| peer.talk.queue_ping());
+    }
+
+    /// Requests a block with a known header from a peer; the error is Core's text.
+    pub fn fetch_block(&mut self, id: PeerId, hash: &BlockHash, now: Moment) -> Result<(), &'static str> {
+        self.context.now = now;
+        self.blocks.fetch_block(&mut self.context, id, hash)
     }
 
     /// Sends a message unchanged: `sendmsgtopeer`. Returns false if the peer is gone or its handshake is not complete.

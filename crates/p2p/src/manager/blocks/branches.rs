@@ -8,44 +8,46 @@
 //! from it again until the peer announces a chain. Cost: a look at each peer; for one on such a branch, a walk along
 //! its missing blocks.
 
+use super::Blocks;
 use crate::limits::COMPACT_BLOCKS_PER_PEER_MAX;
+use crate::manager::PeerId;
+use crate::manager::context::Context;
 use crate::manager::peer::PeerState;
-use crate::manager::{PeerId, PeerManager};
 use lydian_chain::{HeaderId, HeaderTree};
 use lydian_primitives::{BlockHash, Height};
 
 /// How many blocks above the last common one are checked: Core's `BLOCK_DOWNLOAD_WINDOW`.
 const BRANCH_WINDOW: u32 = 1024;
 
-impl PeerManager {
+impl Blocks {
     /// Requests the missing blocks of branches with as much work as the active chain.
-    pub(in crate::manager) fn fetch_branches(&mut self) {
-        let is_initial = self.context.is_initial_download();
-        let branches: Vec<(PeerId, HeaderId)> = self.context.chain.with_tree(|tree| {
+    pub(in crate::manager) fn fetch_branches(&mut self, context: &mut Context) {
+        let is_initial = context.is_initial_download();
+        let branches: Vec<(PeerId, HeaderId)> = context.chain.with_tree(|tree| {
             let tip = tree.tip();
             let branch = |peer: &PeerState| {
                 let is_asked = peer.is_ready() && peer.serves_all() && (peer.is_preferred() || !is_initial);
                 let is_asked = is_asked && peer.memory.has_block_room();
-                let has_room = peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX;
+                let has_room = peer.blocks.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX;
                 let best = peer.best_known.filter(|best| is_asked && has_room && *best != tip)?;
                 let (node, is_done) = (tree.node(best), peer.last_common == Some(best));
                 let is_wanted = !node.is_invalid && node.chain_work == tree.node(tip).chain_work;
-                (is_wanted && !is_done && peer.failed_branch != Some(best)).then_some((peer.id, best))
+                (is_wanted && !is_done && peer.blocks.failed_branch != Some(best)).then_some((peer.id, best))
             };
-            self.context.peers.values().filter_map(branch).collect()
+            context.peers.values().filter_map(branch).collect()
         });
         for (id, best) in branches {
-            self.fetch_branch(id, best);
+            self.fetch_branch(context, id, best);
         }
     }
 
-    fn fetch_branch(&mut self, id: PeerId, best: HeaderId) {
-        self.context.note_common_block(id);
-        let Some(peer) = self.context.peers.get(&id) else { return };
+    fn fetch_branch(&mut self, context: &mut Context, id: PeerId, best: HeaderId) {
+        context.note_common_block(id);
+        let Some(peer) = context.peers.get(&id) else { return };
         let Some(common) = peer.last_common else { return };
-        let room = COMPACT_BLOCKS_PER_PEER_MAX.saturating_sub(peer.in_flight.len());
+        let room = COMPACT_BLOCKS_PER_PEER_MAX.saturating_sub(peer.blocks.in_flight.len());
         let limited = peer.is_limited();
-        let (mut blocks, common) = self.context.chain.with_tree(|tree| {
+        let (mut blocks, common) = context.chain.with_tree(|tree| {
             let missing = |node: HeaderId| {
                 let (node, end) = (tree.node(node), tree.height(best));
                 let is_kept = !limited || end.0 - node.height.0 < crate::limits::LIMITED_PEER_BLOCKS - 2;
@@ -59,12 +61,12 @@ impl PeerManager {
                 nodes.filter(|node| missing(*node)).take(room).map(|node| *tree.hash(node)).collect();
             (blocks, common)
         });
-        self.context.with(id, |peer| peer.last_common = Some(common));
+        context.with(id, |peer| peer.last_common = Some(common));
         // A branch that grew may be on the path, which has a window.
         blocks.retain(|hash| self.download.may_request(hash));
         if !blocks.is_empty() {
-            blocks.iter().for_each(|hash| self.note_request(id, *hash));
-            self.send_request(id, &blocks);
+            blocks.iter().for_each(|hash| self.note_request(context, id, *hash));
+            Self::send_request(context, id, &blocks);
         }
     }
 }

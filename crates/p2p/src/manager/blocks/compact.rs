@@ -10,12 +10,14 @@
 //! compact block is not punished for an invalid block, because it may relay the block before validation. Cost: a block
 //! is parsed and its Merkle roots are computed once here, only near the tip.
 
+use super::Blocks;
 use crate::download::DownloadPeer;
 use crate::headers::anti_dos_work;
 use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUESTS_PER_BLOCK_MAX};
+use crate::manager::context::Context;
 use crate::manager::event::Event;
 use crate::manager::headers::Headers;
-use crate::manager::{PeerId, PeerManager, Violation};
+use crate::manager::{PeerId, Violation};
 use crate::memory::Charge;
 use lydian_consensus::pow::block_proof;
 use lydian_consensus::{Deployment, is_block_mutated};
@@ -47,254 +49,263 @@ struct Standing {
     is_asked: bool,
 }
 
-impl PeerManager {
+impl Blocks {
     /// Core's processing of `cmpctblock`.
-    pub(in crate::manager) fn take_compact(&mut self, id: PeerId, compact: &CompactBlock) {
-        let Some(peer) = self.context.peers.get(&id) else { return };
-        if self.context.settings.blocks_only {
-            return self.context.log_debug(format!("peer={id} sent us a compact block even though we are blocksonly!"));
+    pub(in crate::manager) fn take_compact(&mut self, context: &mut Context, id: PeerId, compact: &CompactBlock) {
+        let Some(peer) = context.peers.get(&id) else { return };
+        if context.settings.blocks_only {
+            return context.log_debug(format!("peer={id} sent us a compact block even though we are blocksonly!"));
         }
         if !peer.talk.provides_compact_blocks {
-            return self
-                .context
+            return context
                 .log_debug(format!("peer={id} sent us a compact block despite never having sent us a SENDCMPCT!"));
         }
-        let Some(standing) = self.take_compact_header(id, compact) else { return };
-        self.context.look_up_unknown(id);
+        let Some(standing) = self.take_compact_header(context, id, compact) else { return };
+        context.look_up_unknown(id);
         let Standing { hash, height, .. } = standing;
-        let tip = self.context.tip();
-        let (work, was_here, is_here) = self.context.chain.with_tree(|tree| {
+        let tip = context.tip();
+        let (work, was_here, is_here) = context.chain.with_tree(|tree| {
             let node = tree.find(&hash).map(|found| tree.node(found));
             node.map_or((tip.work, false, true), |node| (node.chain_work, node.is_verified, node.block.is_some()))
         });
-        let is_announcer = self.context.peers.get(&id).is_some_and(|peer| peer.talk.high_bandwidth_to);
+        let is_announcer = context.peers.get(&id).is_some_and(|peer| peer.talk.high_bandwidth_to);
         // A block passed to the engine counts as here until the engine says otherwise. Then it is requested again,
         // because this message is not kept.
         if is_here || self.pending.contains_key(&hash) {
-            return self.forget_request(id, &hash);
+            return self.forget_request(context, id, &hash);
         }
         if !standing.is_asked && !is_announcer {
-            return self
-                .context
+            return context
                 .log_debug(format!("peer={id}, not marked as high-bandwidth, sent us an unsolicited compact block!"));
         }
         if work <= tip.work || was_here {
             if standing.is_asked {
-                self.request_whole(id, hash);
+                Self::request_whole(context, id, hash);
             }
             return;
         }
-        if standing.asked == 0 && !self.context.can_fetch_directly() {
+        if standing.asked == 0 && !context.can_fetch_directly() {
             return;
         }
         if height.0 <= tip.height.0.saturating_add(COMPACT_HEIGHT_MAX) {
-            self.begin_compact(id, compact, standing, is_announcer);
+            self.begin_compact(context, id, compact, standing, is_announcer);
         } else if standing.is_asked {
-            self.request_whole(id, hash);
+            Self::request_whole(context, id, hash);
         } else {
             let header = compact.header;
-            self.context.events.push_back(Event::HeaderOfCompact { id, header });
+            context.events.push_back(Event::HeaderOfCompact { id, header });
         }
     }
 
     /// Inserts the header. Returns `None` if nothing more can be done with the block.
-    fn take_compact_header(&mut self, id: PeerId, compact: &CompactBlock) -> Option<Standing> {
-        let (header, minimum) = (compact.header, self.context.settings.minimum_chain_work);
+    fn take_compact_header(&mut self, context: &mut Context, id: PeerId, compact: &CompactBlock) -> Option<Standing> {
+        let (header, minimum) = (compact.header, context.settings.minimum_chain_work);
         let hashed = HashedHeader::many(&[header]);
         let hash = hashed.first()?.hash();
-        let found = self.context.chain.with_tree(|tree| {
+        let found = context.chain.with_tree(|tree| {
             let parent = tree.find(&header.prev_block)?;
             let work = tree.node(parent).chain_work.checked_add(block_proof(header.bits));
             let is_enough = work.is_some_and(|work| work >= anti_dos_work(tree, minimum));
             Some((tree.height(parent).0 + 1, is_enough, tree.find(&hash).is_none()))
         });
         let Some((height, is_enough, is_new)) = found else {
-            if !self.context.is_initial_download() {
-                let best = self.context.best_header().id;
-                Headers::ask_for_headers(&mut self.context, id, best);
+            if !context.is_initial_download() {
+                let best = context.best_header().id;
+                Headers::ask_for_headers(context, id, best);
             }
             return None;
         };
         if !is_enough {
-            self.context.log_debug(format!("Ignoring low-work compact block from peer {id}"));
+            context.log_debug(format!("Ignoring low-work compact block from peer {id}"));
             return None;
         }
-        let unix = self.context.unix();
-        match self.context.chain.accept_headers(&hashed, unix) {
+        let unix = context.unix();
+        match context.chain.accept_headers(&hashed, unix) {
             Ok(accepted) => {
                 if let Some((hash, rejected)) = accepted.refused {
-                    Headers::punish_header(&mut self.context, id, &hash, &rejected, true);
+                    Headers::punish_header(context, id, &hash, &rejected, true);
                     return None;
                 }
             }
             Err(error) => {
-                self.context.log_info(format!("Headers could not be stored: {error}"));
+                context.log_info(format!("Headers could not be stored: {error}"));
                 return None;
             }
         }
         if is_new {
-            Headers::log_new_header(&mut self.context, id, &hash, Height(height), true);
+            Headers::log_new_header(context, id, &hash, Height(height), true);
         }
-        self.context.note_block(id, &hash);
-        let (tip, unix) = (self.context.tip(), self.context.now.unix);
+        context.note_block(id, &hash);
+        let (tip, unix) = (context.tip(), context.now.unix);
         let has_more =
-            self.context.chain.with_tree(|tree| tree.find(&hash).map(|id| tree.node(id).chain_work)) > Some(tip.work);
+            context.chain.with_tree(|tree| tree.find(&hash).map(|id| tree.node(id).chain_work)) > Some(tip.work);
         if is_new && has_more {
-            self.context.with(id, |peer| peer.last_block_announcement = unix);
+            context.with(id, |peer| peer.last_block_announcement = unix);
         }
-        self.plan_downloads();
+        self.plan_downloads(context);
         let asked = self.asked(&hash);
         let is_first = asked.first().is_none_or(|first| *first == id);
         Some(Standing { hash, height: Height(height), asked: asked.len(), is_first, is_asked: asked.contains(&id) })
     }
 
     /// Starts the reconstruction, and requests the missing transactions if it is this peer's turn.
-    fn begin_compact(&mut self, id: PeerId, compact: &CompactBlock, standing: Standing, is_announcer: bool) {
+    fn begin_compact(
+        &mut self,
+        context: &mut Context,
+        id: PeerId,
+        compact: &CompactBlock,
+        standing: Standing,
+        is_announcer: bool,
+    ) {
         let Standing { hash, asked, is_first, is_asked, .. } = standing;
-        let Some(peer) = self.context.peers.get(&id) else { return };
+        let Some(peer) = context.peers.get(&id) else { return };
         let has_room = asked < REQUESTS_PER_BLOCK_MAX
-            && peer.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX
+            && peer.blocks.in_flight.len() < COMPACT_BLOCKS_PER_PEER_MAX
             && peer.memory.has_block_room();
         if !has_room && !is_asked {
-            return self.try_compact(id, hash, compact);
+            return self.try_compact(context, id, hash, compact);
         }
-        if is_asked && peer.partials.contains_key(&hash) {
-            return self.context.log_debug("Peer sent us compact block we were already syncing!".to_owned());
+        if is_asked && peer.blocks.partials.contains_key(&hash) {
+            return context.log_debug("Peer sent us compact block we were already syncing!".to_owned());
         }
         let is_inbound = peer.kind().is_inbound();
-        let may_follow = !is_inbound || self.is_asked_of_outbound(&hash) || asked < REQUESTS_PER_BLOCK_MAX - 1;
-        self.note_request(id, hash);
-        match PartialBlock::new(compact, self.context.pool.at_hand()) {
+        let may_follow = !is_inbound || self.is_asked_of_outbound(context, &hash) || asked < REQUESTS_PER_BLOCK_MAX - 1;
+        self.note_request(context, id, hash);
+        match PartialBlock::new(compact, context.pool.at_hand()) {
             Err(CompactError::Invalid) => {
-                self.forget_request(id, &hash);
-                self.context.misbehaving(id, &Violation::InvalidCompactBlock);
+                self.forget_request(context, id, &hash);
+                context.misbehaving(id, &Violation::InvalidCompactBlock);
             }
             Err(CompactError::Failed) => {
-                self.context.with(id, |peer| drop(peer.partials.insert(hash, Partial::Failed)));
-                self.fall_back(id, hash, is_first);
+                context.with(id, |peer| drop(peer.blocks.partials.insert(hash, Partial::Failed)));
+                self.fall_back(context, id, hash, is_first);
             }
             Ok(partial) => {
                 let request = partial.request();
-                self.context.with(id, |peer| {
+                context.with(id, |peer| {
                     let charge = peer.memory.charge_received(partial.memory_bytes());
-                    peer.partials.insert(hash, Partial::Waiting(partial, charge));
+                    peer.blocks.partials.insert(hash, Partial::Waiting(partial, charge));
                 });
                 if request.indexes.is_empty() {
-                    self.take_block_transactions(id, &BlockTransactions { block_hash: hash, txs: Vec::new() });
+                    self.take_block_transactions(context, id, &BlockTransactions { block_hash: hash, txs: Vec::new() });
                 } else if is_first || (is_announcer && may_follow) {
-                    self.context.send(id, Message::GetBlockTxn(request));
+                    context.send(id, Message::GetBlockTxn(request));
                 } else {
-                    self.forget_request(id, &hash);
+                    self.forget_request(context, id, &hash);
                 }
             }
         }
     }
 
     /// Enough others were already asked for the block. If no transaction is missing, it is used anyway.
-    fn try_compact(&mut self, id: PeerId, hash: BlockHash, compact: &CompactBlock) {
-        let whole = PartialBlock::new(compact, self.context.pool.at_hand()).and_then(|partial| partial.fill(&[]));
+    fn try_compact(&mut self, context: &mut Context, id: PeerId, hash: BlockHash, compact: &CompactBlock) {
+        let whole = PartialBlock::new(compact, context.pool.at_hand()).and_then(|partial| partial.fill(&[]));
         if let Ok(bytes) = whole
-            && self.is_the_block(&bytes) == Some(true)
+            && Self::is_the_block(context, &bytes) == Some(true)
         {
-            self.deliver(id, hash, bytes, true);
+            self.deliver(context, id, hash, bytes, true);
         }
     }
 
     /// Core's `ProcessCompactBlockTxns`.
-    pub(in crate::manager) fn take_block_transactions(&mut self, id: PeerId, answer: &BlockTransactions) {
+    pub(in crate::manager) fn take_block_transactions(
+        &mut self,
+        context: &mut Context,
+        id: PeerId,
+        answer: &BlockTransactions,
+    ) {
         let hash = answer.block_hash;
         let is_first = self.asked(&hash).first().is_none_or(|first| *first == id);
-        let partial = self.context.peers.get_mut(&id).filter(|peer| peer.in_flight.contains(&hash));
-        let Some(partial) = partial.and_then(|peer| peer.partials.get_mut(&hash)) else {
-            if !self.context.peers.get(&id).is_some_and(|peer| peer.in_flight.contains(&hash)) {
+        let partial = context.peers.get_mut(&id).filter(|peer| peer.blocks.in_flight.contains(&hash));
+        let Some(partial) = partial.and_then(|peer| peer.blocks.partials.get_mut(&hash)) else {
+            if !context.peers.get(&id).is_some_and(|peer| peer.blocks.in_flight.contains(&hash)) {
                 // Another peer was faster. This one has answered too and must not count as stalling.
                 self.download.forget_request(DownloadPeer(id.0), &hash);
             }
-            return self
-                .context
-                .log_debug(format!("Peer {id} sent us block transactions for block we weren't expecting"));
+            return context.log_debug(format!("Peer {id} sent us block transactions for block we weren't expecting"));
         };
         let Partial::Waiting(partial, _charge) = std::mem::replace(partial, Partial::Failed) else {
-            self.context.log_debug(format!("Peer {id} sent compact block transactions multiple times"));
-            self.forget_request(id, &hash);
-            return self.context.misbehaving(id, &Violation::RepeatedBlockTransactions);
+            context.log_debug(format!("Peer {id} sent compact block transactions multiple times"));
+            self.forget_request(context, id, &hash);
+            return context.misbehaving(id, &Violation::RepeatedBlockTransactions);
         };
         match partial.fill(&answer.txs) {
             Err(_) => {
-                self.forget_request(id, &hash);
-                self.context.misbehaving(id, &Violation::InvalidBlockTransactions);
+                self.forget_request(context, id, &hash);
+                context.misbehaving(id, &Violation::InvalidBlockTransactions);
             }
-            Ok(bytes) if self.is_the_block(&bytes) == Some(true) => self.deliver(id, hash, bytes, true),
-            Ok(_) => self.fall_back(id, hash, is_first),
+            Ok(bytes) if Self::is_the_block(context, &bytes) == Some(true) => {
+                self.deliver(context, id, hash, bytes, true)
+            }
+            Ok(_) => self.fall_back(context, id, hash, is_first),
         }
     }
 
     /// Short ids collided, by chance or not: requests the whole block if no other peer was asked before.
-    fn fall_back(&mut self, id: PeerId, hash: BlockHash, is_first: bool) {
+    fn fall_back(&mut self, context: &mut Context, id: PeerId, hash: BlockHash, is_first: bool) {
         if is_first {
-            self.request_whole(id, hash);
+            Self::request_whole(context, id, hash);
         } else {
-            self.forget_request(id, &hash);
-            self.context.log_debug(format!(
+            self.forget_request(context, id, &hash);
+            context.log_debug(format!(
                 "Peer {id} sent us a compact block but it failed to reconstruct, waiting on first download to complete"
             ));
         }
     }
 
-    fn request_whole(&mut self, id: PeerId, hash: BlockHash) {
-        self.context.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, hash)]));
+    fn request_whole(context: &mut Context, id: PeerId, hash: BlockHash) {
+        context.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, hash)]));
     }
 
     /// Returns whether the bytes are what their header commits to: Core's `IsBlockMutated`. `None` if they cannot be
     /// parsed.
-    pub(in crate::manager) fn is_the_block(&self, bytes: &[u8]) -> Option<bool> {
+    pub(in crate::manager) fn is_the_block(context: &Context, bytes: &[u8]) -> Option<bool> {
         // Core parses a block from the beginning of the message and ignores what follows.
         let bytes = bytes.get(..block_size(bytes).ok()?)?;
         let block = RawBlock::new(bytes).parse().ok()?;
         let parent = block.header().prev_block;
-        let height = self.context.chain.with_tree(|tree| tree.find(&parent).map(|parent| tree.height(parent).0 + 1));
+        let height = context.chain.with_tree(|tree| tree.find(&parent).map(|parent| tree.height(parent).0 + 1));
         let is_segwit =
-            height.is_some_and(|height| self.context.settings.params.is_active(Deployment::Segwit, Height(height)));
+            height.is_some_and(|height| context.settings.params.is_active(Deployment::Segwit, Height(height)));
         Some(!is_block_mutated(&block, is_segwit))
     }
 
-    fn is_asked_of_outbound(&self, hash: &BlockHash) -> bool {
-        let is_outbound = |id: &PeerId| self.context.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
+    fn is_asked_of_outbound(&self, context: &Context, hash: &BlockHash) -> bool {
+        let is_outbound = |id: &PeerId| context.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
         self.asked(hash).iter().any(is_outbound)
     }
 
     /// The peer sent a valid block: it may send the next ones unrequested. Core's
     /// `MaybeSetPeerAsAnnouncingHeaderAndIDs`.
-    pub(in crate::manager) fn choose_announcer(&mut self, id: PeerId) {
-        let Some(peer) =
-            self.context.peers.get(&id).filter(|peer| peer.is_ready() && peer.talk.provides_compact_blocks)
+    pub(in crate::manager) fn choose_announcer(&mut self, context: &mut Context, id: PeerId) {
+        let Some(peer) = context.peers.get(&id).filter(|peer| peer.is_ready() && peer.talk.provides_compact_blocks)
         else {
             return;
         };
-        if self.context.settings.blocks_only {
+        if context.settings.blocks_only {
             return;
         }
         if let Some(at) = self.announcers.iter().position(|announcer| *announcer == id) {
             self.announcers.remove(at);
             return self.announcers.push(id);
         }
-        let is_outbound = |id: &PeerId| self.context.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
+        let is_outbound = |id: &PeerId| context.peers.get(id).is_some_and(|peer| !peer.kind().is_inbound());
         let outbound = self.announcers.iter().filter(|id| is_outbound(id)).count();
         let is_last_outbound = outbound == 1 && self.announcers.first().is_some_and(is_outbound);
         if peer.kind().is_inbound() && self.announcers.len() >= HIGH_BANDWIDTH_PEERS_MAX && is_last_outbound {
             // An inbound peer does not replace the only outbound one.
             self.announcers.swap(0, 1);
         }
-        self.set_high_bandwidth(id, true);
+        Self::set_high_bandwidth(context, id, true);
         self.announcers.push(id);
         if self.announcers.len() > HIGH_BANDWIDTH_PEERS_MAX {
             let oldest = self.announcers.remove(0);
-            self.set_high_bandwidth(oldest, false);
+            Self::set_high_bandwidth(context, oldest, false);
         }
     }
 
-    fn set_high_bandwidth(&mut self, id: PeerId, high_bandwidth: bool) {
-        self.context.with(id, |peer| peer.talk.high_bandwidth_to = high_bandwidth);
-        self.context.send(id, Message::SendCmpct(SendCmpct { high_bandwidth, version: CMPCTBLOCKS_VERSION }));
+    fn set_high_bandwidth(context: &mut Context, id: PeerId, high_bandwidth: bool) {
+        context.with(id, |peer| peer.talk.high_bandwidth_to = high_bandwidth);
+        context.send(id, Message::SendCmpct(SendCmpct { high_bandwidth, version: CMPCTBLOCKS_VERSION }));
     }
 }

@@ -1,11 +1,12 @@
 //! Requests from peers for headers, blocks and compact blocks. The answers, limits and ignored requests are Bitcoin
 //! Core's.
 
+use super::Blocks;
+use crate::manager::context::Context;
 use crate::manager::headers::{GETBLOCKS_COUNT_MAX, Headers, find_fork, may_request};
 use crate::manager::transactions;
-use crate::manager::{Action, PeerId, PeerManager, Violation};
+use crate::manager::{Action, PeerId};
 use crate::peer::Permissions;
-use crate::time::Moment;
 use lydian_engine::HeaderInfo;
 use lydian_primitives::{BlockHash, Height};
 use lydian_wire::limits::LOCATOR_COUNT_MAX;
@@ -38,40 +39,38 @@ enum End {
 /// An older block may be refused if the upload target is reached: Core's `HISTORICAL_BLOCK_AGE`.
 const HISTORICAL_BLOCK_SECONDS: i64 = 7 * 24 * 60 * 60;
 
-impl PeerManager {
-    pub(in crate::manager) fn serve_inv(&mut self, id: PeerId, request: &Locator) {
+impl Blocks {
+    pub(in crate::manager) fn serve_inv(context: &mut Context, id: PeerId, request: &Locator) {
         if request.hashes.len() > LOCATOR_COUNT_MAX {
-            return self.leave(id, format!("getblocks locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
+            return context.leave(id, format!("getblocks locator size {} > {LOCATOR_COUNT_MAX}", request.hashes.len()));
         }
-        Headers::log_request(&mut self.context, id, "getblocks", request);
-        let (hashes, end) = self.inventory_after(request);
+        Headers::log_request(context, id, "getblocks", request);
+        let (hashes, end) = Self::inventory_after(context, request);
         match end {
             None => {}
-            Some((End::Asked, height, hash)) => {
-                self.context.log_debug(format!(" getblocks stopping at {height} {hash}"))
-            }
+            Some((End::Asked, height, hash)) => context.log_debug(format!(" getblocks stopping at {height} {hash}")),
             Some((End::Pruned, height, hash)) => {
-                self.context.log_debug(format!(" getblocks stopping, pruned or too old block at {height} {hash}"));
+                context.log_debug(format!(" getblocks stopping, pruned or too old block at {height} {hash}"));
             }
             Some((End::Limit, height, hash)) => {
-                self.context.log_debug(format!(" getblocks stopping at limit {height} {hash}"));
-                self.context.with(id, |peer| peer.continuation = Some(hash));
+                context.log_debug(format!(" getblocks stopping at limit {height} {hash}"));
+                context.with(id, |peer| peer.blocks.continuation = Some(hash));
             }
         }
         if hashes.is_empty() {
             return;
         }
         let inventory = hashes.into_iter().map(|hash| Inv::block(InvType::BLOCK, hash)).collect();
-        self.context.send(id, Message::Inv(inventory));
+        context.send(id, Message::Inv(inventory));
     }
 
     /// Returns the hashes that answer a `getblocks`, and the block at which they end if that is before the tip. A
     /// pruned node announces no block that may be pruned before it is requested.
-    fn inventory_after(&self, request: &Locator) -> (Vec<BlockHash>, Option<(End, u32, BlockHash)>) {
-        let keeps_all = self.context.settings.local.services.contains(Services::NETWORK);
-        let spacing = u32::try_from(self.context.settings.params.pow_target_spacing).unwrap_or(1).max(1);
+    fn inventory_after(context: &Context, request: &Locator) -> (Vec<BlockHash>, Option<(End, u32, BlockHash)>) {
+        let keeps_all = context.settings.local.services.contains(Services::NETWORK);
+        let spacing = u32::try_from(context.settings.params.pow_target_spacing).unwrap_or(1).max(1);
         let likely_kept = BLOCKS_TO_KEEP_MIN - (PRUNE_RACE_SECONDS / spacing).min(BLOCKS_TO_KEEP_MIN);
-        self.context.chain.with_tree(|tree| {
+        context.chain.with_tree(|tree| {
             let tip = tree.height(tree.tip()).0;
             let mut hashes = Vec::new();
             for height in tree.height(find_fork(tree, &request.hashes)).0 + 1.. {
@@ -93,92 +92,89 @@ impl PeerManager {
     }
 
     /// Answers a `getdata`. There are no transactions until there is a mempool.
-    pub(in crate::manager) fn serve_data(&mut self, id: PeerId, inventory: Vec<Inv>) {
-        self.context.log_debug(format!("received getdata ({} invsz) peer={id}", inventory.len()));
+    pub(in crate::manager) fn serve_data(&mut self, context: &mut Context, id: PeerId, inventory: Vec<Inv>) {
+        context.log_debug(format!("received getdata ({} invsz) peer={id}", inventory.len()));
         if let Some(first) = inventory.first() {
-            self.context.log_debug(format!("received getdata for: {first} peer={id}"));
+            context.log_debug(format!("received getdata for: {first} peer={id}"));
         }
         let (blocks, others): (Vec<_>, Vec<_>) = inventory.into_iter().partition(|item| item.kind.is_gen_block());
         let others = others.into_iter().filter(|item| item.kind.is_gen_tx()).collect();
-        transactions::serve(&mut self.context, id, others);
+        transactions::serve(context, id, others);
         for item in blocks {
-            self.serve_block(id, item);
+            self.serve_block(context, id, item);
         }
     }
 
     /// Core's `ProcessGetBlockData`.
-    fn serve_block(&mut self, id: PeerId, item: Inv) {
+    fn serve_block(&mut self, context: &mut Context, id: PeerId, item: Inv) {
         let hash = BlockHash(item.hash);
-        let params = self.context.settings.params.clone();
-        let Some(info) = self.context.chain.header_info(&hash) else { return };
-        let is_allowed = self.context.chain.with_tree(|tree| may_request(tree, info.id, &params));
-        let Some(peer) = self.context.peers.get(&id) else { return };
+        let params = context.settings.params.clone();
+        let Some(info) = context.chain.header_info(&hash) else { return };
+        let is_allowed = context.chain.with_tree(|tree| may_request(tree, info.id, &params));
+        let Some(peer) = context.peers.get(&id) else { return };
         if !is_allowed {
-            return self.context.log_debug(format!(
+            return context.log_debug(format!(
                 "ProcessGetBlockData: ignoring request from peer={id} for old block that isn't in the main chain"
             ));
         }
-        if self.is_beyond_upload_target(&info, item.kind) && !peer.may(Permissions::DOWNLOAD) {
-            return self.leave(id, "historical block serving limit reached");
+        if self.is_beyond_upload_target(context, &info, item.kind) && !peer.may(Permissions::DOWNLOAD) {
+            return context.leave(id, "historical block serving limit reached");
         }
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
-        let is_limited = !self.context.settings.local.services.contains(Services::NETWORK);
+        let is_limited = !context.settings.local.services.contains(Services::NETWORK);
         if is_limited && depth > LIMITED_BLOCKS && !peer.may(Permissions::NO_BAN) {
-            return self.leave(id, "Ignore block request below NODE_NETWORK_LIMITED threshold");
+            return context.leave(id, "Ignore block request below NODE_NETWORK_LIMITED threshold");
         }
         if info.node.block.is_none() {
             return;
         }
         let is_compact =
-            item.kind == InvType::CMPCT_BLOCK && depth <= COMPACT_DEPTH_MAX && self.context.can_fetch_directly();
+            item.kind == InvType::CMPCT_BLOCK && depth <= COMPACT_DEPTH_MAX && context.can_fetch_directly();
         match item.kind {
             // Bloom filters are not supported.
             InvType::FILTERED_BLOCK => {}
             // Built only when it is sent: thousands may be requested at once.
             _ if is_compact => {
-                let nonce = self.context.random.next_u64();
-                self.context.actions.push(Action::SendCompact { to: id, hash, nonce });
+                let nonce = context.random.next_u64();
+                context.actions.push(Action::SendCompact { to: id, hash, nonce });
             }
             kind => {
                 let with_witness = kind != InvType::BLOCK;
-                self.context.actions.push(Action::SendBlock { to: id, hash, with_witness });
+                context.actions.push(Action::SendBlock { to: id, hash, with_witness });
             }
         }
-        if self.context.peers.get(&id).is_some_and(|peer| peer.continuation == Some(hash)) {
-            self.context.with(id, |peer| peer.continuation = None);
-            let tip = self.context.tip().hash;
-            self.context.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, tip)]));
+        if context.peers.get(&id).is_some_and(|peer| peer.blocks.continuation == Some(hash)) {
+            context.with(id, |peer| peer.blocks.continuation = None);
+            let tip = context.tip().hash;
+            context.send(id, Message::Inv(vec![Inv::block(InvType::BLOCK, tip)]));
         }
     }
 
     /// Core's `OutboundTargetReached`: blocks of the last week are sent regardless of `-maxuploadtarget`.
-    fn is_beyond_upload_target(&self, info: &HeaderInfo, kind: InvType) -> bool {
-        let best = self.context.best_header();
+    fn is_beyond_upload_target(&self, context: &Context, info: &HeaderInfo, kind: InvType) -> bool {
+        let best = context.best_header();
         let age = i64::from(best.time) - i64::from(info.node.header.time);
         let is_historical = age > HISTORICAL_BLOCK_SECONDS || kind == InvType::FILTERED_BLOCK;
-        is_historical && self.upload.is_reached_for_historical_blocks(self.context.now.unix)
+        is_historical && self.upload.is_reached_for_historical_blocks(context)
     }
 
-    pub(in crate::manager) fn serve_block_transactions(&mut self, id: PeerId, request: BlockTransactionsRequest) {
-        let info = self.context.chain.header_info(&request.block_hash).filter(|info| info.node.block.is_some());
+    pub(in crate::manager) fn serve_block_transactions(
+        context: &mut Context,
+        id: PeerId,
+        request: BlockTransactionsRequest,
+    ) {
+        let info = context.chain.header_info(&request.block_hash).filter(|info| info.node.block.is_some());
         let Some(info) = info else {
-            return self.context.log_debug(format!("Peer {id} sent us a getblocktxn for a block we don't have"));
+            return context.log_debug(format!("Peer {id} sent us a getblocktxn for a block we don't have"));
         };
         let depth = info.tip.height.0.saturating_sub(info.node.height.0);
         if depth > BLOCKTXN_DEPTH_MAX {
-            self.context.log_debug(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
+            context.log_debug(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
             // A peer that requests such an old block must receive everything that was read for it.
             let hash = request.block_hash;
-            return self.context.actions.push(Action::SendBlock { to: id, hash, with_witness: true });
+            return context.actions.push(Action::SendBlock { to: id, hash, with_witness: true });
         }
         // Read only when it is sent, like a block: a hundred peers may request all transactions of the largest block.
-        self.context.actions.push(Action::SendBlockTransactions { to: id, request });
-    }
-
-    /// The peer requested transactions that the block does not have.
-    pub fn bad_transactions_request(&mut self, id: PeerId, now: Moment) {
-        self.context.now = now;
-        self.context.misbehaving(id, &Violation::TransactionsOutOfBounds);
-        self.settle(id);
+        context.actions.push(Action::SendBlockTransactions { to: id, request });
     }
 }

@@ -8,8 +8,9 @@
 //! up to. Invariant: as long as no block is withheld, it is the best header. Memory: a few words for each withheld
 //! block, at most [`WITHHELD_MAX`] of them.
 
+use super::Blocks;
 use crate::limits::WITHHELD_MAX;
-use crate::manager::PeerManager;
+use crate::manager::context::Context;
 use lydian_chain::{HeaderId, HeaderTree};
 use std::time::Duration;
 
@@ -28,18 +29,18 @@ pub(in crate::manager) struct Withheld {
     suspect: Option<(HeaderId, Duration)>,
 }
 
-impl PeerManager {
+impl Blocks {
     /// Returns the header up to which blocks are downloaded.
-    pub(in crate::manager) fn target(&mut self) -> HeaderId {
-        self.note_withheld();
-        let best = self.context.chain.with_tree(HeaderTree::best_header);
+    pub(in crate::manager) fn target(&mut self, context: &mut Context) -> HeaderId {
+        self.note_withheld(context);
+        let best = context.chain.with_tree(HeaderTree::best_header);
         if self.withheld.blocks.is_empty() {
             return best;
         }
         let known: Vec<HeaderId> =
-            self.context.peers.values().filter(|peer| peer.is_ready()).filter_map(|peer| peer.best_known).collect();
+            context.peers.values().filter(|peer| peer.is_ready()).filter_map(|peer| peer.best_known).collect();
         let withheld = &self.withheld.blocks;
-        self.context.chain.with_tree(|tree| {
+        context.chain.with_tree(|tree| {
             let tip_work = tree.node(tree.tip()).chain_work;
             let can_be_had = |end: &HeaderId| {
                 let node = tree.node(*end);
@@ -52,10 +53,10 @@ impl PeerManager {
     }
 
     /// Checks whether the block that validation waits for is delivered by no peer.
-    fn note_withheld(&mut self) {
-        let now = self.context.now.elapsed;
+    fn note_withheld(&mut self, context: &mut Context) {
+        let now = context.now.elapsed;
         let missing = self.download.missing(now);
-        let engine = self.context.chain.clone();
+        let engine = context.chain.clone();
         engine.with_tree(|tree| {
             self.withheld.blocks.retain(|(block, until)| *until > now && tree.node(*block).block.is_none());
             let missing = missing.and_then(|hash| tree.find(&hash));

@@ -68,8 +68,11 @@ impl Connections {
         }
         let mut youngest = of_kind().filter(|peer| !peer.is_leaving).rev();
         let Some(first) = youngest.next() else { return };
-        let chosen = youngest.next().filter(|second| first.last_block_time > second.last_block_time).unwrap_or(first);
-        let (id, last_block) = (chosen.id, chosen.last_block_time.0);
+        let chosen = youngest
+            .next()
+            .filter(|second| first.blocks.last_block_time() > second.blocks.last_block_time())
+            .unwrap_or(first);
+        let (id, last_block) = (chosen.id, chosen.blocks.last_block_time().0);
         if self.is_idle_for_long(context, id, |time| time >= CONNECT_TIME_MIN) {
             context.log_debug(format!(
                 "disconnecting extra block-relay-only peer={id} (last block received at time {last_block})"
@@ -119,7 +122,7 @@ impl Connections {
         context
             .peers
             .get(&id)
-            .is_some_and(|peer| is_long(peer.talk.connected_for(context.now)) && peer.in_flight.is_empty())
+            .is_some_and(|peer| is_long(peer.talk.connected_for(context.now)) && peer.blocks.is_idle())
     }
 
     /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether an extra outbound peer should be tried.
@@ -133,7 +136,7 @@ impl Connections {
         // If no block has arrived since the start, Core counts from the first check.
         let changed = *self.extra.last_tip_change.get_or_insert(now);
         let is_quiet = now.saturating_sub(changed) > 3 * Duration::from_secs(spacing);
-        let is_idle = context.peers.values().all(|peer| peer.in_flight.is_empty());
+        let is_idle = context.peers.values().all(|peer| peer.blocks.is_idle());
         let wants_extra =
             !context.is_loading() && is_quiet && is_idle && self.is_active && context.settings.connect.chooses_peers;
         if wants_extra != self.extra.tries_full_relay {

@@ -67,7 +67,7 @@ impl Connections {
                 id: peer.id.0,
                 connected: talk.connected.unix,
                 min_ping: talk.ping_times().map_or(Duration::MAX, |(_, least)| least),
-                last_block: peer.last_block_time,
+                last_block: peer.blocks.last_block_time(),
                 // No transaction is accepted as long as there is no mempool.
                 last_tx: UnixTime::NEVER,
                 relevant_services: talk.has_all_wanted_services,

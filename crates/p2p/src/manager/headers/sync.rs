@@ -54,7 +54,7 @@ impl Headers {
         let preferred = || context.peers.values().filter(|peer| peer.is_ready() && peer.is_preferred());
         // An inbound peer is asked after the others if they send no blocks either: it may be the only one that knows
         // the latest blocks.
-        let is_idle = context.peers.values().all(|peer| peer.in_flight.is_empty());
+        let is_idle = context.peers.values().all(|peer| peer.blocks.is_idle());
         let is_reserve_wanted =
             preferred().next().is_none() || is_idle && preferred().all(|peer| peer.sync.sync_started);
         let Some(peer) = context.peers.get(&id) else { return };

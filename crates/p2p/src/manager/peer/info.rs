@@ -70,7 +70,8 @@ impl PeerManager {
         let (addr_processed, addr_rate_limited) = talk.addr_counts();
         let (synced_headers, synced_blocks, mut in_flight) = self.context.chain.with_tree(|tree| {
             let height = |id| tree.height(id);
-            let in_flight: Vec<_> = peer.in_flight.iter().filter_map(|hash| tree.find(hash)).map(height).collect();
+            let in_flight: Vec<_> =
+                peer.blocks.in_flight().iter().filter_map(|hash| tree.find(hash)).map(height).collect();
             (peer.best_known.map(height), peer.last_common.map(height), in_flight)
         });
         in_flight.sort_unstable();
@@ -84,7 +85,7 @@ impl PeerManager {
             addr_local: talk.addr_local,
             services: talk.services,
             relays_transactions: talk.relays_transactions,
-            last_block: peer.last_block_time,
+            last_block: peer.blocks.last_block_time(),
             connected: talk.connected.unix,
             time_offset_s: talk.time_offset_s,
             ping_times: talk.ping_times(),

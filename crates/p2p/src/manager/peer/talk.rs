@@ -3,9 +3,8 @@
 //! Input: the events of [`crate::peer`]. Output: actions, and updates of the address manager.
 
 use crate::manager::headers::Headers;
-use crate::manager::{CLOCK_OUT_OF_SYNC, PeerId, PeerManager, Violation};
+use crate::manager::{PeerId, PeerManager, Violation};
 use crate::peer::{Context, DisconnectReason, Event, Note};
-use lydian_engine::LogLevel;
 use lydian_wire::{Command, TransportKind};
 
 impl PeerManager {
@@ -55,12 +54,7 @@ impl PeerManager {
             Event::SetServices(services) => self.addresses.set_services(&connection.endpoint, services),
             Event::Good => self.addresses.note_good(&self.context, &connection.endpoint),
             Event::TimeOffset(seconds) if !connection.kind.is_inbound() => {
-                self.time_offsets.add(seconds);
-                let samples = self.time_offsets.len();
-                self.context.log_debug(format!("Added time offset {seconds:+}s, total samples {samples}"));
-                if self.time_offsets.is_out_of_sync() {
-                    self.context.log_at(LogLevel::Warning, CLOCK_OUT_OF_SYNC.to_owned());
-                }
+                self.clock.note(&mut self.context, seconds);
             }
             Event::SeenLocal(endpoint) => self.context.settings.local.own.seen(&endpoint.addr),
             Event::TimeOffset(_) => {}
