@@ -32,6 +32,7 @@ mod tests;
 pub use chain::PeerChain;
 
 use crate::limits::{BLOCKS_IN_FLIGHT_PER_PEER_MAX, DOWNLOAD_WINDOW_BLOCKS_MAX, STALL_TIMEOUT, STALL_TIMEOUT_MAX};
+use crate::peer::PeerId;
 use lydian_primitives::{BlockHash, Height};
 use path::Path;
 use peer::Peer;
@@ -47,10 +48,6 @@ pub struct RequestTime {
     /// On the clock of timeouts.
     pub asked: Duration,
 }
-
-/// A peer, identified by a number that the caller assigned.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct DownloadPeer(pub u64);
 
 /// The properties of a peer that do not change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,12 +85,12 @@ pub struct DownloadSettings {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DownloadAction {
     /// Request blocks from the peer, in this order.
-    Request { peer: DownloadPeer, blocks: Vec<BlockHash> },
+    Request { peer: PeerId, blocks: Vec<BlockHash> },
     /// The block is no longer needed from this peer. The protocol has no message for this, but a request that is still
     /// queued can be removed.
-    Cancel { peer: DownloadPeer, block: BlockHash },
+    Cancel { peer: PeerId, block: BlockHash },
     /// The peer sends nothing while others do.
-    Disconnect { peer: DownloadPeer },
+    Disconnect { peer: PeerId },
 }
 
 /// The classification of an arrived block.
@@ -139,7 +136,7 @@ pub struct PeerReport {
 pub struct Download {
     settings: DownloadSettings,
     path: Path,
-    peers: BTreeMap<DownloadPeer, Peer>,
+    peers: BTreeMap<PeerId, Peer>,
     /// The bytes per second that arrive from all peers together. They may share a link that is slower than the sum of
     /// theirs.
     arrivals: Rate,
@@ -193,19 +190,19 @@ impl Download {
     }
 
     /// Adds a peer that serves blocks with witnesses.
-    pub fn add_peer(&mut self, peer: DownloadPeer, limits: PeerLimits, now: Duration) {
+    pub fn add_peer(&mut self, peer: PeerId, limits: PeerLimits, now: Duration) {
         self.peers.entry(peer).or_insert_with(|| Peer::new(limits, now));
     }
 
     /// Sets whether there is memory for a block from the peer; without it, nothing new is requested from the peer.
-    pub fn set_room(&mut self, peer: DownloadPeer, has_room: bool) {
+    pub fn set_room(&mut self, peer: PeerId, has_room: bool) {
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.lacks_room = !has_room;
         }
     }
 
     /// Removes a disconnected peer; its blocks are requested from others.
-    pub fn remove_peer(&mut self, peer: DownloadPeer) {
+    pub fn remove_peer(&mut self, peer: PeerId) {
         if let Some(gone) = self.peers.remove(&peer) {
             gone.requests().for_each(|request| self.path.forget_request(request.height, peer));
         }
@@ -213,7 +210,7 @@ impl Download {
 
     /// Sets which part of the path is on the peer's best chain. The caller must repeat this after each cut of the path:
     /// until then, only the remaining part is treated as the peer's.
-    pub fn set_peer_chain(&mut self, peer: DownloadPeer, chain: PeerChain) {
+    pub fn set_peer_chain(&mut self, peer: PeerId, chain: PeerChain) {
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.chain = chain;
         }
@@ -259,7 +256,7 @@ impl Download {
     }
 
     /// Part of a block arrived. This call is optional, but without it a large block on a slow link looks like a stall.
-    pub fn progress(&mut self, peer: DownloadPeer, bytes: u64, now: Duration) {
+    pub fn progress(&mut self, peer: PeerId, bytes: u64, now: Duration) {
         self.last_bytes = now;
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.progress(bytes, now);
@@ -267,7 +264,7 @@ impl Download {
     }
 
     /// A whole block arrived. The caller has compared its hash; a failed validation is reported later.
-    pub fn arrived(&mut self, peer: DownloadPeer, block: &BlockHash, bytes: u32, now: Duration) -> Arrival {
+    pub fn arrived(&mut self, peer: PeerId, block: &BlockHash, bytes: u32, now: Duration) -> Arrival {
         self.last_bytes = now;
         self.stats.blocks += 1;
         self.stats.block_bytes += u64::from(bytes);
@@ -303,14 +300,14 @@ impl Download {
     }
 
     /// Returns the peers that were asked for the block and have not answered, in order of the requests.
-    pub fn asked(&self, block: &BlockHash) -> &[DownloadPeer] {
+    pub fn asked(&self, block: &BlockHash) -> &[PeerId] {
         let slot = self.path.find(block).and_then(|height| self.path.slot(height));
         slot.map_or(&[], |slot| &slot.asked)
     }
 
     /// Records a request that the caller itself made at that time. Returns false if the download does not have the peer
     /// or the block.
-    pub fn note_request(&mut self, peer: DownloadPeer, block: &BlockHash, at: RequestTime) -> bool {
+    pub fn note_request(&mut self, peer: PeerId, block: &BlockHash, at: RequestTime) -> bool {
         let Some((height, slot)) = self.path.find(block).and_then(|height| Some((height, self.path.slot(height)?)))
         else {
             return false;
@@ -324,7 +321,7 @@ impl Download {
     }
 
     /// The peer will not send the block, for a reason that says nothing about other blocks.
-    pub fn forget_request(&mut self, peer: DownloadPeer, block: &BlockHash) {
+    pub fn forget_request(&mut self, peer: PeerId, block: &BlockHash) {
         if let Some(height) = self.path.find(block) {
             self.path.forget_request(height, peer);
         }
@@ -336,7 +333,7 @@ impl Download {
 
     /// The peer sent a block that is not needed: it is already here, or its chain is of no interest. The request is
     /// answered.
-    pub fn unneeded(&mut self, peer: DownloadPeer, block: &BlockHash, bytes: u32, now: Duration) {
+    pub fn unneeded(&mut self, peer: PeerId, block: &BlockHash, bytes: u32, now: Duration) {
         self.last_bytes = now;
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.arrived(block, bytes, now, self.timeout_clock.unwrap_or(now));
@@ -348,7 +345,7 @@ impl Download {
 
     /// The peer does not have the block (`notfound`), or sent other bytes. For ten minutes, it is not asked for this or
     /// older blocks.
-    pub fn failed(&mut self, peer: DownloadPeer, block: &BlockHash) {
+    pub fn failed(&mut self, peer: PeerId, block: &BlockHash) {
         let Some(height) = self.path.find(block) else { return };
         self.path.forget_request(height, peer);
         if let Some(peer) = self.peers.get_mut(&peer) {
@@ -359,7 +356,7 @@ impl Download {
 
     /// A block that was here turned out to be unusable, although its header may be valid. It is requested again, but
     /// not from `peer`.
-    pub fn spoiled(&mut self, peer: Option<DownloadPeer>, block: &BlockHash) {
+    pub fn spoiled(&mut self, peer: Option<PeerId>, block: &BlockHash) {
         let Some(height) = self.path.find(block) else { return };
         self.path.clear_here(height);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(&peer)) {
@@ -404,15 +401,14 @@ impl Download {
     /// peers that have it are silent.
     pub fn missing(&self, now: Duration) -> Option<BlockHash> {
         let (height, slot) = self.path.first_missing()?;
-        let brings =
-            |id: &DownloadPeer, peer: &Peer| (peer.has(height) || slot.asked.contains(id)) && !peer.is_suspect(now);
+        let brings = |id: &PeerId, peer: &Peer| (peer.has(height) || slot.asked.contains(id)) && !peer.is_suspect(now);
         let is_coming = self.peers.iter().any(|(id, peer)| brings(id, peer));
         (!is_coming).then_some(slot.hash)
     }
 
     /// The peer announced its chain. If no other peer can send the next block, it is requested from this peer even if
     /// the peer failed to send it before.
-    pub fn announced(&mut self, peer: DownloadPeer, now: Duration) {
+    pub fn announced(&mut self, peer: PeerId, now: Duration) {
         if self.missing(now).is_some()
             && let Some(peer) = self.peers.get_mut(&peer)
         {
@@ -427,13 +423,13 @@ impl Download {
     }
 
     /// Returns whether the first missing block is on the peer's chain.
-    pub fn has_first_missing(&self, peer: DownloadPeer) -> bool {
+    pub fn has_first_missing(&self, peer: PeerId) -> bool {
         let has = |height| self.peers.get(&peer).is_some_and(|known| known.has(height));
         self.path.first_missing().is_some_and(|(height, _)| has(height))
     }
 
     /// Returns whether blocks from the peer are in flight.
-    pub fn is_sending(&self, peer: DownloadPeer, now: Duration) -> bool {
+    pub fn is_sending(&self, peer: PeerId, now: Duration) -> bool {
         self.peers.get(&peer).is_some_and(|peer| peer.blocks_in_flight() > 0 && !peer.is_suspect(now))
     }
 
@@ -461,7 +457,7 @@ impl Download {
         self.stats
     }
 
-    pub fn report(&self, peer: DownloadPeer) -> Option<PeerReport> {
+    pub fn report(&self, peer: PeerId) -> Option<PeerReport> {
         let is_slow = self.is_slow(peer);
         self.peers.get(&peer).map(|peer| PeerReport {
             blocks_in_flight: peer.blocks_in_flight(),

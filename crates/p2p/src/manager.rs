@@ -46,7 +46,7 @@ use connections::Connections;
 use context::Context;
 use event::Event;
 use headers::Headers;
-use lydian_engine::{LogLevel, LogSwitches};
+use lydian_engine::LogSwitches;
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, Inv, InvType, Message, NetAddr};
 use peer::PeerState;

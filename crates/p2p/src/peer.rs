@@ -21,12 +21,14 @@
 
 mod gossip;
 mod handshake;
+mod id;
 mod keepalive;
 mod kind;
 mod reason;
 
 pub use gossip::AddressesFrom;
 pub use handshake::desirable_services;
+pub use id::PeerId;
 pub use keepalive::{PING_INTERVAL, TIMEOUT_INTERVAL};
 pub use kind::{ConnectionKind, Permissions};
 pub use reason::Note;

@@ -7,7 +7,7 @@
 //! `bytes_in_flight` are sums over the slots; the `open` lowest slots have at most the bytes of the window, but at
 //! least one is open. Cost: O(log n) per call.
 
-use super::{DownloadPeer, WantedBlock};
+use super::{PeerId, WantedBlock};
 use lydian_primitives::{BlockHash, Height};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,7 +19,7 @@ pub(super) struct Slot {
     pub(super) size: u32,
     pub(super) is_here: bool,
     /// Peers that were asked and have not answered.
-    pub(super) asked: Vec<DownloadPeer>,
+    pub(super) asked: Vec<PeerId>,
 }
 
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Path {
         self.in_flight.iter().copied()
     }
 
-    pub(super) fn add_request(&mut self, height: Height, peer: DownloadPeer) {
+    pub(super) fn add_request(&mut self, height: Height, peer: PeerId) {
         let Some(index) = self.index(height) else { return };
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.asked.push(peer);
@@ -137,7 +137,7 @@ impl Path {
     }
 
     /// The peer has answered or will not answer.
-    pub(super) fn forget_request(&mut self, height: Height, peer: DownloadPeer) {
+    pub(super) fn forget_request(&mut self, height: Height, peer: PeerId) {
         let Some(index) = self.index(height) else { return };
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.asked.retain(|asked| *asked != peer);
@@ -168,7 +168,7 @@ impl Path {
     }
 
     /// The arrived block was verified. Returns the other peers that were asked for it.
-    pub(super) fn settle(&mut self, height: Height) -> Vec<DownloadPeer> {
+    pub(super) fn settle(&mut self, height: Height) -> Vec<PeerId> {
         let slot = self.index(height).and_then(|index| self.slots.get_mut(index)).filter(|slot| slot.is_here);
         slot.map_or(Vec::new(), |slot| std::mem::take(&mut slot.asked))
     }
@@ -229,7 +229,7 @@ impl Path {
     }
 
     /// Removes everything above `height` and returns the requested blocks.
-    pub(super) fn cut(&mut self, height: Height) -> Vec<(BlockHash, Vec<DownloadPeer>)> {
+    pub(super) fn cut(&mut self, height: Height) -> Vec<(BlockHash, Vec<PeerId>)> {
         let mut asked = Vec::new();
         while self.end() > height {
             let top = self.end();

@@ -7,7 +7,7 @@
 //! A sample from a link that was not full can only raise the rate. Invariant: `bytes_in_flight` is the sum of the
 //! requests. Cost: one step per request.
 
-use super::{DownloadPeer, PeerChain, PeerLimits, RequestTime};
+use super::{PeerChain, PeerId, PeerLimits, RequestTime};
 use crate::limits::BLOCK_TIMEOUT;
 use lydian_primitives::{BlockHash, Height};
 use std::collections::VecDeque;
@@ -340,7 +340,7 @@ pub(super) struct Others {
 }
 
 /// Returns `None` if there are no others.
-pub(super) fn of_others(rates: &[(DownloadPeer, f64)], peer: DownloadPeer) -> Option<Others> {
+pub(super) fn of_others(rates: &[(PeerId, f64)], peer: PeerId) -> Option<Others> {
     let others = || rates.iter().filter(|(other, _)| *other != peer).map(|(_, rate)| *rate);
     let fastest = others().reduce(f64::max)?;
     let count = as_f64(others().count() as u64);

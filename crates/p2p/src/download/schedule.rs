@@ -6,7 +6,7 @@
 //! per second, among the 256 lowest blocks in flight.
 
 use super::peer::{as_f64, of_others};
-use super::{Download, DownloadAction, DownloadPeer};
+use super::{Download, DownloadAction, PeerId};
 use crate::limits::{BLOCK_TIMEOUT, REQUESTS_PER_BLOCK_MAX, RESCUES_LOOKED_AT};
 use lydian_primitives::Height;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl Rate {
 
 /// The requests of one round, by peer.
 #[derive(Debug, Default)]
-struct Round(BTreeMap<DownloadPeer, Vec<Height>>);
+struct Round(BTreeMap<PeerId, Vec<Height>>);
 
 impl Download {
     /// Requests blocks that were not requested yet: the lowest ones from the peers that deliver them soonest.
@@ -101,13 +101,7 @@ impl Download {
 
     /// Returns the block to request from a peer: the next free one from a height on. If there is none, the lowest free
     /// one, but for a slow peer only one that no good peer has: otherwise validation would wait for it.
-    fn choose(
-        &self,
-        id: DownloadPeer,
-        from: Height,
-        is_slow: Option<&Vec<DownloadPeer>>,
-        is_resting: bool,
-    ) -> Option<Height> {
+    fn choose(&self, id: PeerId, from: Height, is_slow: Option<&Vec<PeerId>>, is_resting: bool) -> Option<Height> {
         let range = self.peers.get(&id)?.range();
         let free =
             |from: Height| self.path.free_from(from.max(*range.start())).take_while(|height| range.contains(height));
@@ -119,7 +113,7 @@ impl Download {
     }
 
     /// Requests the block if the peer has room for it.
-    fn ask(&mut self, id: DownloadPeer, height: Height, is_slow: bool, now: Duration) -> bool {
+    fn ask(&mut self, id: PeerId, height: Height, is_slow: bool, now: Duration) -> bool {
         let at = self.request_time(now);
         let (Some(peer), Some(slot)) = (self.peers.get_mut(&id), self.path.slot(height)) else { return false };
         let has_room = peer.has_room(slot.size, is_slow);
@@ -131,18 +125,18 @@ impl Download {
     }
 
     /// Returns the peers that send and, as far as is known, not slowly.
-    fn good_peers(&self, rates: &[(DownloadPeer, f64)], now: Duration) -> Vec<DownloadPeer> {
+    fn good_peers(&self, rates: &[(PeerId, f64)], now: Duration) -> Vec<PeerId> {
         let active = self.peers.iter().filter(|(_, peer)| !peer.is_suspect(now));
         active.filter(|(id, peer)| peer.is_growing(now) || !is_slow(rates, **id)).map(|(id, _)| *id).collect()
     }
 
-    fn has_any(&self, peers: &[DownloadPeer], height: Height) -> bool {
+    fn has_any(&self, peers: &[PeerId], height: Height) -> bool {
         peers.iter().any(|id| self.peers.get(id).is_some_and(|peer| peer.has(height)))
     }
 
     /// Returns whether a slow peer was active recently. After a pause it is tried again, because it may have become
     /// faster.
-    fn is_resting(&self, peer: DownloadPeer, now: Duration) -> bool {
+    fn is_resting(&self, peer: PeerId, now: Duration) -> bool {
         self.peers.get(&peer).is_some_and(|peer| peer.idle(now) < PROBE_INTERVAL)
     }
 
@@ -164,7 +158,7 @@ impl Download {
             below = Some((height, here, missing));
             let Some(slot) = self.path.slot(height) else { continue };
             // A silent peer is replaced by another one: otherwise a few of them could withhold a block.
-            let is_silent = |id: &DownloadPeer| self.peers.get(id).is_none_or(|peer| peer.is_suspect(now));
+            let is_silent = |id: &PeerId| self.peers.get(id).is_none_or(|peer| peer.is_suspect(now));
             let silent = slot.asked.iter().copied().find(is_silent);
             let is_full = slot.asked.len() >= REQUESTS_PER_BLOCK_MAX;
             if is_full && silent.is_none() {
@@ -182,7 +176,7 @@ impl Download {
             // The few requests must not all go to slow peers or to peers that have sent nothing yet.
             let is_last = slot.asked.len() + 1 >= REQUESTS_PER_BLOCK_MAX;
             let is_lost = slot.asked.iter().all(is_silent);
-            let is_good = |id: &DownloadPeer, peer: &super::Peer| match peer.rate() {
+            let is_good = |id: &PeerId, peer: &super::Peer| match peer.rate() {
                 Some(_) => good.contains(id) || !self.has_any(&good, height),
                 None => is_lost || (rates.is_empty() && !is_last),
             };
@@ -214,19 +208,19 @@ impl Download {
     }
 
     /// Returns the bytes per second that arrive from all peers.
-    fn total(&self, rates: &[(DownloadPeer, f64)]) -> f64 {
+    fn total(&self, rates: &[(PeerId, f64)]) -> f64 {
         let sum: f64 = rates.iter().map(|(_, rate)| rate).sum();
         self.arrivals.get().map_or(sum, |measured| sum.min(measured))
     }
 
     /// Returns the known rates of the peers that are sending.
-    fn rates(&self, now: Duration) -> Vec<(DownloadPeer, f64)> {
+    fn rates(&self, now: Duration) -> Vec<(PeerId, f64)> {
         let active = self.peers.iter().filter(|(_, peer)| !peer.is_suspect(now));
         active.filter(|(_, peer)| peer.is_measured(now)).map(|(id, peer)| (*id, peer.rate_now(now))).collect()
     }
 
     /// Returns whether the peer is much slower than the others.
-    pub(super) fn is_slow(&self, peer: DownloadPeer) -> bool {
+    pub(super) fn is_slow(&self, peer: PeerId) -> bool {
         let rates: Vec<_> = self.peers.iter().filter_map(|(id, peer)| Some((*id, peer.rate()?))).collect();
         is_slow(&rates, peer)
     }
@@ -241,7 +235,7 @@ impl Download {
     }
 }
 
-fn is_slow(rates: &[(DownloadPeer, f64)], peer: DownloadPeer) -> bool {
+fn is_slow(rates: &[(PeerId, f64)], peer: PeerId) -> bool {
     let Some((_, rate)) = rates.iter().find(|(id, _)| *id == peer) else { return false };
     let Some(others) = of_others(rates, peer) else { return false };
     let is_far_off = *rate < others.mean - SLOW_DEVIATIONS * others.deviation && *rate < others.mean * SLOW_PART;

@@ -3,7 +3,7 @@
 //! Peers have a bandwidth, a latency, packet loss and a behavior. They share one link, and validation takes blocks in
 //! order. Input: a [`World`]. Output: an [`Outcome`]. The result depends only on the world; time is virtual.
 
-use super::{Arrival, Download, DownloadAction, DownloadPeer, DownloadSettings, PeerChain, PeerLimits, WantedBlock};
+use super::{Arrival, Download, DownloadAction, DownloadSettings, PeerChain, PeerId, PeerLimits, WantedBlock};
 use lydian_primitives::{BlockHash, Height};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -168,7 +168,7 @@ pub(super) fn run(world: &World) -> Outcome {
         sizes: (1..=count).zip(world.sizes.iter().copied()).collect(),
     };
     for (index, peer) in world.peers.iter().enumerate() {
-        let id = DownloadPeer(index as u64);
+        let id = PeerId(index as u64);
         run.download.add_peer(id, peer.limits, Duration::ZERO);
         run.download.set_peer_chain(id, peer.chain);
         if let Will::LeavesAt(at) = peer.will {
@@ -226,10 +226,10 @@ impl Run<'_> {
                 self.at(self.link_free, Event::Chunk(peer, block, bytes, is_last));
             }
             Event::Chunk(peer, block, bytes, is_last) => self.receive(peer, block, bytes, is_last),
-            Event::NotFound(peer, block) => self.download.failed(DownloadPeer(peer as u64), &hash(block)),
+            Event::NotFound(peer, block) => self.download.failed(PeerId(peer as u64), &hash(block)),
             Event::Leaves(peer) => {
                 self.senders[peer].is_gone = true;
-                self.download.remove_peer(DownloadPeer(peer as u64));
+                self.download.remove_peer(PeerId(peer as u64));
             }
             Event::Validated => self.validated(),
         }
@@ -269,7 +269,7 @@ impl Run<'_> {
         if self.senders[index].is_gone {
             return;
         }
-        let peer = DownloadPeer(index as u64);
+        let peer = PeerId(index as u64);
         self.outcome.bytes += bytes;
         if !is_last {
             self.download.progress(peer, bytes, self.now);
@@ -299,7 +299,7 @@ impl Run<'_> {
             }
             self.announced = self.announced.min(fork.0 as usize);
             for (index, peer) in self.world.peers.iter().enumerate() {
-                self.download.set_peer_chain(DownloadPeer(index as u64), peer.chain);
+                self.download.set_peer_chain(PeerId(index as u64), peer.chain);
             }
         }
     }
@@ -330,7 +330,7 @@ impl Run<'_> {
         self.validate();
     }
 
-    fn request(&mut self, peer: DownloadPeer, blocks: &[BlockHash]) {
+    fn request(&mut self, peer: PeerId, blocks: &[BlockHash]) {
         let index = usize::try_from(peer.0).unwrap();
         let SimPeer { latency, chain, limits, .. } = self.world.peers[index];
         for block in blocks {

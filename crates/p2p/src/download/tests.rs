@@ -141,8 +141,8 @@ fn who_is_given_up_and_who_is_not() {
         let blocks: Vec<_> = (0..4_000_u32).map(|at| wanted(at, 1_000)).collect();
         download.extend_path(&blocks);
         for peer in 0..peers {
-            download.add_peer(DownloadPeer(peer), PeerLimits::default(), now);
-            download.set_peer_chain(DownloadPeer(peer), PeerChain { best: Height(4_000), common: Height(4_000) });
+            download.add_peer(PeerId(peer), PeerLimits::default(), now);
+            download.set_peer_chain(PeerId(peer), PeerChain { best: Height(4_000), common: Height(4_000) });
         }
         download
     };
@@ -156,14 +156,14 @@ fn who_is_given_up_and_who_is_not() {
     let mut gone_at = None;
     while gone_at.is_none() && now < 30 * SECOND {
         let of_one = pending.iter().find_map(|action| match action {
-            DownloadAction::Request { peer: DownloadPeer(1), blocks } => Some(blocks.clone()),
+            DownloadAction::Request { peer: PeerId(1), blocks } => Some(blocks.clone()),
             _ => None,
         });
         now += Duration::from_millis(500);
         of_one.into_iter().flatten().take(2).for_each(|block| {
-            let _ = download.arrived(DownloadPeer(1), &block, 1_000, now);
+            let _ = download.arrived(PeerId(1), &block, 1_000, now);
         });
-        download.progress(DownloadPeer(1), 1, now);
+        download.progress(PeerId(1), 1, now);
         pending = download.poll(now);
         gone_at = (given_up(pending.clone()) == 1).then_some(now);
     }
@@ -220,20 +220,20 @@ fn no_peer_is_asked_for_blocks_it_lacks() {
     }
     let mut download = Download::new(DownloadSettings { window_bytes: MB }, Height(0));
     download.extend_path(&(0..400).map(|at| wanted(at, 100)).collect::<Vec<_>>());
-    download.add_peer(DownloadPeer(0), limited, Duration::ZERO);
-    download.set_peer_chain(DownloadPeer(0), PeerChain { best: Height(400), common: Height(400) });
+    download.add_peer(PeerId(0), limited, Duration::ZERO);
+    download.set_peer_chain(PeerId(0), PeerChain { best: Height(400), common: Height(400) });
     let asked = requests(&download.poll(Duration::ZERO));
     assert_eq!(asked[0], (0, wanted(400 - 286, 0).hash));
     // A fork: the peer's chain leaves our path above height 1.
-    download.add_peer(DownloadPeer(1), PeerLimits::default(), Duration::ZERO);
-    download.set_peer_chain(DownloadPeer(1), PeerChain { best: Height(500), common: Height(1) });
+    download.add_peer(PeerId(1), PeerLimits::default(), Duration::ZERO);
+    download.set_peer_chain(PeerId(1), PeerChain { best: Height(500), common: Height(1) });
     assert_eq!(requests(&download.poll(SECOND)), [(1, wanted(0, 0).hash)]);
     // It does not even have that block, and no other peer does: no request is made until a peer with the block
     // connects.
-    download.failed(DownloadPeer(1), &wanted(0, 0).hash);
+    download.failed(PeerId(1), &wanted(0, 0).hash);
     assert_eq!(requests(&download.poll(SECOND)), []);
-    download.add_peer(DownloadPeer(2), PeerLimits::default(), SECOND);
-    download.set_peer_chain(DownloadPeer(2), PeerChain { best: Height(400), common: Height(400) });
+    download.add_peer(PeerId(2), PeerLimits::default(), SECOND);
+    download.set_peer_chain(PeerId(2), PeerChain { best: Height(400), common: Height(400) });
     assert_eq!(requests(&download.poll(SECOND))[0], (2, wanted(0, 0).hash));
 }
 
@@ -243,8 +243,8 @@ fn nothing_is_left_to_a_peer_that_has_it_not() {
     let mut download = Download::new(DownloadSettings { window_bytes: 4 * MB }, Height(0));
     download.extend_path(&(0..400).map(|at| wanted(at, 1_000_000)).collect::<Vec<_>>());
     for (peer, common) in [(0, 0), (1, 400)] {
-        download.add_peer(DownloadPeer(peer), PeerLimits::default(), Duration::ZERO);
-        download.set_peer_chain(DownloadPeer(peer), PeerChain { best: Height(400), common: Height(common) });
+        download.add_peer(PeerId(peer), PeerLimits::default(), Duration::ZERO);
+        download.set_peer_chain(PeerId(peer), PeerChain { best: Height(400), common: Height(common) });
     }
     let mut now = Duration::ZERO;
     let mut asked = std::collections::VecDeque::from(requests(&download.poll(now)));
@@ -252,7 +252,7 @@ fn nothing_is_left_to_a_peer_that_has_it_not() {
         let (peer, block) = asked.pop_front().unwrap();
         assert_eq!((peer, block), (1, wanted(at, 0).hash), "height {}", at + 1);
         now += Duration::from_millis(15);
-        let _ = download.arrived(DownloadPeer(1), &block, 260, now);
+        let _ = download.arrived(PeerId(1), &block, 260, now);
         download.stored(&block);
         download.set_validated(Height(at + 1), now);
         asked.extend(requests(&download.poll(now)));
@@ -266,21 +266,21 @@ fn the_path_may_change() {
     let now = Duration::from_millis(1);
     let mut download = Download::new(DownloadSettings { window_bytes: MB }, Height(100));
     let chain = PeerChain { best: Height(200), common: Height(200) };
-    download.add_peer(DownloadPeer(0), PeerLimits::default(), now);
-    download.set_peer_chain(DownloadPeer(0), chain);
+    download.add_peer(PeerId(0), PeerLimits::default(), now);
+    download.set_peer_chain(PeerId(0), chain);
     download.extend_path(&[wanted(101, 10), wanted(102, 10), wanted(103, 10)]);
     assert_eq!(requests(&download.poll(now)).len(), 2, "it begins with two");
     download.cut_path(Height(101));
     let actions = download.poll(now);
-    assert!(actions.contains(&DownloadAction::Cancel { peer: DownloadPeer(0), block: wanted(102, 0).hash }));
+    assert!(actions.contains(&DownloadAction::Cancel { peer: PeerId(0), block: wanted(102, 0).hash }));
     download.extend_path(&[wanted(1_102, 10), wanted(1_103, 10)]);
     assert_eq!(requests(&download.poll(now)), [], "whose chain is it?");
-    download.set_peer_chain(DownloadPeer(0), chain);
+    download.set_peer_chain(PeerId(0), chain);
     assert_eq!(requests(&download.poll(now)), [(0, wanted(1_102, 0).hash)]);
-    assert_eq!(download.arrived(DownloadPeer(0), &wanted(102, 0).hash, 10, now), Arrival::Unwanted);
-    let first = download.arrived(DownloadPeer(0), &wanted(101, 0).hash, 10, now);
+    assert_eq!(download.arrived(PeerId(0), &wanted(102, 0).hash, 10, now), Arrival::Unwanted);
+    let first = download.arrived(PeerId(0), &wanted(101, 0).hash, 10, now);
     assert_eq!(first, Arrival::First { height: Height(101) });
-    assert_eq!(download.arrived(DownloadPeer(0), &wanted(101, 0).hash, 10, now), Arrival::Duplicate);
+    assert_eq!(download.arrived(PeerId(0), &wanted(101, 0).hash, 10, now), Arrival::Duplicate);
     download.set_validated(Height(101), now);
     assert_eq!((download.validated(), download.path_end()), (Height(101), Height(103)));
     download.cut_path(Height(50));
@@ -288,14 +288,14 @@ fn the_path_may_change() {
     assert_eq!((download.bytes_here(), download.bytes_in_flight()), (0, 0));
     // Blocks that are here are not requested; one that turns out to be unusable is requested from another peer.
     download.extend_path(&[WantedBlock { is_here: true, ..wanted(51, 10) }, wanted(52, 10)]);
-    download.set_peer_chain(DownloadPeer(0), chain);
+    download.set_peer_chain(PeerId(0), chain);
     assert_eq!(requests(&download.poll(now)), [(0, wanted(52, 0).hash)]);
     assert!(!download.is_validation_waiting());
-    download.spoiled(Some(DownloadPeer(0)), &wanted(51, 0).hash);
+    download.spoiled(Some(PeerId(0)), &wanted(51, 0).hash);
     assert!(download.is_validation_waiting());
     assert_eq!(requests(&download.poll(now)), []);
-    download.add_peer(DownloadPeer(1), PeerLimits::default(), now);
-    download.set_peer_chain(DownloadPeer(1), chain);
+    download.add_peer(PeerId(1), PeerLimits::default(), now);
+    download.set_peer_chain(PeerId(1), chain);
     assert_eq!(requests(&download.poll(now)), [(1, wanted(51, 0).hash)]);
 }
 
@@ -311,8 +311,8 @@ fn at_most_three_are_asked_for_a_block() {
     for second in 0..100 {
         let now = SECOND * second;
         if second < 10 {
-            download.add_peer(DownloadPeer(second.into()), PeerLimits::default(), now);
-            download.set_peer_chain(DownloadPeer(second.into()), chain);
+            download.add_peer(PeerId(second.into()), PeerLimits::default(), now);
+            download.set_peer_chain(PeerId(second.into()), chain);
         }
         asked.extend(requests(&download.poll(now)));
         assert!(download.asked(&wanted(0, 0).hash).len() <= REQUESTS_PER_BLOCK_MAX);
@@ -324,8 +324,8 @@ fn at_most_three_are_asked_for_a_block() {
     // One of the currently asked peers disconnects, and another connects.
     let leaves = download.asked(&wanted(0, 0).hash)[0];
     download.remove_peer(leaves);
-    download.add_peer(DownloadPeer(11), PeerLimits::default(), SECOND * 101);
-    download.set_peer_chain(DownloadPeer(11), chain);
+    download.add_peer(PeerId(11), PeerLimits::default(), SECOND * 101);
+    download.set_peer_chain(PeerId(11), chain);
     assert_eq!(requests(&download.poll(SECOND * 101)).len(), 1);
 }
 
@@ -339,17 +339,17 @@ fn what_one_peer_sends_clears_nothing_of_others() {
     download.extend_path(&[block]);
     let mut asked = Vec::new();
     for second in 0..2 {
-        download.add_peer(DownloadPeer(second), PeerLimits::default(), SECOND);
-        download.set_peer_chain(DownloadPeer(second), PeerChain { best: Height(1), common: Height(1) });
+        download.add_peer(PeerId(second), PeerLimits::default(), SECOND);
+        download.set_peer_chain(PeerId(second), PeerChain { best: Height(1), common: Height(1) });
         asked.extend(requests(&download.poll(Duration::from_secs(1 + 3 * second))));
     }
     assert_eq!(asked, [(0, block.hash), (1, block.hash)]);
     let now = 5 * SECOND;
-    download.failed(DownloadPeer(0), &block.hash);
+    download.failed(PeerId(0), &block.hash);
     assert_eq!(requests(&download.poll(now)), [], "nobody is asked twice");
     assert_eq!(download.bytes_in_flight(), 1_000);
-    assert_eq!(download.report(DownloadPeer(1)).unwrap().blocks_in_flight, 1);
-    assert_eq!(download.arrived(DownloadPeer(1), &block.hash, 900, now), Arrival::First { height: Height(1) });
+    assert_eq!(download.report(PeerId(1)).unwrap().blocks_in_flight, 1);
+    assert_eq!(download.arrived(PeerId(1), &block.hash, 900, now), Arrival::First { height: Height(1) });
     assert_eq!((download.bytes_here(), download.bytes_in_flight()), (900, 0));
 }
 
@@ -370,7 +370,7 @@ fn numbers_are_bounded_however_small_blocks_are() {
     download.poll(Duration::ZERO);
     assert_eq!(download.path_wanted(), 0);
     let chain = PeerChain { best: Height(count), common: Height(count) };
-    let silent = DownloadPeer(0);
+    let silent = PeerId(0);
     download.add_peer(silent, PeerLimits::default(), Duration::ZERO);
     download.set_peer_chain(silent, chain);
     let mut now = Duration::ZERO;
@@ -388,7 +388,7 @@ fn numbers_are_bounded_however_small_blocks_are() {
     asked.extend(requests(&download.poll(now)));
     assert_eq!(asked.len(), BLOCKS_IN_FLIGHT_PER_PEER_MAX);
     // It becomes silent; of its 512 blocks the lowest 256 are checked at once.
-    let helper = DownloadPeer(1);
+    let helper = PeerId(1);
     download.add_peer(helper, PeerLimits::default(), now);
     download.set_peer_chain(helper, chain);
     let rescued = |download: &mut Download, now| {
@@ -405,10 +405,10 @@ fn numbers_are_bounded_however_small_blocks_are() {
 fn a_window_holds_at_least_one_block() {
     let mut download = Download::new(DownloadSettings { window_bytes: 10 }, Height(0));
     download.extend_path(&[wanted(0, 1_000), wanted(1, 1_000)]);
-    download.add_peer(DownloadPeer(0), PeerLimits::default(), Duration::ZERO);
-    download.set_peer_chain(DownloadPeer(0), PeerChain { best: Height(2), common: Height(2) });
+    download.add_peer(PeerId(0), PeerLimits::default(), Duration::ZERO);
+    download.set_peer_chain(PeerId(0), PeerChain { best: Height(2), common: Height(2) });
     assert_eq!(requests(&download.poll(Duration::ZERO)).len(), 1);
-    let _ = download.arrived(DownloadPeer(0), &wanted(0, 0).hash, 1_000, SECOND);
+    let _ = download.arrived(PeerId(0), &wanted(0, 0).hash, 1_000, SECOND);
     assert_eq!(requests(&download.poll(SECOND)), []);
     download.set_validated(Height(1), SECOND);
     assert_eq!(requests(&download.poll(SECOND)).len(), 1);
@@ -504,16 +504,16 @@ fn a_thousand_worlds() {
 #[test]
 fn the_time_for_a_block_counts_from_the_block_before() {
     let is_given_up = |actions: Vec<DownloadAction>| {
-        actions.iter().any(|action| matches!(action, DownloadAction::Disconnect { peer: DownloadPeer(0) }))
+        actions.iter().any(|action| matches!(action, DownloadAction::Disconnect { peer: PeerId(0) }))
     };
     let asked = |idle: u64| {
         let mut download = Download::new(DownloadSettings { window_bytes: 100 * MB }, Height(0));
         let blocks: Vec<_> = (0..16).map(|at| wanted(at, 1_000)).collect();
         download.extend_path(&blocks);
-        (0..=idle).for_each(|peer| download.add_peer(DownloadPeer(peer), PeerLimits::default(), Duration::ZERO));
+        (0..=idle).for_each(|peer| download.add_peer(PeerId(peer), PeerLimits::default(), Duration::ZERO));
         for block in &blocks {
             let at = download.request_time(Duration::ZERO);
-            assert!(download.note_request(DownloadPeer(0), &block.hash, at));
+            assert!(download.note_request(PeerId(0), &block.hash, at));
         }
         (download, blocks)
     };
@@ -525,6 +525,6 @@ fn the_time_for_a_block_counts_from_the_block_before() {
     for block in &blocks {
         now += BLOCK_TIMEOUT / 2;
         assert!(!is_given_up(download.poll(now)), "{now:?}");
-        let _ = download.arrived(DownloadPeer(0), &block.hash, 1_000, now);
+        let _ = download.arrived(PeerId(0), &block.hash, 1_000, now);
     }
 }

@@ -22,7 +22,7 @@ pub(super) use state::PeerBlocks;
 use super::context::Context;
 use super::headers::{Headers, TipChange};
 use super::{Action, ManagerSettings, PeerId, StoreOutcome, Violation};
-use crate::download::{Arrival, Download, DownloadPeer, DownloadSettings, RequestTime};
+use crate::download::{Arrival, Download, DownloadSettings, RequestTime};
 use crate::headers::anti_dos_work;
 use crate::limits::REQUESTS_PER_BLOCK_MAX;
 use lydian_chain::HeaderId;
@@ -109,7 +109,7 @@ impl Blocks {
     /// A part of a block was received.
     pub(super) fn note_progress(&mut self, context: &Context, id: PeerId, bytes: u64) {
         if context.peers.get(&id).is_some_and(|peer| !peer.blocks.is_idle()) {
-            self.download.progress(DownloadPeer(id.0), bytes, context.now.elapsed);
+            self.download.progress(id, bytes, context.now.elapsed);
         }
     }
 
@@ -124,7 +124,7 @@ impl Blocks {
             self.deliver(context, id, hash, bytes, false);
         } else {
             let size = u32::try_from(size).unwrap_or(u32::MAX);
-            self.download.unneeded(DownloadPeer(id.0), &hash, size, context.now.elapsed);
+            self.download.unneeded(id, &hash, size, context.now.elapsed);
         }
         context.with(id, |peer| {
             peer.blocks.in_flight.remove(&hash);
@@ -142,7 +142,7 @@ impl Blocks {
         is_compact: bool,
     ) {
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let arrival = self.download.arrived(DownloadPeer(id.0), &hash, size, context.now.elapsed);
+        let arrival = self.download.arrived(id, &hash, size, context.now.elapsed);
         self.forget_request(context, id, &hash);
         let source = Source { peer: id, is_compact, has_verdict: false };
         let pending = self.pending.entry(hash).or_default();
@@ -257,7 +257,7 @@ impl Blocks {
             if is_bad {
                 context.with(from, |peer| peer.blocks.failed_branch = peer.best_known);
             }
-            self.download.spoiled(is_bad.then_some(DownloadPeer(from.0)), hash);
+            self.download.spoiled(is_bad.then_some(from), hash);
         }
     }
 
@@ -339,7 +339,7 @@ impl Blocks {
 
     /// A peer sent headers: what it announces may be requested from it.
     pub(super) fn take_announced_headers(&mut self, context: &mut Context, id: PeerId, last: HeaderId) {
-        self.download.announced(DownloadPeer(id.0), context.now.mockable);
+        self.download.announced(id, context.now.mockable);
         context.with(id, |peer| peer.blocks.failed_branch = None);
         self.fetch_directly(context, id, last);
         self.request_blocks(context);
@@ -348,7 +348,7 @@ impl Blocks {
     pub(super) fn take_notfound(&mut self, context: &mut Context, id: PeerId, inventory: &[Inv]) {
         for item in inventory.iter().filter(|item| item.kind.is_gen_block()) {
             let hash = BlockHash(item.hash);
-            self.download.failed(DownloadPeer(id.0), &hash);
+            self.download.failed(id, &hash);
             self.forget_request(context, id, &hash);
             context.with(id, |peer| peer.blocks.failed_branch = peer.best_known);
         }

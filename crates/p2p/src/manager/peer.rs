@@ -9,6 +9,7 @@ use super::blocks::PeerBlocks;
 use super::connections::Link;
 use super::headers::PeerSync;
 use crate::memory::PeerMemory;
+pub use crate::peer::PeerId;
 use crate::peer::{ConnectionKind, Peer, Permissions};
 use crate::time::UnixTime;
 use crate::traffic::Traffic;
@@ -16,16 +17,6 @@ use lydian_chain::HeaderId;
 use lydian_primitives::{Amount, BlockHash};
 use lydian_wire::Services;
 use std::sync::Arc;
-
-/// A connection, numbered from 0 in order of creation: Core's `HeaderId`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct PeerId(pub u64);
-
-impl std::fmt::Display for PeerId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// A peer.
 #[derive(Debug)]

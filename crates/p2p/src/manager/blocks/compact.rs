@@ -11,7 +11,6 @@
 //! is parsed and its Merkle roots are computed once here, only near the tip.
 
 use super::Blocks;
-use crate::download::DownloadPeer;
 use crate::headers::anti_dos_work;
 use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUESTS_PER_BLOCK_MAX};
 use crate::manager::context::Context;
@@ -220,7 +219,7 @@ impl Blocks {
         let Some(partial) = partial.and_then(|peer| peer.blocks.partials.get_mut(&hash)) else {
             if !context.peers.get(&id).is_some_and(|peer| peer.blocks.in_flight.contains(&hash)) {
                 // Another peer was faster. This one has answered too and must not count as stalling.
-                self.download.forget_request(DownloadPeer(id.0), &hash);
+                self.download.forget_request(id, &hash);
             }
             return context.log_debug(format!("Peer {id} sent us block transactions for block we weren't expecting"));
         };

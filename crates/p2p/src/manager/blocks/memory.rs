@@ -5,7 +5,6 @@
 //! peer, ten times per second and after each round of requests.
 
 use super::Blocks;
-use crate::download::DownloadPeer;
 use crate::manager::PeerId;
 use crate::manager::context::Context;
 use lydian_consensus::U256;
@@ -37,7 +36,7 @@ impl Blocks {
             return ready.iter().map(|peer| peer.id).collect();
         }
         ready.sort_by_key(|peer| {
-            let is_needed = self.download.has_first_missing(DownloadPeer(peer.id.0));
+            let is_needed = self.download.has_first_missing(peer.id);
             (peer.blocks.in_flight.is_empty(), !is_needed, peer.kind().is_inbound())
         });
         let is_asked = |peer: &&&crate::manager::peer::PeerState| !peer.blocks.in_flight.is_empty();

@@ -6,7 +6,7 @@
 
 use super::Blocks;
 use super::window::limits_of;
-use crate::download::{DownloadPeer, RequestTime};
+use crate::download::RequestTime;
 use crate::limits::BLOCK_TIMEOUT;
 use crate::manager::PeerId;
 use crate::manager::context::Context;
@@ -16,7 +16,7 @@ use lydian_primitives::BlockHash;
 impl Blocks {
     /// Returns the peers that were asked for a block and have not answered, in order of the requests.
     pub(in crate::manager) fn asked(&self, hash: &BlockHash) -> Vec<PeerId> {
-        let on_path = self.download.asked(hash).iter().map(|peer| PeerId(peer.0));
+        let on_path = self.download.asked(hash).iter().copied();
         let aside = self.aside.get(hash).into_iter().flatten().map(|(peer, _)| *peer);
         on_path.chain(aside).collect()
     }
@@ -33,8 +33,8 @@ impl Blocks {
         peer.blocks.is_asked = true;
         peer.memory.set_asked(true);
         let limits = limits_of(peer);
-        self.download.add_peer(DownloadPeer(id.0), limits, at.sent);
-        if !self.download.note_request(DownloadPeer(id.0), &hash, at) {
+        self.download.add_peer(id, limits, at.sent);
+        if !self.download.note_request(id, &hash, at) {
             self.aside.entry(hash).or_default().push((id, at));
         }
     }
@@ -45,7 +45,7 @@ impl Blocks {
             peer.blocks.in_flight.remove(hash);
             peer.blocks.partials.remove(hash);
         });
-        self.download.forget_request(DownloadPeer(id.0), hash);
+        self.download.forget_request(id, hash);
         let Some(asked) = self.aside.get_mut(hash) else { return };
         let was_asked = asked.extract_if(.., |(peer, _)| *peer == id).count() > 0;
         if asked.is_empty() {
@@ -67,7 +67,7 @@ impl Blocks {
     }
 
     pub(in crate::manager) fn forget_peer(&mut self, id: PeerId) {
-        self.download.remove_peer(DownloadPeer(id.0));
+        self.download.remove_peer(id);
         self.aside.retain(|_, asked| {
             asked.retain(|(peer, _)| *peer != id);
             !asked.is_empty()
@@ -97,7 +97,7 @@ impl Blocks {
         }
         let download = &mut self.download;
         self.aside.retain(|hash, asked| {
-            asked.retain(|(peer, at)| !download.note_request(DownloadPeer(peer.0), hash, *at));
+            asked.retain(|(peer, at)| !download.note_request(*peer, hash, *at));
             !asked.is_empty()
         });
     }

@@ -5,7 +5,7 @@
 //! time. Output: `getdata` messages, peers that stall.
 
 use super::Blocks;
-use crate::download::{DownloadAction, DownloadPeer, PeerChain, PeerLimits, WantedBlock};
+use crate::download::{DownloadAction, PeerChain, PeerLimits, WantedBlock};
 use crate::limits::COMPACT_BLOCKS_PER_PEER_MAX;
 use crate::manager::PeerId;
 use crate::manager::context::Context;
@@ -104,14 +104,14 @@ impl Blocks {
         self.download.set_timeout_clock(context.now.mockable);
         for action in self.download.poll(context.now.elapsed) {
             match action {
-                DownloadAction::Request { peer, blocks } => Self::request(context, PeerId(peer.0), &blocks),
-                DownloadAction::Cancel { peer, block } => context.with(PeerId(peer.0), |peer| {
+                DownloadAction::Request { peer, blocks } => Self::request(context, peer, &blocks),
+                DownloadAction::Cancel { peer, block } => context.with(peer, |peer| {
                     peer.blocks.in_flight.remove(&block);
                     peer.blocks.partials.remove(&block);
                 }),
                 DownloadAction::Disconnect { peer } => {
-                    context.leave_at(PeerId(peer.0), LogLevel::Info, "Peer is stalling block download".to_owned());
-                    self.forget_peer(PeerId(peer.0));
+                    context.leave_at(peer, LogLevel::Info, "Peer is stalling block download".to_owned());
+                    self.forget_peer(peer);
                 }
             }
         }
@@ -233,12 +233,12 @@ impl Blocks {
             |peer: &&PeerState| peer.serves_all() && !peer.is_preferred() && peer.kind() != ConnectionKind::AddrFetch;
         let reserves: Vec<_> = ready().filter(is_reserve).map(|peer| peer.id).collect();
         let now = context.now.elapsed;
-        let is_wanted = !preferred.iter().any(|id| self.download.is_sending(DownloadPeer(id.0), now));
+        let is_wanted = !preferred.iter().any(|id| self.download.is_sending(*id, now));
         let with_room = self.peers_with_room(context);
         for id in &reserves {
             match is_wanted {
                 true => self.introduce(context, *id, with_room.contains(id)),
-                false => self.download.set_peer_chain(DownloadPeer(id.0), PeerChain::default()),
+                false => self.download.set_peer_chain(*id, PeerChain::default()),
             }
         }
         is_wanted && !reserves.is_empty()
@@ -249,10 +249,10 @@ impl Blocks {
     pub(in crate::manager) fn introduce(&mut self, context: &mut Context, id: PeerId, has_room: bool) {
         let Some(peer) = context.peers.get(&id) else { return };
         let (Some(best), limits) = (peer.best_known, limits_of(peer)) else { return };
-        self.download.add_peer(DownloadPeer(id.0), limits, context.now.elapsed);
-        self.download.set_room(DownloadPeer(id.0), has_room);
+        self.download.add_peer(id, limits, context.now.elapsed);
+        self.download.set_room(id, has_room);
         let chain = context.chain.with_tree(|tree| PeerChain::of(tree, best, self.path_end));
-        self.download.set_peer_chain(DownloadPeer(id.0), chain);
+        self.download.set_peer_chain(id, chain);
     }
 }
 
