@@ -1,8 +1,8 @@
 //! [`ChainView`]: what this crate asks of the chain.
 //!
-//! Input: headers from peers, hashes. Output: the header tree for a look at it, stored blocks. The engine implements it;
-//! the manager knows nothing else of the engine. Invariant: no call waits for validation. Cost: a look at the tree holds
-//! its lock only for that look.
+//! Input: headers from peers, hashes. Output: the header tree for a look at it, stored blocks. The engine implements
+//! it. Otherwise the manager uses only the engine's log lines and its state of the initial download. Invariant: no call
+//! waits for validation. Cost: a look at the tree holds its lock only for that look.
 
 use lydian_chain::HeaderTree;
 use lydian_engine::{AcceptedHeaders, Engine, EngineError, HeaderInfo};
@@ -10,7 +10,7 @@ use lydian_primitives::{Block, BlockHash, HashedHeader};
 
 /// The chain, as seen by the peers' state machines.
 pub trait ChainView: Send + Sync + std::fmt::Debug {
-    /// Calls `look` once with the header tree. [`with_tree`](trait.ChainView.html#method.with_tree) is more convenient.
+    /// Calls `look` once with the header tree. `with_tree` is more convenient.
     fn look(&self, look: &mut dyn FnMut(&HeaderTree));
 
     /// Inserts headers of a chain with enough work into the tree; `unix` is the time in seconds since 1970.

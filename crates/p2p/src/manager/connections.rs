@@ -1,7 +1,8 @@
 //! Connections: which to open, when, and how often to retry. Core's `CConnman`, without its sockets.
 //!
-//! Input: settings, requests of the operator, results of attempts, the time. Output: [`Action::Connect`](super::Action::Connect) and
-//! [`Action::Resolve`](super::Action::Resolve), which the owner of the sockets executes and answers, each once.
+//! Input: settings, requests of the operator, results of attempts, the time. Output:
+//! [`Action::Connect`](super::Action::Connect) and [`Action::Resolve`](super::Action::Resolve), which the owner of the
+//! sockets executes and answers, each once.
 //!
 //! Invariants: an address has at most one attempt at a time; banned and discouraged addresses are connected to only on
 //! the operator's request; while the network is off, there are no attempts; full-relay, block-relay-only, feeler and

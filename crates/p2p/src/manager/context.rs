@@ -4,8 +4,8 @@
 //! [`Event`]s for other parts, which the manager routes. Log lines have Bitcoin Core's texts: a debug line is created
 //! only if its category is logged, and addresses of peers are included only with `-logips`.
 //!
-//! Invariant: a part changes another part only through an event. Cost: a look at the header tree for each question about
-//! the chain.
+//! Invariant: a part changes another part only through an event. Cost: a look at the header tree for each question
+//! about the chain.
 
 use super::peer::PeerState;
 use super::pool::TransactionPool;

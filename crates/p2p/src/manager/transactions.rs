@@ -9,7 +9,8 @@ use super::context::Context;
 use lydian_primitives::{Amount, BlockHash};
 use lydian_wire::{Inv, InvType, Message};
 
-/// Returns the kind of announcement that is ignored, because the peer agreed on the other one. `None`: the peer is gone.
+/// Returns the kind of announcement that is ignored, because the peer agreed on the other one. `None`: the peer is
+/// gone.
 pub(super) fn ignored_kind(context: &Context, id: PeerId) -> Option<InvType> {
     let peer = context.peers.get(&id)?;
     Some(if peer.talk.wtxid_relay { InvType::TX } else { InvType::WTX })
@@ -29,7 +30,7 @@ pub(super) fn take_announcement(context: &mut Context, id: PeerId, item: &Inv) -
     true
 }
 
-/// Answers a request for transactions: none is here.
+/// Answers a request for transactions: those that are not here are reported as not found, which is all of them.
 pub(super) fn serve(context: &mut Context, id: PeerId, requested: Vec<Inv>) {
     let missing: Vec<_> = requested.into_iter().filter(|item| !context.pool.have(item)).collect();
     if !missing.is_empty() {

@@ -71,7 +71,7 @@ impl Addresses {
     }
 
     /// Writes the bans if they changed or some expired.
-    pub(in crate::manager) fn save_bans(&mut self, context: &mut Context) {
+    pub(super) fn save_bans(&mut self, context: &mut Context) {
         self.bans.list(context.now.unix);
         if self.bans.take_dirty() {
             let count = self.bans.list(context.now.unix).len();

@@ -21,7 +21,7 @@ const BRANCH_WINDOW: u32 = 1024;
 
 impl Blocks {
     /// Requests the missing blocks of branches with as much work as the active chain.
-    pub(in crate::manager) fn fetch_branches(&mut self, context: &mut Context) {
+    pub(super) fn fetch_branches(&mut self, context: &mut Context) {
         let is_initial = context.is_initial_download();
         let branches: Vec<(PeerId, HeaderId)> = context.chain.with_tree(|tree| {
             let tip = tree.tip();

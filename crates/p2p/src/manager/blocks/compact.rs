@@ -258,7 +258,7 @@ impl Blocks {
 
     /// Returns whether the bytes are what their header commits to: Core's `IsBlockMutated`. `None` if they cannot be
     /// parsed.
-    pub(in crate::manager) fn is_the_block(context: &Context, bytes: &[u8]) -> Option<bool> {
+    pub(super) fn is_the_block(context: &Context, bytes: &[u8]) -> Option<bool> {
         // Core parses a block from the beginning of the message and ignores what follows.
         let bytes = bytes.get(..block_size(bytes).ok()?)?;
         let block = RawBlock::new(bytes).parse().ok()?;
@@ -276,7 +276,7 @@ impl Blocks {
 
     /// The peer sent a valid block: it may send the next ones unrequested. Core's
     /// `MaybeSetPeerAsAnnouncingHeaderAndIDs`.
-    pub(in crate::manager) fn choose_announcer(&mut self, context: &mut Context, id: PeerId) {
+    pub(super) fn choose_announcer(&mut self, context: &mut Context, id: PeerId) {
         let Some(peer) = context.peers.get(&id).filter(|peer| peer.is_ready() && peer.talk.provides_compact_blocks)
         else {
             return;

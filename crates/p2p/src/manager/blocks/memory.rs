@@ -15,7 +15,7 @@ const HEADER_BYTES: usize = size_of::<lydian_primitives::Header>() + size_of::<U
 
 impl Blocks {
     /// Charges each peer for what is held for it now, and assigns rooms to those with outstanding block requests.
-    pub(in crate::manager) fn charge_peers(context: &mut Context) {
+    pub(super) fn charge_peers(context: &mut Context) {
         for peer in context.peers.values_mut() {
             let is_asked = !peer.blocks.in_flight.is_empty();
             if std::mem::replace(&mut peer.blocks.is_asked, is_asked) != is_asked {
@@ -28,7 +28,7 @@ impl Blocks {
 
     /// Returns the peers that may be asked for blocks now: those that have room, then others while rooms are left. Of
     /// these, peers with the first missing block come before the outbound ones, because no other peer may have it.
-    pub(in crate::manager) fn peers_with_room(&self, context: &Context) -> BTreeSet<PeerId> {
+    pub(super) fn peers_with_room(&self, context: &Context) -> BTreeSet<PeerId> {
         let mut ready: Vec<_> = context.peers.values().filter(|peer| peer.is_ready()).collect();
         let Some(first) = ready.first() else { return BTreeSet::new() };
         let left = first.memory.budget().rooms_left();

@@ -23,7 +23,7 @@ impl Blocks {
 
     /// The caller, not the download, requests a block from the peer. The download must know about it, so that it does
     /// not request the block too.
-    pub(in crate::manager) fn note_request(&mut self, context: &mut Context, id: PeerId, hash: BlockHash) {
+    pub(super) fn note_request(&mut self, context: &mut Context, id: PeerId, hash: BlockHash) {
         self.download.set_timeout_clock(context.now.mockable);
         let at = self.download.request_time(context.now.elapsed);
         let Some(peer) = context.peers.get_mut(&id).filter(|peer| !peer.is_leaving) else { return };
@@ -40,7 +40,7 @@ impl Blocks {
     }
 
     /// The peer has answered or will not answer: Core's `RemoveBlockRequest`.
-    pub(in crate::manager) fn forget_request(&mut self, context: &mut Context, id: PeerId, hash: &BlockHash) {
+    pub(super) fn forget_request(&mut self, context: &mut Context, id: PeerId, hash: &BlockHash) {
         context.with(id, |peer| {
             peer.blocks.in_flight.remove(hash);
             peer.blocks.partials.remove(hash);
@@ -62,7 +62,7 @@ impl Blocks {
     }
 
     /// Returns whether the block was requested, or was received and is about to be stored.
-    pub(in crate::manager) fn is_coming(&self, hash: &BlockHash) -> bool {
+    pub(super) fn is_coming(&self, hash: &BlockHash) -> bool {
         self.is_requested(hash) || self.pending.contains_key(hash)
     }
 
@@ -76,7 +76,7 @@ impl Blocks {
 
     /// Disconnects a peer that does not send a block requested outside the path within ten minutes, like for blocks on
     /// the path.
-    pub(in crate::manager) fn check_requests_aside(&mut self, context: &mut Context) {
+    pub(super) fn check_requests_aside(&mut self, context: &mut Context) {
         let now = context.now.mockable;
         let is_late = |at: &RequestTime| now.saturating_sub(at.asked) > BLOCK_TIMEOUT;
         let late = self
@@ -91,7 +91,7 @@ impl Blocks {
     }
 
     /// Requests outside the path may be on it now.
-    pub(in crate::manager) fn adopt_requests(&mut self) {
+    pub(super) fn adopt_requests(&mut self) {
         if self.aside.is_empty() {
             return;
         }

@@ -1,5 +1,5 @@
-//! The download: the path of wanted blocks, the peers that have them, the requests. [`crate::download`] selects the peers
-//! to request them from.
+//! The download: the path of wanted blocks, the peers that have them, the requests. [`crate::download`] selects the
+//! peers to request them from.
 //!
 //! Core's `FindNextBlocksToDownload` and `HeadersDirectFetchBlocks`. Input: the header tree, the chains of peers, the
 //! time. Output: `getdata` messages, peers that stall.
@@ -23,7 +23,7 @@ impl Blocks {
     /// Requests the blocks up to the last header that a peer just announced from it, whatever services it offers, if
     /// that chain has as much work as ours: Core's `HeadersDirectFetchBlocks`. Those on the path then belong to the
     /// download and must fit into its window.
-    pub(in crate::manager) fn fetch_directly(&mut self, context: &mut Context, id: PeerId, last: HeaderId) {
+    pub(super) fn fetch_directly(&mut self, context: &mut Context, id: PeerId, last: HeaderId) {
         let may_ask = |peer: &PeerState| peer.is_ready() && peer.serves_witnesses() && peer.memory.has_block_room();
         if !context.peers.get(&id).is_some_and(may_ask) || !context.can_fetch_directly() {
             return;
@@ -56,7 +56,7 @@ impl Blocks {
 
     /// Returns the blocks from our chain to `last` that are neither here nor requested, lowest first; none if the
     /// branch has less work than our chain. Returns `None` if there are too many.
-    pub(in crate::manager) fn missing_of_branch(&self, context: &Context, last: HeaderId) -> Option<Vec<BlockHash>> {
+    fn missing_of_branch(&self, context: &Context, last: HeaderId) -> Option<Vec<BlockHash>> {
         let tip = context.tip();
         context.chain.with_tree(|tree| {
             let (mut missing, mut walk) = (Vec::new(), last);
@@ -94,13 +94,13 @@ impl Blocks {
     }
 
     /// Updates the download: the wanted blocks, the peers that have them, the open requests.
-    pub(in crate::manager) fn plan_downloads(&mut self, context: &mut Context) {
+    pub(super) fn plan_downloads(&mut self, context: &mut Context) {
         self.follow_best_chain(context);
         self.introduce_peers(context);
         self.adopt_requests();
     }
 
-    pub(in crate::manager) fn carry_out_requests(&mut self, context: &mut Context) {
+    fn carry_out_requests(&mut self, context: &mut Context) {
         self.download.set_timeout_clock(context.now.mockable);
         for action in self.download.poll(context.now.elapsed) {
             match action {
@@ -126,7 +126,7 @@ impl Blocks {
         Self::send_request(context, id, blocks);
     }
 
-    pub(in crate::manager) fn send_request(context: &mut Context, id: PeerId, blocks: &[BlockHash]) {
+    pub(super) fn send_request(context: &mut Context, id: PeerId, blocks: &[BlockHash]) {
         let kind = if Self::wants_compact(context, id, blocks) { InvType::CMPCT_BLOCK } else { InvType::WITNESS_BLOCK };
         let inventory: Vec<_> = blocks.iter().map(|hash| Inv::block(kind, *hash)).collect();
         for hash in blocks {
@@ -156,7 +156,7 @@ impl Blocks {
 
     /// Updates the path of wanted blocks: it leads to the header with the most work that can be downloaded, if that has
     /// enough work.
-    pub(in crate::manager) fn follow_best_chain(&mut self, context: &mut Context) {
+    fn follow_best_chain(&mut self, context: &mut Context) {
         let minimum = context.settings.minimum_chain_work;
         let best = self.target(context);
         let (engine, now, end) = (context.chain.clone(), context.now.elapsed, self.path_end);
@@ -205,7 +205,7 @@ impl Blocks {
     }
 
     /// Adds the peers that may be asked to the download, with the blocks that they have.
-    pub(in crate::manager) fn introduce_peers(&mut self, context: &mut Context) {
+    fn introduce_peers(&mut self, context: &mut Context) {
         let has_preferred = context.peers.values().any(|peer| peer.is_ready() && peer.is_preferred());
         let is_initial = context.is_initial_download();
         let ids: Vec<_> = context.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
@@ -223,7 +223,7 @@ impl Blocks {
     /// During the initial download, peers that are not preferred are asked only while no block from a preferred one is
     /// in flight: Core's `sync_blocks_and_headers_from_peer`. Returns whether any of them may be asked now. Call this
     /// after the others were asked for what they have.
-    pub(in crate::manager) fn introduce_reserves(&mut self, context: &mut Context) -> bool {
+    fn introduce_reserves(&mut self, context: &mut Context) -> bool {
         let ready = || context.peers.values().filter(|peer| peer.is_ready());
         let preferred: Vec<_> = ready().filter(|peer| peer.is_preferred()).map(|peer| peer.id).collect();
         if preferred.is_empty() || !context.is_initial_download() {
@@ -246,7 +246,7 @@ impl Blocks {
 
     /// Adds the peer to the download with the blocks that it has. `has_room`: the shared memory has room for another
     /// block from it.
-    pub(in crate::manager) fn introduce(&mut self, context: &mut Context, id: PeerId, has_room: bool) {
+    fn introduce(&mut self, context: &mut Context, id: PeerId, has_room: bool) {
         let Some(peer) = context.peers.get(&id) else { return };
         let (Some(best), limits) = (peer.best_known, limits_of(peer)) else { return };
         self.download.add_peer(id, limits, context.now.elapsed);

@@ -2,7 +2,8 @@
 //! `ConnectNode`.
 //!
 //! A name is resolved, and its addresses are tried sequentially in random order. Invariant: an attempt ends exactly
-//! once, with [`connected`](crate::manager::PeerManager::connected), with the failure of its last address, or when the network is disabled.
+//! once, with [`connected`](crate::manager::PeerManager::connected), with the failure of its last address, or when the
+//! network is disabled.
 
 use super::{AttemptFailure, AttemptId, Connections, Destination, Link, Lookup, LookupId, Plan, Slot, Target};
 use crate::draw;
@@ -66,7 +67,7 @@ impl Connections {
         self.open_after(context, addresses, plan, Duration::ZERO)
     }
 
-    pub(in crate::manager) fn open_after(
+    pub(super) fn open_after(
         &mut self,
         context: &mut Context,
         addresses: &mut Addresses,
@@ -147,7 +148,7 @@ impl Connections {
 
     /// Returns the address to connect to: Core's `MaybeFlipIPv6toCJDNS`. It must be called for every address that is
     /// not from the tables, because the network determines the proxy.
-    pub(in crate::manager) fn classified(&self, context: &Context, endpoint: Endpoint) -> Endpoint {
+    pub(super) fn classified(&self, context: &Context, endpoint: Endpoint) -> Endpoint {
         let has_cjdns = context.settings.reachable.contains(&Network::Cjdns);
         Endpoint { addr: if has_cjdns { endpoint.addr.maybe_cjdns() } else { endpoint.addr }, ..endpoint }
     }
@@ -177,7 +178,7 @@ impl Connections {
     }
 
     /// Starts the attempts whose delay is over, and new ones.
-    pub(in crate::manager) fn dial_what_is_due(&mut self, context: &mut Context) {
+    pub(super) fn dial_what_is_due(&mut self, context: &mut Context) {
         let now = context.now.elapsed;
         let is_due = |attempt: &Attempt| {
             attempt.current.is_none()
@@ -241,7 +242,7 @@ impl Connections {
     }
 
     /// Ends a successful attempt and returns the data about the connection. `None`: it is no longer wanted.
-    pub(in crate::manager) fn take_attempt(
+    pub(super) fn take_attempt(
         &mut self,
         context: &mut Context,
         addresses: &mut Addresses,

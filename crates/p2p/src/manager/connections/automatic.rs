@@ -57,7 +57,7 @@ impl Connections {
     }
 
     /// Makes the next automatic connection.
-    pub(in crate::manager) fn step_automatic(&mut self, context: &mut Context, addresses: &mut Addresses) {
+    pub(super) fn step_automatic(&mut self, context: &mut Context, addresses: &mut Addresses) {
         if !context.settings.connect.chooses_peers {
             return;
         }

@@ -126,7 +126,7 @@ impl Connections {
     }
 
     /// The middle part of Core's `CheckForStaleTipAndEvictPeers`: whether an extra outbound peer should be tried.
-    pub(in crate::manager) fn check_stale_tip(&mut self, context: &mut Context) {
+    fn check_stale_tip(&mut self, context: &mut Context) {
         let now = context.now.mockable;
         if now <= self.extra.next_stale_check {
             return;

@@ -186,7 +186,7 @@ impl Connections {
 
     /// Connects to the nodes of `-connect` repeatedly. As in Core, the pause grows from round to round, up to five
     /// seconds.
-    pub(in crate::manager) fn step_specified(&mut self, context: &mut Context, addresses: &mut Addresses) {
+    pub(super) fn step_specified(&mut self, context: &mut Context, addresses: &mut Addresses) {
         while context.now.elapsed >= self.specified_rounds.next {
             let settings = &context.settings.connect;
             let Some(target) = settings.specified.get(self.specified_rounds.index) else { return };
@@ -209,7 +209,7 @@ impl Connections {
     }
 
     /// Connects to added nodes that are not connected, one at a time, as long as there are free slots.
-    pub(in crate::manager) fn step_added(&mut self, context: &mut Context, addresses: &mut Addresses) {
+    pub(super) fn step_added(&mut self, context: &mut Context, addresses: &mut Addresses) {
         let rounds = &mut self.added_rounds;
         if context.now.elapsed < rounds.next {
             return;

@@ -179,7 +179,7 @@ impl Headers {
     }
 
     /// Reads the block unless this was done for another peer; all get the same nonce, as in Core.
-    pub(in crate::manager) fn send_compact(&mut self, context: &mut Context, id: PeerId, info: &HeaderInfo) {
+    fn send_compact(&mut self, context: &mut Context, id: PeerId, info: &HeaderInfo) {
         let hash = info.node.hash;
         if self.recent_compact.as_ref().is_none_or(|(recent, _)| *recent != hash) {
             match context.chain.block(info) {

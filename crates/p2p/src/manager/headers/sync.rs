@@ -1,6 +1,7 @@
 //! Actions that depend only on the time: the first request for headers, timeouts for peers whose chain is behind.
 //!
-//! Core's `SendMessages`, `ConsiderEviction` and `CheckForStaleTipAndEvictPeers`.
+//! Core's `SendMessages` and `ConsiderEviction`. Input: the best header, the chains of peers, the time. Output:
+//! requests for headers, the end of connections to peers whose chain stays behind.
 
 use super::Headers;
 use super::state::ChainSync;

@@ -1,6 +1,7 @@
 //! The effects of a peer's connection on the rest of the node: its handshake, its addresses, its end.
 //!
-//! Input: the events of [`crate::peer`]. Output: actions, and updates of the address manager.
+//! Input: the events of [`crate::peer`]. Output: calls of the parts that an event concerns. Like `manager.rs`, this
+//! module routes and keeps nothing.
 
 use crate::manager::headers::Headers;
 use crate::manager::{PeerId, PeerManager, Violation};
