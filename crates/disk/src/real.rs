@@ -1,7 +1,7 @@
 //! [`RealDisk`]: the operating system's files, with input and output as in [`Disk`](crate::Disk).
 //!
 //! Cost: one system call per read (`pread`) or append, fewer for many reads at once (`many`); nothing is buffered here.
-//! Invariant: a file is opened for reading only after its metadata says that it is a regular file, so that a named pipe
+//! Invariant: an existing path is opened only after its metadata says that it is a regular file, so that a named pipe
 //! cannot block the caller forever.
 
 use crate::many::{self, ReadWay};
@@ -30,6 +30,16 @@ impl RealDisk {
         let (file, metadata) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
         let (file, size, identity) = (Arc::new(file), metadata.len(), Identity::of(&metadata));
         Ok(Box::new(RealReadFile { file, path: path.to_owned(), size, identity, way }))
+    }
+
+    /// Returns an error unless the path is a regular file or does not exist.
+    fn check_may_append(&self, path: &Path) -> Result<(), DiskError> {
+        match self.kind(path) {
+            Ok(PathKind::File) => Ok(()),
+            Ok(PathKind::Directory) => Err(DiskError::new(path, None, DiskErrorKind::IsADirectory)),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -94,6 +104,7 @@ impl Disk for RealDisk {
     }
 
     fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+        self.check_may_append(path)?;
         let open = || -> io::Result<(File, Metadata)> {
             let file = OpenOptions::new().append(true).create(true).open(path)?;
             let metadata = file.metadata()?;
@@ -130,6 +141,7 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError> {
+        self.check_may_append(path)?;
         let fail = |error: io::Error| DiskError::from_io(path, None, &error);
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(fail)?;
         let locked = || Err(DiskError::new(path, None, DiskErrorKind::Locked));

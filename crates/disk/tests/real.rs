@@ -70,6 +70,13 @@ fn failures_are_distinguished() {
     assert_eq!(kind(&dir), DiskErrorKind::IsADirectory);
     assert_eq!(kind(&file.join("inside")), DiskErrorKind::NotADirectory);
     assert_eq!(kind(Path::new("/dev/null")), DiskErrorKind::NotAFile);
+    // Opening a named pipe without a reader would wait forever.
+    for path in ["/dev/null", "/dev/zero"] {
+        assert_eq!(RealDisk.append_file(Path::new(path)).unwrap_err().kind, DiskErrorKind::NotAFile);
+        assert_eq!(RealDisk.lock(Path::new(path)).unwrap_err().kind, DiskErrorKind::NotAFile);
+    }
+    assert_eq!(RealDisk.append_file(&dir).unwrap_err().kind, DiskErrorKind::IsADirectory);
+    assert_eq!(RealDisk.lock(&dir).unwrap_err().kind, DiskErrorKind::IsADirectory);
     assert_eq!(RealDisk.list(&file).unwrap_err().kind, DiskErrorKind::NotADirectory);
     assert_eq!(RealDisk.list(&dir.join("none")).unwrap_err().kind, DiskErrorKind::NotFound);
     assert!(RealDisk.write_whole(&dir.join("none/file"), b"x").is_err());

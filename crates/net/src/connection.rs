@@ -5,6 +5,8 @@
 //! its way. Bytes are read from the socket until the receive buffer is full, so that two nodes that both wait for the
 //! other to read do not wait forever.
 //!
+//! Messages of a peer that sends more than [`lydian_p2p::pace`] allows wait; meanwhile nothing more is read from it.
+//!
 //! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]). Received bytes stay in the read
 //! buffer until there is room for what the transport makes of them, and a block is read from disk only when there is
 //! room for the block. Two kinds of peers are disconnected for their memory: one that has not been read from for
@@ -21,6 +23,7 @@ use crate::{Buffers, Events, Host, queues};
 use lydian_engine::Engine;
 use lydian_p2p::manager::NewPeer;
 use lydian_p2p::memory::{Charge, Waiting};
+use lydian_p2p::pace::MessagePace;
 use lydian_p2p::peer::Permissions;
 use lydian_p2p::{PeerMemory, Traffic};
 use lydian_primitives::{Block, BlockHash, RawBlock};
@@ -51,6 +54,9 @@ const MESSAGE_BYTES: usize = 128;
 /// Time until memory is requested again, and until a slow peer is checked again.
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
 const SLOW_PAUSE: Duration = Duration::from_secs(1);
+
+/// Minimum time until the next messages of a peer that sends too many are processed.
+const PACE_PAUSE: Duration = Duration::from_millis(100);
 
 /// A peer that needs more than its share and has not been read from for this long is disconnected, since others wait
 /// for that memory. Peers that fill the common part with incomplete messages wait for each other, and the end of a
@@ -100,6 +106,9 @@ pub(crate) struct Connection {
     waiting: Option<Waiting>,
     /// Start of the current measurement of block sending, and `sent_bytes` at that time.
     block_since: Option<(Duration, u64)>,
+    /// How fast messages are processed, and how long the next one must wait for that.
+    pace: MessagePace,
+    paced: Option<Duration>,
     /// Bytes for which there was no memory when they were about to be processed.
     refused_bytes: usize,
     /// Time since which the peer has not been read from because memory is short.
@@ -142,6 +151,8 @@ impl Connection {
             block: None,
             waiting: None,
             block_since: None,
+            pace: MessagePace::default(),
+            paced: None,
             refused_bytes: 0,
             unread_since: None,
             capture: None,
@@ -278,11 +289,12 @@ impl Connection {
 
     /// Time until the loop must check again even if nothing happens.
     fn pause(&self, has_memory: bool) -> Option<Duration> {
-        match (has_memory && self.waiting.is_none(), self.block_since) {
+        let pause = match (has_memory && self.waiting.is_none(), self.block_since) {
             (false, _) => Some(MEMORY_PAUSE),
             (true, Some(_)) => Some(SLOW_PAUSE),
             (true, None) => None,
-        }
+        };
+        [pause, self.paced.map(|wait| wait.max(PACE_PAUSE))].into_iter().flatten().min()
     }
 
     /// Sends what is queued before the end as far as the peer takes it in time. If `reason` is already set, only the
@@ -332,7 +344,7 @@ impl Connection {
 
     /// Whether the received messages that wait leave room for more.
     fn may_process(&self) -> bool {
-        self.transport.message_bytes() < self.receive_buffer.max(1) as usize
+        self.paced.is_none() && self.transport.message_bytes() < self.receive_buffer.max(1) as usize
     }
 
     /// Passes received bytes to the transport, all at once or a short part of them. Returns whether there was memory
@@ -395,6 +407,9 @@ impl Connection {
             Outgoing::End { .. } => return Err(Ending::Asked),
         }
         self.take_output();
+        if is_block {
+            self.pace.sent_block();
+        }
         if is_block && self.block_since.is_none() {
             self.block_since = Some((self.host.now().elapsed, self.sent_bytes));
         }
@@ -474,9 +489,18 @@ impl Connection {
 
     /// Hands complete messages to the manager while it and the send queue have room.
     async fn deliver(&mut self) {
-        while self.transport.message_count() > 0 {
+        self.paced = None;
+        while let Some(command) = self.transport.next_command() {
+            let is_free = is_block(command) || self.new.permissions.contains(Permissions::NO_BAN);
+            if !is_free && let Err(wait) = self.pace.may_take(self.host.now().elapsed) {
+                self.paced = Some(wait);
+                return;
+            }
             let Some(answer) = self.reserve_answer() else { return };
             let Some(received) = self.transport.next_message() else { return };
+            if !is_free {
+                self.pace.take(self.host.now().elapsed);
+            }
             let Received { command, payload, raw_size } = received;
             self.traffic.note_received_message(Some(command), raw_size as u64);
             let size = queues::permits(raw_size, self.receive_buffer);
@@ -506,6 +530,11 @@ impl Connection {
 
 fn parse(raw: RawBlock) -> Option<Block> {
     raw.parse().ok()
+}
+
+/// Messages with a block or a part of one, which a peer sends when asked.
+fn is_block(command: Command) -> bool {
+    matches!(command, Command::BLOCK | Command::CMPCTBLOCK | Command::BLOCKTXN)
 }
 
 /// Messages that may have answers much larger than themselves.

@@ -305,6 +305,7 @@ fn spawn(
     std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
+            let _guard = AbortOnPanic;
             host.log(LogLevel::Info, format!("{name} thread start"));
             work();
             host.log(LogLevel::Info, format!("{name} thread exit"));
@@ -313,3 +314,14 @@ fn spawn(
 }
 
 type Events = mpsc::Sender<Event>;
+
+/// Ends the process if its thread panics, after the message: without one of these threads the node would only seem to
+/// run. Core ends in the same way at a failed assertion, such as that of `-checkaddrman`.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        // An assertion that fails during a panic aborts.
+        assert!(!std::thread::panicking(), "the node cannot run without this thread");
+    }
+}

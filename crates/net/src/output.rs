@@ -102,8 +102,8 @@ mod tests {
         assert!(written == expected && output.memory_bytes() == 0 && output.next().is_empty());
     }
 
-    /// Regression test: written bytes were kept until a megabyte of them had collected, and the buffer grew by doubling,
-    /// so that a peer that read nothing more held twice the send buffer.
+    /// Regression test: written bytes were kept until there was a megabyte of them, and the buffer grew by doubling, so
+    /// that a peer that read nothing more held twice the send buffer.
     #[test]
     fn what_is_written_is_not_kept() {
         let mut output = Output::default();

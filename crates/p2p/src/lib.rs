@@ -29,6 +29,7 @@ pub mod local_address;
 pub mod manager;
 pub mod memory;
 pub mod outbound;
+pub mod pace;
 pub mod peer;
 pub mod permissions;
 pub mod proxies;

@@ -124,3 +124,13 @@ pub const COMMON_BYTES: usize = 48_000_000;
 
 /// The part of them that received messages may use; the rest is reserved for blocks to be sent.
 pub const RECEIVE_COMMON_BYTES: usize = 16_000_000;
+
+/// The number of messages that are processed for a peer per second, apart from blocks and parts of blocks that it
+/// sends: Core's nodes send a few per second.
+pub const MESSAGES_PER_SECOND: u32 = 200;
+
+/// The number of messages that may be processed at once after a silence.
+pub const MESSAGES_BURST: u32 = 2_000;
+
+/// The number of additional messages for each block that was sent to the peer.
+pub const MESSAGES_PER_BLOCK: u32 = 4;

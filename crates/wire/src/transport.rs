@@ -217,6 +217,11 @@ impl Transport {
         Ok(())
     }
 
+    /// The command of the next received message.
+    pub fn next_command(&self) -> Option<Command> {
+        self.inbox.messages.front().map(|message| message.command)
+    }
+
     /// Takes the next received message.
     pub fn next_message(&mut self) -> Option<Received> {
         let message = self.inbox.messages.pop_front()?;

@@ -34,12 +34,9 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { crate_name: "rpc", user: "method", used: "help", reason: RPC },
     Exception { crate_name: "rpc", user: "table", used: "methods", reason: RPC },
     Exception { crate_name: "rpc", user: "wait", used: "context", reason: RPC },
-    Exception { crate_name: "lab", user: "electrum", used: "runs", reason: LAB },
     Exception { crate_name: "lab", user: "error", used: "runs", reason: LAB },
-    Exception { crate_name: "lab", user: "lab_toml", used: "runs", reason: LAB },
     Exception { crate_name: "lab", user: "limits_cmd", used: "engine_times", reason: LAB },
     Exception { crate_name: "lab", user: "limits_cmd", used: "limits_io", reason: LAB },
-    Exception { crate_name: "lab", user: "validity", used: "runs", reason: LAB },
 ];
 
 /// The place of this list, for violations about it.

@@ -67,7 +67,7 @@ pub fn adapter_with(name: &str, path: Option<&Path>, file: &LabFile) -> Result<B
     Ok(if args.is_empty() { plain } else { Box::new(Configured::new(plain, args)) })
 }
 
-/// One line per kind that can run; of the others the table of systems has all there is. `None` if there is no such node.
+/// One line per kind that can run; the others are in the table of systems only. `None` if there is no such node.
 fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, LabError>> {
     fn boxed<A: Adapter + 'static>(found: Result<A, LabError>) -> Option<Result<Box<dyn Adapter>, LabError>> {
         Some(found.map(|adapter| Box::new(adapter) as Box<dyn Adapter>))
