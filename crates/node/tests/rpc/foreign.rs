@@ -166,7 +166,10 @@ fn core_is_kept_out_of_the_directories_of_a_running_node() {
             let err = String::from_utf8_lossy(&output.stderr);
             assert!(err.contains("Cannot obtain a lock on directory"), "{arguments:?}: {err}");
             assert_eq!(output.status.code(), Some(1));
-            assert_eq!(changes(&before, &snapshot(&blocks.join("regtest/blocks"))), [""; 0]);
+            let mut changed = changes(&before, &snapshot(&blocks.join("regtest/blocks")));
+            // Written by our node, some time after its start.
+            changed.retain(|path| !path.contains("/index/totals"));
+            assert_eq!(changed, [""; 0]);
         }
         node.result("stop", "[]");
         assert_eq!(node.wait(), Some(0));
