@@ -5,9 +5,8 @@
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_rpc::{
-    Context, Host, LogLevel, NodeSettings, ProgressOf, PruneMode, Server, ServerSettings, Users, Whitelist,
-};
+use lydian_rpc::{Context, Host, LogLevel, NodeSettings, ProgressOf, PruneMode, Server, ServerSettings, Whitelist};
+use lydian_serve::Users;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

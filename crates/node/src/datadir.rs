@@ -235,7 +235,7 @@ mod tests {
             ("-debuglogfile", crate::log::LOG_FILES),
             ("-pid", crate::run::PID_FILES),
             ("-settings", crate::settings::SETTINGS_FILES),
-            ("-rpccookiefile", lydian_rpc::COOKIE_FILES),
+            ("-rpccookiefile", lydian_serve::COOKIE_FILES),
         ];
         let rows = tables.iter().flat_map(|(directory, files)| files.iter().map(move |file| (directory, file)));
         let known: BTreeSet<_> = rows.map(|(directory, file)| [directory, file.name, file.proof.name()]).collect();

@@ -14,9 +14,9 @@ use lydian_engine::{Engine, LogLine, LogSwitches, Observer};
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
-    BindError, Context, Cookie, CookieError, CookiePermissions, Host, NodeSettings, Peers, ProgressOf, PruneMode,
-    Server, ServerError, ServerSettings, Subnet, Users, Whitelist, Witness, bind_addresses,
+    Context, Host, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError, ServerSettings, Whitelist, Witness,
 };
+use lydian_serve::{BadAddress, Cookie, CookieError, CookiePermissions, Subnet, Users, bind_addresses};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fmt;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ pub(crate) struct Serving {
 /// Why the server could not be started.
 #[derive(Debug)]
 pub(crate) enum ServeError {
-    Bind(BindError),
+    /// `-rpcbind`.
+    Bind(BadAddress),
     Cookie(CookieError),
     Server(ServerError),
     /// `-rpcallowip`.
@@ -53,7 +54,12 @@ impl ServeError {
     /// Logs the error in Core's words.
     pub(crate) fn log(&self, log: &Log) {
         match self {
-            ServeError::Bind(error) => log.error(error),
+            ServeError::Bind(BadAddress::Port { text }) => {
+                log.error(format!("Invalid port specified in -rpcbind: '{text}'"))
+            }
+            ServeError::Bind(BadAddress::Host { text }) => {
+                log.error(format!("Could not bind RPC on address {text}: Address lookup failed."))
+            }
             ServeError::Cookie(error) => log.error(error),
             ServeError::Server(error) => log.error(error),
             ServeError::Subnet { .. } => {}

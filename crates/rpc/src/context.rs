@@ -3,7 +3,6 @@
 //! Invariants: until the engine is ready, every call fails with Core's warm-up error; the clock is only read through
 //! the host, and a mock time replaces it. Waits end when the node stops.
 
-use crate::budget::Budget;
 use crate::error::{RpcError, code};
 use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
 use crate::methods::scan::ScanState;
@@ -14,6 +13,7 @@ pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
 use lydian_p2p::Moment;
 use lydian_p2p::manager::{PeerManager, Question};
+use lydian_serve::Budget;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;

@@ -11,11 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-mod allow;
-mod auth;
-mod budget;
 mod context;
-mod cookie;
 mod error;
 pub mod exec;
 mod help;
@@ -30,16 +26,15 @@ pub mod table;
 mod versionbits;
 mod wait;
 mod warnings;
+mod whitelist;
 
-pub use allow::{BadSubnet, Subnet};
-pub use auth::{BadRpcAuth, COOKIE_USER, Users, Whitelist};
 pub use context::{Context, Host, LogLevel, NodeSettings, Peers, ProgressOf, PruneMode, Witness};
-pub use cookie::{COOKIE_FILES, Cookie, CookieError, CookiePermissions};
 pub use error::{RpcError, code};
 pub use help::document;
-pub use http::{BindError, Server, ServerError, ServerSettings, bind_addresses};
+pub use http::{Server, ServerError, ServerSettings};
 pub use json::{Amount, Double, Json};
 pub use method::{Arg, Call, Category, Handler, Kind, Method, Need, answer, parse_hash};
 pub use versionbits::{UnknownRule, UnknownRules};
 pub use wait::TipWatch;
 pub use warnings::{Warning, Warnings};
+pub use whitelist::Whitelist;

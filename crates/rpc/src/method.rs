@@ -3,12 +3,12 @@
 //! Input: the parameters of a request. Output: the typed arguments, or Core's error if they do not match. Dispatch,
 //! argument checks, `help` and `docs/rpc.md` use the same entry.
 
-use crate::budget::Room;
 use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::json::{Json, write_text};
 use crate::wait::Wait;
 use lydian_primitives::{BlockHash, hex};
+use lydian_serve::Room;
 use std::cell::RefCell;
 use std::fmt;
 

@@ -14,8 +14,6 @@
 
 mod request;
 
-use crate::auth::Whitelist;
-use crate::budget::{FREE_BYTES, Room};
 use crate::context::{ActiveGuard, Context, LogLevel};
 use crate::error::{RpcError, code};
 use crate::json::{Json, Member, count, member_after, parse};
@@ -24,7 +22,9 @@ use crate::method::{Call, CallState, Method, NO_ROOM};
 use crate::methods::testing::internal_bug;
 use crate::named::positional;
 use crate::wait::Wait;
+use crate::whitelist::Whitelist;
 use bytes::Bytes;
+use lydian_serve::{FREE_BYTES, Room};
 use request::{Request, Version};
 use std::net::SocketAddr;
 

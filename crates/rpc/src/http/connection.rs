@@ -3,8 +3,8 @@
 //! Input: a socket, and the idle timeout (`-rpcservertimeout`). Output: the same bytes; reads and writes fail after the
 //! timeout. As in Core, the time does not count while a call is being answered.
 
-use crate::auth::Users;
 use crate::context::Context as RpcContext;
+use lydian_serve::Users;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;

@@ -10,7 +10,6 @@
 //! is closed, and so is one whose header takes longer than `-rpcservertimeout`. Cost: an idle connection holds a buffer
 //! of 8 KiB and two tasks.
 
-mod bind;
 mod connection;
 mod guesses;
 mod places;
@@ -18,5 +17,4 @@ mod reply;
 mod respond;
 mod server;
 
-pub use bind::{BindError, bind_addresses};
 pub use server::{Server, ServerError, ServerSettings};

@@ -182,7 +182,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::Users;
+    use lydian_serve::Users;
 
     const REMOTE: &str = "192.0.2.1:5";
 

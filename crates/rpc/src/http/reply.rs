@@ -6,7 +6,6 @@
 //! sent is a [`Parts`], filled by [`Feeder`].
 
 use super::connection::{Connection, UnreadGuard};
-use crate::budget::Room;
 use crate::exec::Sink;
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -14,6 +13,7 @@ use axum::http::{Response as HttpResponse, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
+use lydian_serve::Room;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -2,21 +2,20 @@
 //!
 //! Input: settings and a context. Output: answers on connections. See [`super`].
 
-use super::bind::listen;
 use super::connection::WatchedStream;
 use super::guesses::Guesses;
 use super::places::{Place, Places};
 use super::respond::{bodies, respond};
-use crate::allow::Subnet;
-use crate::auth::{Users, Whitelist};
 use crate::context::{Context, LogLevel};
 use crate::limits::{HEADER_LINES_MAX, HEADERS_SIZE_MAX};
+use crate::whitelist::Whitelist;
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use lydian_serve::{Subnet, Users, listen};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;

@@ -1,18 +1,16 @@
-//! Users and their permissions: Core's httprpc.cpp.
+//! [`Users`]: names and passwords, as Core's httprpc.cpp reads and checks them.
 //!
-//! Input: the `Authorization` header of a request; the settings `-rpcuser`, `-rpcpassword`, `-rpcauth`,
-//! `-rpcwhitelist`. Output: the user, or nothing. Passwords are stored as salted HMAC-SHA256 and compared in constant
-//! time.
+//! Input: names with passwords, and `USER:SALT$HASH` (`-rpcauth`); the `Authorization` header of a request. Output: the
+//! user, or nothing. Passwords are stored as salted HMAC-SHA256 and compared in constant time.
 
-use crate::cookie::{CookieError, random};
+use super::cookie::{CookieError, random};
 use lydian_hash::{Sha256, sha256};
 use lydian_primitives::to_hex;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hint::black_box;
 
 /// Core's `COOKIEAUTH_USER`.
-pub const COOKIE_USER: &str = "__cookie__";
+pub(super) const COOKIE_USER: &str = "__cookie__";
 
 /// A user and the expected hash of the password.
 #[derive(Clone)]
@@ -24,7 +22,7 @@ struct User {
     is_random: bool,
 }
 
-/// The users that may call methods.
+/// The users that may log in.
 #[derive(Clone, Default)]
 pub struct Users(Vec<User>);
 
@@ -34,13 +32,13 @@ impl fmt::Debug for Users {
     }
 }
 
-/// An invalid value of `-rpcauth`.
+/// A string that is not `USER:SALT$HASH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadRpcAuth;
 
 impl fmt::Display for BadRpcAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Invalid -rpcauth argument.")
+        f.write_str("not a user with a salted hash (USER:SALT$HASH)")
     }
 }
 
@@ -75,7 +73,7 @@ impl Users {
     }
 
     /// Returns whether a header names a user with a password that cannot be guessed.
-    pub(crate) fn is_unguessable(&self, header: &[u8]) -> bool {
+    pub fn is_unguessable(&self, header: &[u8]) -> bool {
         let Some((plain, colon)) = credentials(header) else { return false };
         let mut users = self.0.iter().filter(|user| user.name.as_bytes() == &plain[..colon]).peekable();
         users.peek().is_some() && users.all(|user| user.is_random)
@@ -101,53 +99,6 @@ fn credentials(header: &[u8]) -> Option<(Vec<u8>, usize)> {
     let plain = decode_base64(header.strip_prefix(b"Basic ")?.trim_ascii())?;
     let colon = plain.iter().position(|byte| *byte == b':')?;
     Some((plain, colon))
-}
-
-/// The methods that users may call: `-rpcwhitelist` and `-rpcwhitelistdefault`.
-#[derive(Clone, Debug, Default)]
-pub struct Whitelist {
-    by_user: BTreeMap<String, BTreeSet<String>>,
-    /// A user without a list may call nothing.
-    is_default: bool,
-}
-
-impl Whitelist {
-    /// `lists` are strings `USER:METHOD,METHOD`. Several lists for one user are intersected.
-    pub fn new(lists: &[String], default: Option<bool>) -> Whitelist {
-        let mut by_user: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for list in lists {
-            let (user, methods) = match list.split_once(':') {
-                Some((user, methods)) => (user, Some(methods)),
-                None => (&list[..], None),
-            };
-            let Some(methods) = methods else {
-                by_user.entry(user.to_owned()).or_default();
-                continue;
-            };
-            let methods: BTreeSet<String> = methods.split([',', ' ']).map(str::to_owned).collect();
-            match by_user.get_mut(user) {
-                Some(known) => known.retain(|method| methods.contains(method)),
-                None => {
-                    by_user.insert(user.to_owned(), methods);
-                }
-            }
-        }
-        Whitelist { by_user, is_default: default.unwrap_or(!lists.is_empty()) }
-    }
-
-    /// Returns whether the user has a list.
-    pub fn has(&self, user: &str) -> bool {
-        self.by_user.contains_key(user)
-    }
-
-    /// Returns whether the user may call no method at all.
-    pub fn is_shut_out(&self, user: &str) -> bool {
-        self.is_default && !self.has(user)
-    }
-
-    pub fn allows(&self, user: &str, method: &str) -> bool {
-        self.by_user.get(user).is_none_or(|methods| methods.contains(method))
-    }
 }
 
 /// RFC 2104.
@@ -262,20 +213,5 @@ mod tests {
         {
             assert_eq!(is_equal(a.as_bytes(), b.as_bytes()), equal, "{a} {b}");
         }
-    }
-
-    #[test]
-    fn whitelists_as_core_reads_them() {
-        let list = |lists: &[&str], default| {
-            Whitelist::new(&lists.iter().map(|list| (*list).to_owned()).collect::<Vec<_>>(), default)
-        };
-        let none = list(&[], None);
-        assert!(none.allows("a", "x") && !none.is_shut_out("a"));
-        assert!(list(&[], Some(true)).is_shut_out("a"));
-        let some = list(&["a:x,y", "b:x, z", "c", "a:y,z"], None);
-        assert!(some.is_shut_out("d") && !some.is_shut_out("c"));
-        assert!(!some.allows("a", "x") && some.allows("a", "y") && !some.allows("a", "z"));
-        assert!(some.allows("b", "z") && !some.allows("c", "x"));
-        assert!(!list(&["a:x"], Some(false)).is_shut_out("d"));
     }
 }

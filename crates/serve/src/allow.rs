@@ -1,4 +1,4 @@
-//! `-rpcallowip`: subnets.
+//! [`Subnet`]: addresses that may use a server.
 //!
 //! Input: Core's formats (an address, optionally with a netmask or a prefix length). Output: whether an address is in
 //! the subnet.
@@ -21,13 +21,7 @@ pub struct BadSubnet(pub String);
 
 impl fmt::Display for BadSubnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Invalid -rpcallowip subnet specification: {}. Valid values are a single IP (e.g. 1.2.3.4), a network/netmask (e.g. \
-             1.2.3.4/255.255.255.0), a network/CIDR (e.g. 1.2.3.4/24), all ipv4 (0.0.0.0/0), or all ipv6 (::/0). RFC4193 is allowed only if \
-             -cjdnsreachable=0.",
-            self.0
-        )
+        write!(f, "not an address, or an address with a netmask or a prefix length: {}", self.0)
     }
 }
 
@@ -80,7 +74,7 @@ impl Subnet {
         is_v4 == self.is_v4 && address & self.mask == self.network
     }
 
-    /// The addresses that are always allowed: this machine.
+    /// The addresses of this machine, which every server allows.
     pub fn loopback() -> [Subnet; 2] {
         let v4 = u128::from(u32::from(Ipv4Addr::new(127, 0, 0, 0)));
         [

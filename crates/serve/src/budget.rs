@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Amounts up to this are not counted: the number of connections and threads limits their sum.
-pub(crate) const FREE_BYTES: usize = 16 << 10;
+pub const FREE_BYTES: usize = 16 << 10;
 
 /// Maximum time that a thread waits for room.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const WAIT_STEP: Duration = Duration::from_millis(100);
 type Relief = Box<dyn Fn(usize, Duration) + Send + Sync>;
 
 /// The shared bytes.
-pub(crate) struct Budget {
+pub struct Budget {
     size: usize,
     free: Mutex<usize>,
     freed: Condvar,
@@ -36,23 +36,23 @@ impl fmt::Debug for Budget {
 }
 
 impl Budget {
-    pub(crate) fn new(size: usize) -> Arc<Budget> {
+    pub fn new(size: usize) -> Arc<Budget> {
         Arc::new(Budget { size, free: Mutex::new(size), freed: Condvar::new(), relief: OnceLock::new() })
     }
 
     /// Sets the function that frees bytes while a thread waits for them. Only the first call has an effect.
-    pub(crate) fn set_relief(&self, relief: impl Fn(usize, Duration) + Send + Sync + 'static) {
+    pub fn set_relief(&self, relief: impl Fn(usize, Duration) + Send + Sync + 'static) {
         let _ = self.relief.set(Box::new(relief));
     }
 
     /// An empty room.
-    pub(crate) fn room(self: &Arc<Budget>) -> Room {
+    pub fn room(self: &Arc<Budget>) -> Room {
         Room { budget: Arc::clone(self), counted: 0 }
     }
 
     /// Counted bytes that are free.
     #[cfg(test)]
-    pub(crate) fn free(&self) -> usize {
+    fn free(&self) -> usize {
         *self.lock()
     }
 
@@ -66,7 +66,7 @@ impl Budget {
 }
 
 /// Bytes of a budget, returned when dropped.
-pub(crate) struct Room {
+pub struct Room {
     budget: Arc<Budget>,
     counted: usize,
 }
@@ -79,7 +79,7 @@ impl fmt::Debug for Room {
 
 impl Room {
     /// Grows to `bytes` if they are free now. Never shrinks.
-    pub(crate) fn try_grow(&mut self, bytes: usize) -> bool {
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
         let wanted = self.budget.counted(bytes).saturating_sub(self.counted);
         let mut free = self.budget.lock();
         let is_there = *free >= wanted;
@@ -92,7 +92,7 @@ impl Room {
 
     /// Grows to `bytes`, waiting until they are free. Returns false if that takes too long. Never shrinks.
     #[allow(clippy::disallowed_methods, reason = "how long a thread waits for other threads; no answer depends on it")]
-    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+    pub fn grow(&mut self, bytes: usize) -> bool {
         let began = Instant::now();
         loop {
             if self.try_grow(bytes) {
@@ -115,7 +115,7 @@ impl Room {
     }
 
     /// Returns everything above `bytes` to the budget.
-    pub(crate) fn shrink(&mut self, bytes: usize) {
+    pub fn shrink(&mut self, bytes: usize) {
         let left = self.budget.counted(bytes).min(self.counted);
         let given_back = self.counted - left;
         if given_back > 0 {
@@ -126,7 +126,7 @@ impl Room {
     }
 
     /// Moves all of it into a new room; this one is empty afterwards.
-    pub(crate) fn take(&mut self) -> Room {
+    pub fn take(&mut self) -> Room {
         Room { budget: Arc::clone(&self.budget), counted: std::mem::take(&mut self.counted) }
     }
 }

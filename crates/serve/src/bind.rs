@@ -1,41 +1,42 @@
-//! The addresses that the server listens on: Core's `GetBindAddresses`.
+//! The addresses that a server listens on, read as in Core's `GetBindAddresses`.
 //!
-//! Input: the values of `-rpcbind` and the port. Output: addresses; listening sockets.
+//! Input: the values of an option such as `-rpcbind`, and the port. Output: addresses; listening sockets. An IPv6
+//! wildcard address does not accept IPv4 connections, so both families can be bound to the same port.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
-/// An invalid value of `-rpcbind`.
+/// An address to listen on that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BindError {
+pub enum BadAddress {
     Port { text: String },
     Host { text: String },
 }
 
-impl fmt::Display for BindError {
+impl fmt::Display for BadAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BindError::Port { text } => write!(f, "Invalid port specified in -rpcbind: '{text}'"),
-            BindError::Host { text } => write!(f, "Could not bind RPC on address {text}: Address lookup failed."),
+            BadAddress::Port { text } => write!(f, "invalid port: {text}"),
+            BadAddress::Host { text } => write!(f, "the address cannot be looked up: {text}"),
         }
     }
 }
 
-impl std::error::Error for BindError {}
+impl std::error::Error for BadAddress {}
 
 /// Returns the loopback addresses if `texts` is empty, otherwise the addresses given.
-pub fn bind_addresses(texts: &[String], port: u16) -> Result<Vec<SocketAddr>, BindError> {
+pub fn bind_addresses(texts: &[String], port: u16) -> Result<Vec<SocketAddr>, BadAddress> {
     if texts.is_empty() {
         let loopback = [IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)];
         return Ok(loopback.map(|address| SocketAddr::new(address, port)).to_vec());
     }
     let mut addresses = Vec::with_capacity(texts.len());
     for text in texts {
-        let (host, port) = split_host_port(text, port).ok_or_else(|| BindError::Port { text: text.clone() })?;
+        let (host, port) = split_host_port(text, port).ok_or_else(|| BadAddress::Port { text: text.clone() })?;
         let found = (host, port).to_socket_addrs().ok().and_then(|mut found| found.next());
-        addresses.push(found.ok_or_else(|| BindError::Host { text: text.clone() })?);
+        addresses.push(found.ok_or_else(|| BadAddress::Host { text: text.clone() })?);
     }
     Ok(addresses)
 }
@@ -58,7 +59,7 @@ fn split_host_port(text: &str, default: u16) -> Option<(&str, u16)> {
 }
 
 /// Opens a non-blocking listening socket.
-pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -85,8 +86,8 @@ mod tests {
         assert_eq!(at("[::1]:1234").unwrap(), "[::1]:1234");
         assert_eq!(at("[::1]").unwrap(), "[::1]:8332");
         assert_eq!(at("::1").unwrap(), "[::1]:8332");
-        assert_eq!(at("1.2.3.4:0"), Err(BindError::Port { text: "1.2.3.4:0".to_owned() }));
-        assert_eq!(at("1.2.3.4:x"), Err(BindError::Port { text: "1.2.3.4:x".to_owned() }));
+        assert_eq!(at("1.2.3.4:0"), Err(BadAddress::Port { text: "1.2.3.4:0".to_owned() }));
+        assert_eq!(at("1.2.3.4:x"), Err(BadAddress::Port { text: "1.2.3.4:x".to_owned() }));
         let both: Vec<String> = bind_addresses(&[], 1).unwrap().iter().map(SocketAddr::to_string).collect();
         assert_eq!(both, ["[::1]:1", "127.0.0.1:1"]);
     }

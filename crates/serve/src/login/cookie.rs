@@ -4,7 +4,7 @@
 //! Input: a path. Output: the file `__cookie__:<64 digits>`, and the password. The file is deleted when [`Cookie`] is
 //! dropped.
 
-use crate::auth::COOKIE_USER;
+use super::users::COOKIE_USER;
 use lydian_disk::{Disk, DiskError, OwnDir, OwnFile, Proof};
 use lydian_primitives::to_hex;
 use rustix::fs::Mode;
@@ -92,7 +92,7 @@ impl Drop for Cookie {
 }
 
 /// Random bytes from the operating system.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], CookieError> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], CookieError> {
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {
