@@ -59,7 +59,7 @@ fn split_host_port(text: &str, default: u16) -> Option<(&str, u16)> {
 }
 
 /// Opens a non-blocking listening socket.
-pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -69,6 +69,24 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(LISTEN_BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// An address that could not be bound.
+#[derive(Debug)]
+pub struct BindFailure {
+    pub address: SocketAddr,
+    pub error: io::Error,
+}
+
+/// Core's message.
+impl fmt::Display for BindFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unable to bind to {} on this computer", self.address)?;
+        match self.error.kind() {
+            io::ErrorKind::AddrInUse => f.write_str(". Lydian is probably already running."),
+            _ => write!(f, " (bind returned error {})", self.error),
+        }
+    }
 }
 
 /// Core's `SOMAXCONN`.

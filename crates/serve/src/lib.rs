@@ -1,12 +1,38 @@
-//! What every server of the node needs, whatever its protocol.
+//! What every server of the node needs, whatever its protocol: listening, places, deadlines, byte budgets, HTTP, login.
+//!
+//! Input: connections to the addresses of a [`Listener`]. Output: answers, made by a [`Protocol`]; [`Event`]s for the
+//! log of the server.
+//!
+//! The way of a connection: its address gets a place, or is refused (`places`); its bytes pass a stream with a deadline
+//! (`stream`); the protocol serves it. [`http::Http`] is the protocol of servers that answer HTTP requests, and
+//! [`Login`] checks their credentials. A [`Budget`] bounds the bytes of all answers: their [`Room`] is returned once the
+//! client has read them, and clients that do not read are disconnected when others need the memory.
+//!
+//! A protocol reads and writes any stream of bytes, so that one on top of TLS is served like one on top of TCP, and
+//! protocols of lines need no HTTP. TLS and websocket are not here yet: they come with their first user, the Electrum
+//! server.
+//!
+//! Invariants: no input causes a panic; a client can neither take all places nor hold memory without limit; nothing here
+//! depends on Bitcoin, on the node or on the text of a log. Limits are constants in [`limits`].
+
 #![forbid(unsafe_code)]
 
 mod allow;
 mod bind;
 mod budget;
+mod connection;
+mod event;
+pub mod http;
+pub mod limits;
 mod login;
+mod places;
+mod server;
+mod stream;
 
 pub use allow::{BadSubnet, Subnet};
-pub use bind::{BadAddress, bind_addresses, listen};
+pub use bind::{BadAddress, BindFailure, bind_addresses};
 pub use budget::{Budget, FREE_BYTES, Room};
-pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Users};
+pub use connection::{CallGuard, Connection};
+pub use event::{ClientEvent, Event, Log};
+pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users};
+pub use server::{ListenSettings, Listener, Protocol, Server, StartError, Stopped};

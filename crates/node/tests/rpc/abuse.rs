@@ -81,7 +81,7 @@ fn half_open_connections() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     let lydian = Server::lydian("half_open", &[]);
-    let half_open: Vec<TcpStream> = (0..lydian_rpc::limits::CONNECTIONS_MAX + 100)
+    let half_open: Vec<TcpStream> = (0..lydian_serve::limits::CONNECTIONS_MAX + 100)
         .map(|_| {
             let mut stream = connect(&lydian);
             stream.write_all(b"POST / HTTP/1.1\r\n").unwrap();
@@ -187,13 +187,14 @@ fn an_answer_without_end() {
 /// limit: rpc::JSON_VALUES_MAX above
 /// limit: rpc::PARSED_SIZE_MAX at
 /// limit: rpc::PARSED_SIZE_MAX above
-/// limit: rpc::BODIES_SIZE_MAX at
-/// limit: rpc::BODIES_SIZE_MAX above
-/// limit: rpc::BODY_SIZE_SMALL at
-/// limit: rpc::BODY_SIZE_SMALL above
+/// limit: serve::BODIES_SIZE_MAX at
+/// limit: serve::BODIES_SIZE_MAX above
+/// limit: serve::BODY_SIZE_SMALL at
+/// limit: serve::BODY_SIZE_SMALL above
 #[test]
 fn parameters_without_number() {
-    use lydian_rpc::limits::{BODIES_SIZE_MAX, BODY_SIZE_MAX, JSON_VALUES_MAX, PARSED_SIZE_MAX};
+    use lydian_rpc::limits::{JSON_VALUES_MAX, PARSED_SIZE_MAX};
+    use lydian_serve::limits::{BODIES_SIZE_MAX, BODY_SIZE_MAX};
     let lydian = Server::lydian("parameters", &[]);
     let before = peak_bytes(&lydian);
     // The object, its members and the inner array are values too.

@@ -205,15 +205,15 @@ fn http_as_bytes() {
 }
 
 /// checklist: 98
-/// limit: rpc::BODY_SIZE_MAX at
-/// limit: rpc::BODY_SIZE_MAX above
-/// limit: rpc::HEADERS_SIZE_MAX at
-/// limit: rpc::HEADERS_SIZE_MAX above
-/// limit: rpc::HEADER_LINES_MAX at
-/// limit: rpc::HEADER_LINES_MAX above
+/// limit: serve::BODY_SIZE_MAX at
+/// limit: serve::BODY_SIZE_MAX above
+/// limit: serve::HEADERS_SIZE_MAX at
+/// limit: serve::HEADERS_SIZE_MAX above
+/// limit: serve::HEADER_LINES_MAX at
+/// limit: serve::HEADER_LINES_MAX above
 #[test]
 fn sizes() {
-    use lydian_rpc::limits::{BODY_SIZE_MAX, HEADER_LINES_MAX, HEADERS_SIZE_MAX};
+    use lydian_serve::limits::{BODY_SIZE_MAX, HEADER_LINES_MAX, HEADERS_SIZE_MAX};
     let Some(pair) = Pair::start("sizes", &[]) else { return };
     let call = "{\"method\":\"getblockcount\",\"id\":1}";
     let large = format!("{call}{}", " ".repeat(BODY_SIZE_MAX - call.len()));
@@ -290,8 +290,8 @@ fn connections_stay_and_end() {
 
 /// Idle connections cost little, and their number is limited.
 ///
-/// limit: rpc::CONNECTIONS_MAX at
-/// limit: rpc::CONNECTIONS_MAX above
+/// limit: serve::CONNECTIONS_MAX at
+/// limit: serve::CONNECTIONS_MAX above
 #[test]
 fn many_idle_connections() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -299,7 +299,7 @@ fn many_idle_connections() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     let lydian = Server::lydian("many_idle_connections", &["-rpcservertimeout=0"]);
-    let max = lydian_rpc::limits::CONNECTIONS_MAX;
+    let max = lydian_serve::limits::CONNECTIONS_MAX;
     let before = lydian.memory_bytes();
     let mut idle = Vec::new();
     while idle.len() < max {

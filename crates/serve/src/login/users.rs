@@ -73,14 +73,14 @@ impl Users {
     }
 
     /// Returns whether a header names a user with a password that cannot be guessed.
-    pub fn is_unguessable(&self, header: &[u8]) -> bool {
+    pub(super) fn is_unguessable(&self, header: &[u8]) -> bool {
         let Some((plain, colon)) = credentials(header) else { return false };
         let mut users = self.0.iter().filter(|user| user.name.as_bytes() == &plain[..colon]).peekable();
         users.peek().is_some() && users.all(|user| user.is_random)
     }
 
     /// Returns the user of a `Basic ...` header if the password is correct.
-    pub fn authorize(&self, header: &[u8]) -> Option<String> {
+    pub(super) fn authorize(&self, header: &[u8]) -> Option<String> {
         let (plain, colon) = credentials(header)?;
         let (name, password) = (&plain[..colon], &plain[colon + 1..]);
         let is_right = |user: &User| {

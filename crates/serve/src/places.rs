@@ -7,7 +7,8 @@
 //! replaces the oldest connection that has not sent a correct password yet, so half-open connections cannot lock
 //! clients out. Cost: a walk over the connections if no place is free, otherwise two map lookups.
 
-use super::connection::Connection;
+use crate::connection::Connection;
+use crate::event::Log;
 use crate::limits::{
     CONNECTIONS_FOR_LOOPBACK, CONNECTIONS_MAX, CONNECTIONS_NOT_ALLOWED_MAX, CONNECTIONS_PER_ADDRESS_MAX,
 };
@@ -18,10 +19,10 @@ use std::time::Duration;
 
 /// Addresses that are counted together: one IPv4 address, or an IPv6 /64 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Group(IpAddr);
+pub(crate) struct Group(IpAddr);
 
 impl Group {
-    pub(super) fn of(address: IpAddr) -> Group {
+    pub(crate) fn of(address: IpAddr) -> Group {
         match address.to_canonical() {
             IpAddr::V6(address) if !address.is_loopback() => {
                 Group(IpAddr::V6((u128::from(address) & (u128::MAX << 64)).into()))
@@ -35,8 +36,13 @@ impl Group {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Places(Mutex<Open>);
+/// The places of a server.
+#[derive(Debug)]
+pub(crate) struct Places {
+    open: Mutex<Open>,
+    /// For the connections.
+    log: Arc<dyn Log>,
+}
 
 #[derive(Debug, Default)]
 struct Open {
@@ -49,9 +55,9 @@ struct Open {
 
 /// A connection's place, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     places: Arc<Places>,
-    pub(super) connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl Drop for Place {
@@ -61,26 +67,30 @@ impl Drop for Place {
 }
 
 impl Places {
+    pub(crate) fn new(log: Arc<dyn Log>) -> Places {
+        Places { open: Mutex::default(), log }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Number of open connections.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.lock().connections.len()
     }
 
     /// Takes a place for a new connection.
-    pub(super) fn take(self: &Arc<Places>, address: SocketAddr, is_allowed: bool) -> Option<Place> {
+    pub(crate) fn take(self: &Arc<Places>, address: SocketAddr, is_allowed: bool) -> Option<Place> {
         let mut open = self.lock();
         open.make_room(Group::of(address.ip()), is_allowed)?;
-        let connection = open.add(address, is_allowed);
+        let connection = open.add(address, is_allowed, Arc::clone(&self.log));
         Some(Place { places: Arc::clone(self), connection })
     }
 
     /// Closes connections that do not read their answers, to free `bytes` bytes. `waited`: how long those bytes have
     /// been needed.
-    pub(super) fn close_unread(&self, bytes: usize, waited: Duration) {
+    pub(crate) fn close_unread(&self, bytes: usize, waited: Duration) {
         let open = self.lock();
         let unread: Vec<_> = open.connections.values().filter(|connection| connection.unread() > 0).collect();
         let answers: Vec<_> = unread.iter().map(|connection| (connection.still_for(), connection.unread())).collect();
@@ -151,9 +161,9 @@ impl Open {
         Some(())
     }
 
-    fn add(&mut self, address: SocketAddr, is_allowed: bool) -> Arc<Connection> {
+    fn add(&mut self, address: SocketAddr, is_allowed: bool, log: Arc<dyn Log>) -> Arc<Connection> {
         self.next += 1;
-        let connection = Arc::new(Connection::new(self.next, address, is_allowed));
+        let connection = Arc::new(Connection::new(self.next, address, is_allowed, log));
         self.connections.insert(self.next, Arc::clone(&connection));
         match is_allowed {
             true => *self.of_group.entry(Group::of(address.ip())).or_default() += 1,
@@ -182,12 +192,12 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lydian_serve::Users;
+    use crate::event::Silent;
 
     const REMOTE: &str = "192.0.2.1:5";
 
     fn places() -> Arc<Places> {
-        Arc::new(Places::default())
+        Arc::new(Places::new(Arc::new(Silent)))
     }
 
     fn take(places: &Arc<Places>, address: &str, is_allowed: bool) -> Option<Place> {
@@ -196,9 +206,7 @@ mod tests {
 
     /// Sends a correct password on the connection.
     fn log_in(place: &Place) {
-        let mut users = Users::default();
-        users.add("a", "b").unwrap();
-        assert!(place.connection.authorize(&users, b"Basic YTpi").is_some());
+        place.connection.set_user(b"Basic YTpi", "a");
     }
 
     /// 2,048 half-open connections used to lock every client out, including half-open ones of addresses that are not

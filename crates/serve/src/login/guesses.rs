@@ -7,8 +7,8 @@
 //! turn, so that an attacker's queue does not lock out a client of the same address. A client that disconnects does not
 //! free its turn earlier. Cost: one entry per address with a guess in progress.
 
-use super::places::Group;
 use crate::limits::{GUESSES_AT_ONCE_MAX, GUESSES_WAITING_MAX};
+use crate::places::Group;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;

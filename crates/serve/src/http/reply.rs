@@ -5,15 +5,14 @@
 //! The bytes of an answer keep their room in the budget until the client has read them. A body that grows while it is
 //! sent is a [`Parts`], filled by [`Feeder`].
 
-use super::connection::{Connection, UnreadGuard};
-use crate::exec::Sink;
+use crate::budget::Room;
+use crate::connection::{Connection, UnreadGuard};
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::http::{Response as HttpResponse, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Frame;
-use lydian_serve::Room;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,20 +24,20 @@ use tokio::sync::{mpsc, oneshot};
 /// Core's default (libevent's).
 const CORES_DEFAULT_TYPE: &str = "text/html; charset=ISO-8859-1";
 
-const JSON_TYPE: &str = "application/json";
-
 /// Time that a client may take for one part of an answer that is produced while it reads.
 const PART_WAIT_MAX: Duration = Duration::from_secs(30);
 
-pub(super) fn status(code: StatusCode) -> Response {
+/// A response without a body.
+pub fn status(code: StatusCode) -> Response {
     reply(code, Some(CORES_DEFAULT_TYPE), Body::empty())
 }
 
-pub(super) fn text(code: StatusCode, words: &'static str) -> Response {
+/// A response with a sentence.
+pub fn text(code: StatusCode, words: &'static str) -> Response {
     reply(code, Some(CORES_DEFAULT_TYPE), Body::from(words))
 }
 
-pub(super) fn no_content() -> Response {
+pub fn no_content() -> Response {
     reply(StatusCode::NO_CONTENT, None, Body::empty())
 }
 
@@ -49,15 +48,22 @@ pub(super) fn too_large() -> Response {
     response
 }
 
-pub(super) fn unauthorized() -> Response {
+/// `challenge`: the value of `WWW-Authenticate`.
+pub fn unauthorized(challenge: &'static str) -> Response {
     let mut response = status(StatusCode::UNAUTHORIZED);
-    let value = HeaderValue::from_static("Basic realm=\"jsonrpc\"");
-    response.headers_mut().insert(WWW_AUTHENTICATE, value);
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     response
 }
 
-pub(super) fn json(code: StatusCode, body: Vec<u8>, room: Room, connection: &Arc<Connection>) -> Response {
-    reply(code, Some(JSON_TYPE), Body::from(Answer::bytes(body, room, connection)))
+/// A response with a whole answer. `kind`: its `Content-Type`.
+pub fn answer(
+    code: StatusCode,
+    kind: &'static str,
+    body: Vec<u8>,
+    room: Room,
+    connection: &Arc<Connection>,
+) -> Response {
+    reply(code, Some(kind), Body::from(Answer::bytes(body, room, connection)))
 }
 
 fn reply(code: StatusCode, kind: Option<&'static str>, body: Body) -> Response {
@@ -108,8 +114,10 @@ impl hyper::body::Body for Parts {
 
 /// Receives the answer to one request: as a whole at the end, or in parts once it is large.
 #[derive(Debug)]
-pub(super) struct Feeder {
+pub struct Feeder {
     connection: Arc<Connection>,
+    /// The `Content-Type` of an answer in parts.
+    kind: &'static str,
     /// `None` once the response was started.
     response: Option<oneshot::Sender<Response>>,
     parts: Option<mpsc::Sender<Bytes>>,
@@ -117,12 +125,14 @@ pub(super) struct Feeder {
 }
 
 impl Feeder {
-    pub(super) fn new(connection: Arc<Connection>, response: oneshot::Sender<Response>, runtime: Handle) -> Feeder {
-        Feeder { connection, response: Some(response), parts: None, runtime }
+    /// `response` receives the response. `kind`: the `Content-Type` of an answer in parts. Must be called on the
+    /// server's runtime.
+    pub fn new(connection: Arc<Connection>, kind: &'static str, response: oneshot::Sender<Response>) -> Feeder {
+        Feeder { connection, kind, response: Some(response), parts: None, runtime: Handle::current() }
     }
 
     /// Resolves when the client has disconnected or the connection is closed.
-    pub(super) async fn closed(&mut self) {
+    pub async fn closed(&mut self) {
         match (&mut self.response, &self.parts) {
             (Some(response), _) => response.closed().await,
             (None, Some(parts)) => parts.closed().await,
@@ -131,22 +141,22 @@ impl Feeder {
     }
 
     /// Sends the whole answer. Returns false if the receiver is gone.
-    pub(super) fn finish(mut self, response: Response) -> bool {
+    pub fn finish(mut self, response: Response) -> bool {
         self.response.take().is_some_and(|sender| sender.send(response).is_ok())
     }
 
-    pub(super) fn connection(&self) -> &Arc<Connection> {
+    pub fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
-}
 
-impl Sink for Feeder {
-    fn send(&mut self, part: Vec<u8>, room: Room) -> bool {
+    /// Sends a part of an answer of unknown length, and blocks until it is accepted. Returns false if the receiver is
+    /// gone. `room` is for its bytes. Must be called on a thread that may block.
+    pub fn send(&mut self, part: Vec<u8>, room: Room) -> bool {
         if let Some(response) = self.response.take() {
             let (sender, receiver) = mpsc::channel(1);
             let body = Body::new(Parts(receiver));
             self.parts = Some(sender);
-            if response.send(reply(StatusCode::OK, Some(JSON_TYPE), body)).is_err() {
+            if response.send(reply(StatusCode::OK, Some(self.kind), body)).is_err() {
                 return false;
             }
         }

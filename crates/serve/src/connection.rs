@@ -1,0 +1,143 @@
+//! [`Connection`]: the shared state of one connection.
+//!
+//! Input: what its stream, its protocol and the login report. Output: whether it is idle or busy, how much is unread,
+//! its user, and when it should close.
+
+use crate::event::{ClientEvent, Event, Log};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// One connection.
+#[derive(Debug)]
+pub struct Connection {
+    pub(crate) id: u64,
+    pub address: SocketAddr,
+    /// Whether the allow list contains its address. If not, the protocol must refuse what it sends.
+    pub is_allowed: bool,
+    began: Instant,
+    /// Calls that are being answered.
+    calls: AtomicUsize,
+    /// Milliseconds from `began` to the last byte read or written.
+    last: AtomicU64,
+    /// Bytes of answers that the client has not read yet.
+    unread: AtomicUsize,
+    /// The last `Authorization` header that was accepted, and its user.
+    known: Mutex<Option<(Vec<u8>, String)>>,
+    has_user: AtomicBool,
+    close: Notify,
+    log: Arc<dyn Log>,
+}
+
+impl Connection {
+    pub(crate) fn new(id: u64, address: SocketAddr, is_allowed: bool, log: Arc<dyn Log>) -> Connection {
+        Connection {
+            id,
+            address,
+            is_allowed,
+            began: Instant::now(),
+            calls: AtomicUsize::new(0),
+            last: AtomicU64::new(0),
+            unread: AtomicUsize::new(0),
+            known: Mutex::new(None),
+            has_user: AtomicBool::new(false),
+            close: Notify::new(),
+            log,
+        }
+    }
+
+    /// Passes an event to the log.
+    pub(crate) fn report(&self, event: ClientEvent<'_>) {
+        self.log.event(&Event::Client { address: self.address, id: self.id, event });
+    }
+
+    /// Counts a call until the guard is dropped. While there is one, the connection is not idle.
+    pub fn begin_call(self: &Arc<Connection>) -> CallGuard {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        CallGuard(Arc::clone(self))
+    }
+
+    /// Closes the connection soon, whatever its state.
+    pub(crate) fn close(&self) {
+        self.close.notify_one();
+    }
+
+    /// Resolves when the connection should close.
+    pub(crate) async fn closed(&self) {
+        self.close.notified().await;
+    }
+
+    /// Counts bytes of an answer as unread until the guard is dropped.
+    pub(crate) fn count_unread(self: &Arc<Connection>, bytes: usize) -> UnreadGuard {
+        if self.unread.fetch_add(bytes, Ordering::SeqCst) == 0 {
+            // Before the answer existed, the client had nothing to read.
+            self.progressed();
+        }
+        UnreadGuard { connection: Arc::clone(self), bytes }
+    }
+
+    pub(crate) fn unread(&self) -> usize {
+        self.unread.load(Ordering::SeqCst)
+    }
+
+    /// Time since the last byte was read or written.
+    pub(crate) fn still_for(&self) -> Duration {
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(last)
+    }
+
+    /// Returns whether a call is being answered.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.calls.load(Ordering::SeqCst) > 0
+    }
+
+    /// Notes that a byte was read or written.
+    pub(crate) fn progressed(&self) {
+        let millis = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(millis, Ordering::Relaxed);
+    }
+
+    /// Returns whether a correct password was sent on this connection.
+    pub(crate) fn has_user(&self) -> bool {
+        self.has_user.load(Ordering::SeqCst)
+    }
+
+    /// Returns the user of a header that was accepted on this connection before.
+    pub(crate) fn known_user(&self, header: &[u8]) -> Option<String> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().filter(|(known, _)| known == header).map(|(_, user)| user.clone())
+    }
+
+    /// Remembers a header that was accepted, and its user.
+    pub(crate) fn set_user(&self, header: &[u8], user: &str) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((header.to_vec(), user.to_owned()));
+        self.has_user.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Counts a call as being answered until it is dropped.
+#[derive(Debug)]
+pub struct CallGuard(Arc<Connection>);
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        self.0.progressed();
+        self.0.calls.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Counts bytes of an answer as unread until it is dropped.
+#[derive(Debug)]
+pub(crate) struct UnreadGuard {
+    connection: Arc<Connection>,
+    bytes: usize,
+}
+
+impl Drop for UnreadGuard {
+    fn drop(&mut self) {
+        self.connection.unread.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}

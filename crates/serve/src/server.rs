@@ -1,0 +1,357 @@
+//! [`Listener`] and [`Server`]: bind addresses, accept connections, pass each to the [`Protocol`], close them.
+//!
+//! Input: settings, a log and a protocol. Output: served connections. Every connection has a place, and a client whose
+//! address is not allowed has one too, so that the protocol can answer it. The stream of a connection fails when it was
+//! idle for too long, and the connection ends when its place is given to another one. Each server has threads of its
+//! own. Cost: two tasks for a connection.
+
+use crate::allow::Subnet;
+use crate::bind::{BindFailure, listen};
+use crate::budget::Budget;
+use crate::connection::Connection;
+use crate::event::{ClientEvent, Event, Log};
+use crate::places::{Place, Places};
+use crate::stream::WatchedStream;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+/// What a server does with the bytes of a connection.
+pub trait Protocol: Send + Sync + 'static {
+    /// Serves a connection until the client leaves. After `stopped`, finishes the answers in progress and returns.
+    fn serve<S>(&self, stream: S, connection: &Arc<Connection>, stopped: Stopped) -> impl Future<Output = ()> + Send
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin;
+}
+
+/// Settings of a listener.
+#[derive(Debug)]
+pub struct ListenSettings {
+    /// The name of the threads.
+    pub name: &'static str,
+    pub addresses: Vec<SocketAddr>,
+    /// Addresses that may use the server, in addition to this machine.
+    pub allowed: Vec<Subnet>,
+    /// Threads for calls that block.
+    pub blocking_threads: usize,
+    /// `None`: no timeout.
+    pub idle: Option<Duration>,
+    /// Memory for answers. While a thread waits for it, clients that do not read their answers are disconnected.
+    pub answers: Arc<Budget>,
+}
+
+/// Why a server could not be started.
+#[derive(Debug)]
+pub enum StartError {
+    Threads(io::Error),
+    /// None of the addresses could be bound.
+    NoEndpoint(Vec<BindFailure>),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Threads(error) => write!(f, "cannot start threads: {error}"),
+            StartError::NoEndpoint(failures) => {
+                let failures: Vec<String> = failures.iter().map(BindFailure::to_string).collect();
+                write!(f, "no address can be bound: {}", failures.join("; "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Whether the server is stopping.
+#[derive(Clone, Debug)]
+pub struct Stopped(watch::Receiver<bool>);
+
+impl Stopped {
+    pub(crate) fn new(stopped: watch::Receiver<bool>) -> Stopped {
+        Stopped(stopped)
+    }
+
+    /// Returns whether the server is stopping.
+    pub fn is_now(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Resolves when the server is stopping.
+    pub async fn wait(&mut self) {
+        // If the sender is gone, the server has stopped as well.
+        let _ = self.0.wait_for(|is_stopped| *is_stopped).await;
+    }
+}
+
+/// Time that connections may take to close: Core waits 30 seconds.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Time that calls on threads may take after that.
+const THREADS_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Time to the next attempt to accept a connection.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+
+/// Threads that serve sockets; calls that block run on other threads.
+const SOCKET_THREADS: usize = 2;
+
+/// Bound addresses. Connections are accepted once they are served.
+#[derive(Debug)]
+pub struct Listener {
+    runtime: Runtime,
+    listeners: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+    stop: watch::Sender<bool>,
+    connections: Connections,
+}
+
+/// How connections are accepted.
+#[derive(Clone, Debug)]
+struct Connections {
+    allowed: Arc<[Subnet]>,
+    idle: Option<Duration>,
+    places: Arc<Places>,
+    log: Arc<dyn Log>,
+    stopped: Stopped,
+}
+
+impl Listener {
+    /// Starts the threads, and binds as many of the addresses as possible.
+    pub fn bind(settings: ListenSettings, log: Arc<dyn Log>) -> Result<Listener, StartError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(SOCKET_THREADS)
+            .max_blocking_threads(settings.blocking_threads)
+            .thread_name(settings.name)
+            .enable_all()
+            .build()
+            .map_err(StartError::Threads)?;
+        let (mut failures, mut addresses, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
+        for address in settings.addresses {
+            log.event(&Event::Binding(address));
+            let listening = listen(address).and_then(|listener| {
+                let _entered = runtime.enter();
+                TcpListener::from_std(listener)
+            });
+            match listening.and_then(|listener| Ok((listener.local_addr()?, listener))) {
+                Ok((address, listener)) => {
+                    addresses.push(address);
+                    listeners.push(listener);
+                }
+                Err(error) => {
+                    let failure = BindFailure { address, error };
+                    log.event(&Event::BindFailed(&failure));
+                    failures.push(failure);
+                }
+            }
+        }
+        if listeners.is_empty() {
+            return Err(StartError::NoEndpoint(failures));
+        }
+        let places = Arc::new(Places::new(Arc::clone(&log)));
+        let relief = Arc::downgrade(&places);
+        settings.answers.set_relief(move |bytes, waited| {
+            if let Some(places) = relief.upgrade() {
+                places.close_unread(bytes, waited);
+            }
+        });
+        let (stop, stopped) = watch::channel(false);
+        let allowed = Subnet::loopback().into_iter().chain(settings.allowed).collect();
+        let connections = Connections { allowed, idle: settings.idle, places, log, stopped: Stopped::new(stopped) };
+        Ok(Listener { runtime, listeners, addresses, stop, connections })
+    }
+
+    /// Whether the server is stopping. [`Server::close`] waits until all copies are dropped.
+    pub fn stopped(&self) -> Stopped {
+        self.connections.stopped.clone()
+    }
+
+    /// Accepts connections from now on.
+    pub fn serve(self, protocol: impl Protocol) -> Server {
+        let protocol = Arc::new(protocol);
+        let places = Arc::clone(&self.connections.places);
+        for listener in self.listeners {
+            self.runtime.spawn(self.connections.clone().accept(listener, Arc::clone(&protocol)));
+        }
+        Server { runtime: self.runtime, stop: self.stop, addresses: self.addresses, places }
+    }
+}
+
+impl Connections {
+    fn is_allowed(&self, address: IpAddr) -> bool {
+        self.allowed.iter().any(|subnet| subnet.contains(address))
+    }
+
+    async fn accept<P: Protocol>(mut self, listener: TcpListener, protocol: Arc<P>) {
+        loop {
+            let accepted = tokio::select! {
+                () = self.stopped.wait() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    let Some(place) = self.places.take(address, self.is_allowed(address.ip())) else {
+                        self.log.event(&Event::NoPlace(address));
+                        continue;
+                    };
+                    let (protocol, stopped) = (Arc::clone(&protocol), self.stopped.clone());
+                    tokio::spawn(serve(protocol, stream, place, self.idle, stopped));
+                }
+                Err(error) => {
+                    self.log.event(&Event::AcceptFailed(&error));
+                    sleep(ACCEPT_RETRY).await;
+                }
+            }
+        }
+    }
+}
+
+/// Serves a connection until it ends.
+async fn serve<P: Protocol>(
+    protocol: Arc<P>,
+    stream: TcpStream,
+    place: Place,
+    idle: Option<Duration>,
+    stopped: Stopped,
+) {
+    let connection = Arc::clone(&place.connection);
+    if let Err(error) = stream.set_nodelay(true) {
+        connection.report(ClientEvent::NoDelayFailed(&error));
+    }
+    connection.report(ClientEvent::Accepted);
+    let stream = WatchedStream::new(stream, idle, Arc::clone(&connection));
+    tokio::select! {
+        () = protocol.serve(stream, &connection, stopped) => {}
+        () = connection.closed() => {}
+    }
+    connection.report(ClientEvent::Disconnected);
+}
+
+/// A running server. It answers until it is closed.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Runtime,
+    stop: watch::Sender<bool>,
+    addresses: Vec<SocketAddr>,
+    places: Arc<Places>,
+}
+
+impl Server {
+    /// The addresses it listens on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Accepts no more connections, lets answers in progress finish, and closes the connections. Returns `None` if all
+    /// have ended in time, otherwise the number of those that are still open.
+    pub fn close(&self) -> Option<usize> {
+        // There is no receiver if all connections have ended.
+        let _ = self.stop.send(true);
+        self.runtime.block_on(async {
+            tokio::select! {
+                () = self.stop.closed() => None,
+                () = sleep(STOP_WAIT_MAX) => Some(self.places.count()),
+            }
+        })
+    }
+
+    /// Ends the threads, and with them the connections that are still open.
+    pub fn end(self) {
+        self.runtime.shutdown_timeout(THREADS_WAIT_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Silent;
+    use std::io::{Read, Write};
+    use std::net::Ipv4Addr;
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+    /// Returns each line to its client.
+    struct Echo;
+
+    impl Protocol for Echo {
+        async fn serve<S>(&self, stream: S, _: &Arc<Connection>, mut stopped: Stopped)
+        where
+            S: AsyncRead + AsyncWrite + Send + Unpin,
+        {
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            loop {
+                let size = tokio::select! {
+                    size = stream.read_line(&mut line) => size.unwrap_or(0),
+                    () = stopped.wait() => 0,
+                };
+                if size == 0 || stream.write_all(line.as_bytes()).await.is_err() {
+                    return;
+                }
+                line.clear();
+            }
+        }
+    }
+
+    fn settings() -> ListenSettings {
+        ListenSettings {
+            name: "test",
+            addresses: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+            allowed: Vec::new(),
+            blocking_threads: 1,
+            idle: Some(Duration::from_millis(300)),
+            answers: Budget::new(1 << 20),
+        }
+    }
+
+    fn connect(server: &Server) -> std::net::TcpStream {
+        let stream = std::net::TcpStream::connect(server.addresses()[0]).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    /// The listener, the places and the deadline serve any protocol.
+    #[test]
+    fn a_protocol_of_lines_is_served() {
+        let server = Listener::bind(settings(), Arc::new(Silent)).unwrap().serve(Echo);
+        let mut stream = connect(&server);
+        for line in [&b"one\n"[..], b"two\n"] {
+            stream.write_all(line).unwrap();
+            let mut answer = [0; 4];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, line);
+        }
+        assert_eq!(server.places.count(), 1);
+        // An idle connection is closed, and its place is free.
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+        let mut open = connect(&server);
+        open.write_all(b"half a line").unwrap();
+        assert_eq!(server.close(), None, "connections end when the server stops");
+        assert_eq!(server.places.count(), 0);
+        server.end();
+        assert_eq!(open.read(&mut [0]).unwrap_or(0), 0);
+    }
+
+    #[test]
+    fn a_port_in_use_is_reported_with_its_address() {
+        let server = Listener::bind(settings(), Arc::new(Silent)).unwrap().serve(Echo);
+        let address = server.addresses()[0];
+        let again = Listener::bind(ListenSettings { addresses: vec![address], ..settings() }, Arc::new(Silent));
+        let Err(StartError::NoEndpoint(failures)) = again else { panic!("bound twice") };
+        let words = "on this computer. Lydian is probably already running.";
+        assert_eq!(failures[0].to_string(), format!("Unable to bind to {address} {words}"));
+        // One of two addresses is enough.
+        let addresses = vec![address, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
+        let other = Listener::bind(ListenSettings { addresses, ..settings() }, Arc::new(Silent)).unwrap().serve(Echo);
+        assert_eq!(other.addresses().len(), 1);
+        for server in [server, other] {
+            assert_eq!(server.close(), None);
+            server.end();
+        }
+    }
+}
