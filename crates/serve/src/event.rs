@@ -17,7 +17,7 @@ pub trait Log: fmt::Debug + Send + Sync {
 /// An event of the listener or of a connection.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The next event is the failure, if there is one.
+    /// Before an attempt to listen on the address.
     Binding(SocketAddr),
     BindFailed(&'a BindFailure),
     /// For example, no file descriptor is free until another connection closes.

@@ -342,6 +342,12 @@ fn a_full_queue_refuses() {
                 (&answer.status[..], &answer.body[..]),
                 ("HTTP/1.1 503 Service Unavailable", "Work queue depth exceeded")
             );
+            // The queue is checked before the password and before POST, and after the path.
+            for (line, expected) in [("POST /", 503), ("GET /", 503), ("DELETE /", 405), ("POST /x", 404)] {
+                let wrong = format!("{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Basic {}\r\n", base64(b"a:b"));
+                let answer = send(server.port, format!("{wrong}Content-Length: 0\r\n\r\n").as_bytes()).unwrap();
+                assert!(answer.status.starts_with(&format!("HTTP/1.1 {expected} ")), "{line}: {}", answer.status);
+            }
         });
         assert_eq!(server.call("getblockcount", "[]").status, "HTTP/1.1 200 OK");
     }

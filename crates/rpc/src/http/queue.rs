@@ -37,6 +37,11 @@ impl Queue {
         }
     }
 
+    /// Returns whether no call can take a place now.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) >= self.depth
+    }
+
     /// Takes a place in the queue. Returns `None` if it is full.
     pub(super) fn enter(self: &Arc<Queue>) -> Option<Queued> {
         let count = self.waiting.fetch_add(1, Ordering::SeqCst);

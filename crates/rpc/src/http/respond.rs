@@ -1,4 +1,4 @@
-//! Handles one request: authentication, the queue and the answer.
+//! Handles one request: the queue, authentication and the answer.
 //!
 //! Input: an HTTP request on a connection. Output: a response. For the order of refusals see [`super`].
 
@@ -9,6 +9,7 @@ use crate::json::Json;
 use crate::table;
 use crate::whitelist::Whitelist;
 use axum::Extension;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HeaderMap};
 use axum::http::{Method, StatusCode, Uri};
@@ -50,6 +51,14 @@ pub(super) async fn respond(
     if !is_root(&parts.uri) {
         return status(StatusCode::NOT_FOUND);
     }
+    // Core checks the queue first too. Nothing but `stop` is answered while it is full.
+    let body = if shared.queue.is_full() {
+        let stop = http::read_short(body, STOP_SIZE_MAX).await.filter(|body| is_stop(body));
+        let Some(stop) = stop else { return overloaded(&shared) };
+        Body::from(stop)
+    } else {
+        body
+    };
     if parts.method != Method::POST {
         return text(StatusCode::METHOD_NOT_ALLOWED, "JSONRPC server handles only POST requests");
     }

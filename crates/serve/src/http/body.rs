@@ -62,6 +62,15 @@ impl Bodies {
     }
 }
 
+/// Reads a body of at most `size_max` bytes. Returns `None` if it is longer or cannot be read.
+pub async fn read_short(body: Body, size_max: usize) -> Option<Bytes> {
+    let declared = hyper::body::Body::size_hint(&body).lower();
+    if declared > size_max as u64 {
+        return None;
+    }
+    Some(Limited::new(body, size_max).collect().await.ok()?.to_bytes())
+}
+
 /// The response to a body above the limit. `is_declared`: by its `Content-Length`.
 pub(super) fn refuse_large(connection: &Connection, is_declared: bool) -> Response {
     connection.report(ClientEvent::BodyTooLarge { is_declared });

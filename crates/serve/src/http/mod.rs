@@ -11,7 +11,7 @@
 mod body;
 mod reply;
 
-pub use body::{Bodies, BodyRoom};
+pub use body::{Bodies, BodyRoom, read_short};
 pub use reply::{Feeder, answer, no_content, status, text, unauthorized};
 
 use crate::connection::Connection;
