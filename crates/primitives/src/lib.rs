@@ -9,6 +9,7 @@
 pub mod block;
 pub mod build;
 mod header;
+mod hex;
 mod ids;
 pub mod limits;
 mod reader;
@@ -17,6 +18,7 @@ pub mod transaction;
 
 pub use block::{Block, RawBlock, WitnessCommitment};
 pub use header::{HEADER_SIZE, HashedHeader, Header};
+pub use hex::{push_hex, push_hex_reversed};
 pub use ids::{Amount, BlockHash, Height, HexError, OutPoint, Txid, Wtxid, hex, to_hex};
 pub use reader::{ParseError, ParseErrorKind, Reader, compact_size_len, write_compact_size};
 pub use transaction::{Input, Output, Transaction, Tx, Witness, WitnessIter};

@@ -16,7 +16,3 @@ pub const ANSWERS_SIZE_MAX: usize = 128 << 20;
 
 /// The answer to a batch is sent in chunks while it is produced, without `Content-Length`, once it exceeds this size.
 pub const ANSWER_BUFFERED_SIZE_MAX: usize = 32 << 20;
-
-/// Maximum nesting of miniscript expressions; each letter before a colon counts. Core is only limited by the script
-/// size; no wallet comes near this.
-pub const MINISCRIPT_DEPTH_MAX: usize = 250;

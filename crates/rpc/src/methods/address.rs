@@ -2,8 +2,9 @@
 
 use crate::error::RpcError;
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
-use crate::output::{ScriptKind, address, solve, write_asm, write_inferred, write_script};
+use crate::output::write_script;
 use lydian_consensus::Chain;
+use lydian_descriptor::{TxoutType, address, solve, write_asm, write_inferred};
 use lydian_hash::{hash160, sha256};
 use lydian_primitives::{hex, to_hex};
 use lydian_script::builder::scripts;
@@ -66,12 +67,12 @@ fn validateaddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     };
     let kind = solve(&script);
     let (isscript, iswitness, program) = match &kind {
-        ScriptKind::PubkeyHash(_) => (Some(false), false, None),
-        ScriptKind::ScriptHash(_) => (Some(true), false, None),
-        ScriptKind::WitnessV0KeyHash(program) => (Some(false), true, Some((0, *program))),
-        ScriptKind::WitnessV0ScriptHash(program) => (Some(true), true, Some((0, *program))),
-        ScriptKind::WitnessV1Taproot(program) => (Some(true), true, Some((1, *program))),
-        ScriptKind::WitnessUnknown { version, program } => (None, true, Some((*version, *program))),
+        TxoutType::PubkeyHash(_) => (Some(false), false, None),
+        TxoutType::ScriptHash(_) => (Some(true), false, None),
+        TxoutType::WitnessV0KeyHash(program) => (Some(false), true, Some((0, *program))),
+        TxoutType::WitnessV0ScriptHash(program) => (Some(true), true, Some((0, *program))),
+        TxoutType::WitnessV1Taproot(program) => (Some(true), true, Some((1, *program))),
+        TxoutType::WitnessUnknown { version, program } => (None, true, Some((*version, *program))),
         _ => (Some(true), true, None),
     };
     answer(
@@ -126,15 +127,15 @@ fn push_address(out: &mut Vec<u8>, key: &str, script: &[u8], chain: Chain) {
 }
 
 /// Whether wrapping the script in pay-to-script-hash makes sense.
-fn can_wrap(script: &[u8], kind: &ScriptKind<'_>) -> bool {
+fn can_wrap(script: &[u8], kind: &TxoutType<'_>) -> bool {
     let is_of_kind = matches!(
         kind,
-        ScriptKind::Multisig { .. }
-            | ScriptKind::Nonstandard
-            | ScriptKind::Pubkey(_)
-            | ScriptKind::PubkeyHash(_)
-            | ScriptKind::WitnessV0KeyHash(_)
-            | ScriptKind::WitnessV0ScriptHash(_)
+        TxoutType::Multisig { .. }
+            | TxoutType::Nonstandard
+            | TxoutType::Pubkey(_)
+            | TxoutType::PubkeyHash(_)
+            | TxoutType::WitnessV0KeyHash(_)
+            | TxoutType::WitnessV0ScriptHash(_)
     );
     /// Core's `MAX_OPCODE` and `MAX_SCRIPT_ELEMENT_SIZE`, which `HasValidOps` checks.
     const OPCODE_MAX: u8 = 0xb9;
@@ -149,14 +150,14 @@ fn can_wrap(script: &[u8], kind: &ScriptKind<'_>) -> bool {
 }
 
 /// The witness program that pays the script, if there can be one.
-fn witness_script(script: &[u8], kind: &ScriptKind<'_>) -> Option<Vec<u8>> {
+fn witness_script(script: &[u8], kind: &TxoutType<'_>) -> Option<Vec<u8>> {
     match kind {
-        ScriptKind::Pubkey(key) if key.len() == 33 => Some(scripts::witness_program(0, &hash160(key))),
-        ScriptKind::PubkeyHash(hash) => Some(scripts::witness_program(0, hash)),
-        ScriptKind::Multisig { keys, .. } if keys.iter().all(|key| key.len() == 33) => {
+        TxoutType::Pubkey(key) if key.len() == 33 => Some(scripts::witness_program(0, &hash160(key))),
+        TxoutType::PubkeyHash(hash) => Some(scripts::witness_program(0, hash)),
+        TxoutType::Multisig { keys, .. } if keys.iter().all(|key| key.len() == 33) => {
             Some(scripts::witness_program(0, &sha256(script)))
         }
-        ScriptKind::Nonstandard => Some(scripts::witness_program(0, &sha256(script))),
+        TxoutType::Nonstandard => Some(scripts::witness_program(0, &sha256(script))),
         _ => None,
     }
 }

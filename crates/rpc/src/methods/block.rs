@@ -6,9 +6,9 @@ use crate::json::{Amount, Double, Json, write_text};
 use crate::method::{Arg, Call, Category, Kind, Method, answer, parse_hash};
 use crate::methods::blockchain::by_hash_or_height;
 use crate::methods::blockstats;
-use crate::output::{Detail, push_hex, write_block, write_script};
+use crate::output::{Detail, write_block, write_script};
 use lydian_engine::{Engine, HeaderInfo, UtxoHash};
-use lydian_primitives::{BlockHash, Height, OutPoint, Txid};
+use lydian_primitives::{BlockHash, Height, OutPoint, Txid, push_hex};
 use serde::Serialize;
 
 const HASH_OR_HEIGHT: Arg = Arg {

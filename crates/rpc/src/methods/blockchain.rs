@@ -4,12 +4,12 @@ use crate::context::{Context, ProgressOf, PruneMode};
 use crate::error::{RpcError, code};
 use crate::json::{Double, write_text};
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
-use crate::output::{HeaderAnswer, difficulty, push_hex, shown_work, target};
+use crate::output::{HeaderAnswer, difficulty, shown_work, target};
 use crate::versionbits::{Bip9, testdummy};
 use lydian_consensus::Deployment;
 use lydian_consensus::deployment::script_flags;
 use lydian_engine::{ChainTip, Engine, HeaderInfo};
-use lydian_primitives::{Height, to_hex};
+use lydian_primitives::{Height, push_hex, to_hex};
 use serde::Serialize;
 
 pub(crate) const METHODS: &[Method] = &[

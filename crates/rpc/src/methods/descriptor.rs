@@ -4,9 +4,8 @@
 use crate::error::{RpcError, code};
 use crate::json::Json;
 use crate::method::{Arg, Call, Category, Kind, Method, answer};
-use crate::output::expression::{self, Descriptors, Output};
-use crate::output::{ScriptKind, address, solve};
 use lydian_consensus::Chain;
+use lydian_descriptor::{Descriptors, Output, TxoutType, address, expression, solve};
 use serde::Serialize;
 
 /// Which descriptors are supported.
@@ -114,7 +113,7 @@ fn addresses_of(
             match address::encode(&kind, chain) {
                 Some(address) => found.push(address),
                 // This is the script of combo() that has no address.
-                None if outputs.len() > 1 && matches!(kind, ScriptKind::Pubkey(_)) => {}
+                None if outputs.len() > 1 && matches!(kind, TxoutType::Pubkey(_)) => {}
                 None => return Err(bad_descriptor("Descriptor does not have a corresponding address")),
             }
         }

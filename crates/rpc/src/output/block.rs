@@ -2,14 +2,13 @@
 //!
 //! Input: the engine's data on a header, a parsed block, the coins it spent. Output: text.
 
-use super::hex::{push_hex, push_hex_reversed};
 use super::transaction::{Detail, write_transaction};
 use crate::error::RpcError;
 use crate::json::Double;
 use crate::method::answer;
 use lydian_consensus::{Coin, Params, U256, pow};
 use lydian_engine::HeaderInfo;
-use lydian_primitives::{Block, BlockHash};
+use lydian_primitives::{Block, BlockHash, push_hex, push_hex_reversed};
 use serde::Serialize;
 use std::io::Write;
 

@@ -2,10 +2,10 @@
 //!
 //! Input: a transaction, and the coins it spends, if known. Output: text. Cost: one pass; only addresses are allocated.
 
-use super::hex::{push_hex, push_hex_reversed};
-use super::script::{write_asm, write_script};
+use super::script::write_script;
 use lydian_consensus::{Chain, Coin};
-use lydian_primitives::{Amount, Tx};
+use lydian_descriptor::write_asm;
+use lydian_primitives::{Amount, Tx, push_hex, push_hex_reversed};
 use std::io::Write;
 
 /// How much is written about inputs.

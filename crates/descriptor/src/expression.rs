@@ -14,9 +14,9 @@ mod node;
 mod parse;
 mod sha512;
 
-pub(crate) use node::Output;
+pub use node::Output;
 
-use super::descriptor::checksum;
+use crate::checksum::checksum;
 use key::Secrets;
 use lydian_consensus::Chain;
 use node::{Node, with_checksum};
@@ -24,14 +24,14 @@ use parse::{Parser, Place};
 
 /// A descriptor, or several for a multipath descriptor.
 #[derive(Debug)]
-pub(crate) struct Descriptors {
+pub struct Descriptors {
     nodes: Vec<Node>,
     secrets: Secrets,
     chain: Chain,
 }
 
 /// Parses a descriptor: Core's `Parse`.
-pub(crate) fn parse(text: &str, chain: Chain, must_have_checksum: bool) -> Result<Descriptors, String> {
+pub fn parse(text: &str, chain: Chain, must_have_checksum: bool) -> Result<Descriptors, String> {
     let mut rest = check_checksum(text, must_have_checksum)?;
     let mut secrets = Secrets::new();
     let nodes = Parser { chain, secrets: &mut secrets }.script(&mut rest, Place::Top)?;
@@ -41,36 +41,36 @@ pub(crate) fn parse(text: &str, chain: Chain, must_have_checksum: bool) -> Resul
 
 impl Descriptors {
     /// Number of descriptors, at least one.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.nodes.len()
     }
 
     /// The descriptors as Core writes them, with checksums and without private keys.
-    pub(crate) fn texts(&self) -> Vec<String> {
+    pub fn texts(&self) -> Vec<String> {
         self.nodes.iter().map(|node| with_checksum(node.text(self.chain))).collect()
     }
 
-    pub(crate) fn is_range(&self) -> bool {
+    pub fn is_range(&self) -> bool {
         self.nodes.first().is_some_and(Node::is_range)
     }
 
     /// Whether someone with the private keys could spend the outputs.
-    pub(crate) fn is_solvable(&self) -> bool {
+    pub fn is_solvable(&self) -> bool {
         self.nodes.first().is_some_and(Node::is_solvable)
     }
 
-    pub(crate) fn has_secrets(&self) -> bool {
+    pub fn has_secrets(&self) -> bool {
         !self.secrets.is_empty()
     }
 
     /// The scripts of one descriptor at a position; `None` if a private key is missing.
-    pub(crate) fn expand(&self, index: usize, position: u32) -> Option<Vec<Output>> {
+    pub fn expand(&self, index: usize, position: u32) -> Option<Vec<Output>> {
         self.nodes.get(index)?.expand(position, &self.secrets, self.chain)
     }
 }
 
 /// The checksum of a string without a checksum or with the correct one.
-pub(crate) fn checksum_of(text: &str) -> Option<String> {
+pub fn checksum_of(text: &str) -> Option<String> {
     let payload = check_checksum(text, false).ok()?;
     checksum(payload.as_bytes()).map(|sum| sum.map(char::from).iter().collect())
 }

@@ -3,11 +3,12 @@
 //! Input: nodes from the parser. Output: text without private keys (Core's `ToString`), and for a position the scripts
 //! with the descriptor of each (Core's `Expand`, then `InferDescriptor`).
 
-use super::super::address;
-use super::super::descriptor::{checksum, write_inferred};
-use super::super::solver::solve;
 use super::key::{Derived, Key, Secrets};
 use super::miniscript::Fragment;
+use crate::address;
+use crate::checksum::checksum;
+use crate::infer::write_inferred;
+use crate::solver::solve;
 use lydian_consensus::Chain;
 use lydian_hash::{TAP_BRANCH, TAP_LEAF, TAP_TWEAK, hash160, sha256};
 use lydian_primitives::{to_hex, write_compact_size};
@@ -44,9 +45,9 @@ pub(super) struct Multi {
 
 /// A script, and its descriptor with checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Output {
-    pub(crate) script: Vec<u8>,
-    pub(crate) descriptor: String,
+pub struct Output {
+    pub script: Vec<u8>,
+    pub descriptor: String,
 }
 
 /// Leaf version of tapscript (BIP-0342).

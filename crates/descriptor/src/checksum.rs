@@ -1,60 +1,8 @@
-//! Descriptors inferred from output scripts alone: Core's `InferDescriptor` without keys. Also the descriptor checksum.
+//! The checksum of descriptors: Core's `DescriptorChecksum` (script/descriptor.cpp), BIP-0380.
 //!
-//! Input: a script and its kind. Output: text.
+//! Input: text. Output: eight characters.
 
-use super::hex::push_hex;
-use super::solver::Kind;
-use lydian_script::uncompressed_key;
-
-/// Appends the descriptor with its checksum. `address` is the address of the script.
-pub(crate) fn write_inferred(script: &[u8], kind: &Kind<'_>, address: Option<&str>, out: &mut Vec<u8>) {
-    let start = out.len();
-    match (kind, address) {
-        (Kind::Pubkey(key), _) if is_plain_key(key) => {
-            out.extend_from_slice(b"pk(");
-            push_hex(out, key);
-        }
-        (Kind::Multisig { required, keys }, _) if keys.iter().all(|key| is_plain_key(key)) => {
-            out.extend_from_slice(format!("multi({required}").as_bytes());
-            for key in keys {
-                out.push(b',');
-                push_hex(out, key);
-            }
-        }
-        (Kind::WitnessV1Taproot(key), _) if is_x_only(key) => {
-            out.extend_from_slice(b"rawtr(");
-            push_hex(out, key);
-        }
-        (_, Some(address)) => {
-            out.extend_from_slice(b"addr(");
-            out.extend_from_slice(address.as_bytes());
-        }
-        _ => {
-            out.extend_from_slice(b"raw(");
-            push_hex(out, script);
-        }
-    }
-    out.push(b')');
-    if let Some(checksum) = checksum(&out[start..]) {
-        out.push(b'#');
-        out.extend_from_slice(&checksum);
-    }
-}
-
-/// Returns whether the key is compressed or uncompressed, and not hybrid.
-fn is_plain_key(key: &[u8]) -> bool {
-    matches!(key.first(), Some(2..=4))
-}
-
-/// Returns whether the key is the x coordinate of a curve point.
-fn is_x_only(key: &[u8]) -> bool {
-    let mut compressed = [2; 33];
-    compressed[1..].copy_from_slice(key);
-    uncompressed_key(&compressed).is_some()
-}
-
-/// The characters of descriptors in the order of their values; see `DescriptorChecksum` in Core's
-/// script/descriptor.cpp.
+/// The characters of descriptors in the order of their values.
 const CHARACTERS: &[u8; 95] =
     b"0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ ";
 

@@ -5,10 +5,10 @@
 //!
 //! Invariants: no input causes a panic; functions nest at most three deep, braces at most [`DEPTH_MAX`].
 
-use super::super::address;
 use super::key::{Key, Secrets, is_hex};
 use super::miniscript;
 use super::node::{Multi, Node};
+use crate::address;
 use lydian_consensus::Chain;
 use lydian_primitives::hex;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use lydian_script::{Op, is_minimal_push, is_p2sh, is_push_only, num, ops, witnes
 
 /// Core's `TxoutType`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Kind<'a> {
+pub enum TxoutType<'a> {
     Nonstandard,
     Anchor,
     Pubkey(&'a [u8]),
@@ -23,48 +23,51 @@ pub(crate) enum Kind<'a> {
     WitnessUnknown { version: u8, program: &'a [u8] },
 }
 
-impl Kind<'_> {
+impl TxoutType<'_> {
     /// Core's `GetTxnOutputType`.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
-            Kind::Nonstandard => "nonstandard",
-            Kind::Anchor => "anchor",
-            Kind::Pubkey(_) => "pubkey",
-            Kind::PubkeyHash(_) => "pubkeyhash",
-            Kind::ScriptHash(_) => "scripthash",
-            Kind::Multisig { .. } => "multisig",
-            Kind::NullData => "nulldata",
-            Kind::WitnessV0ScriptHash(_) => "witness_v0_scripthash",
-            Kind::WitnessV0KeyHash(_) => "witness_v0_keyhash",
-            Kind::WitnessV1Taproot(_) => "witness_v1_taproot",
-            Kind::WitnessUnknown { .. } => "witness_unknown",
+            TxoutType::Nonstandard => "nonstandard",
+            TxoutType::Anchor => "anchor",
+            TxoutType::Pubkey(_) => "pubkey",
+            TxoutType::PubkeyHash(_) => "pubkeyhash",
+            TxoutType::ScriptHash(_) => "scripthash",
+            TxoutType::Multisig { .. } => "multisig",
+            TxoutType::NullData => "nulldata",
+            TxoutType::WitnessV0ScriptHash(_) => "witness_v0_scripthash",
+            TxoutType::WitnessV0KeyHash(_) => "witness_v0_keyhash",
+            TxoutType::WitnessV1Taproot(_) => "witness_v1_taproot",
+            TxoutType::WitnessUnknown { .. } => "witness_unknown",
         }
     }
 }
 
-pub(crate) fn solve(script: &[u8]) -> Kind<'_> {
+/// Returns the kind of an output script.
+pub fn solve(script: &[u8]) -> TxoutType<'_> {
     if is_p2sh(script) {
-        return Kind::ScriptHash(&script[2..22]);
+        return TxoutType::ScriptHash(&script[2..22]);
     }
     if let Some(witness) = witness_program(script) {
         let program = &script[2..];
         return match (witness.version, program.len()) {
-            (0, 20) => Kind::WitnessV0KeyHash(program),
-            (0, 32) => Kind::WitnessV0ScriptHash(program),
-            (0, _) => Kind::Nonstandard,
-            (1, 32) => Kind::WitnessV1Taproot(program),
-            _ if witness.is_pay_to_anchor() => Kind::Anchor,
-            (version, _) => Kind::WitnessUnknown { version, program },
+            (0, 20) => TxoutType::WitnessV0KeyHash(program),
+            (0, 32) => TxoutType::WitnessV0ScriptHash(program),
+            (0, _) => TxoutType::Nonstandard,
+            (1, 32) => TxoutType::WitnessV1Taproot(program),
+            _ if witness.is_pay_to_anchor() => TxoutType::Anchor,
+            (version, _) => TxoutType::WitnessUnknown { version, program },
         };
     }
     match script {
-        [OP_RETURN, pushes @ ..] if is_push_only(pushes) => Kind::NullData,
+        [OP_RETURN, pushes @ ..] if is_push_only(pushes) => TxoutType::NullData,
         [size @ (33 | 65), key @ .., OP_CHECKSIG] if key.len() == usize::from(*size) && is_key_size(key) => {
-            Kind::Pubkey(key)
+            TxoutType::Pubkey(key)
         }
-        [OP_DUP, OP_HASH160, 20, hash @ .., OP_EQUALVERIFY, OP_CHECKSIG] if hash.len() == 20 => Kind::PubkeyHash(hash),
-        [.., OP_CHECKMULTISIG] => multisig(script).unwrap_or(Kind::Nonstandard),
-        _ => Kind::Nonstandard,
+        [OP_DUP, OP_HASH160, 20, hash @ .., OP_EQUALVERIFY, OP_CHECKSIG] if hash.len() == 20 => {
+            TxoutType::PubkeyHash(hash)
+        }
+        [.., OP_CHECKMULTISIG] => multisig(script).unwrap_or(TxoutType::Nonstandard),
+        _ => TxoutType::Nonstandard,
     }
 }
 
@@ -80,7 +83,7 @@ fn is_key_size(key: &[u8]) -> bool {
 /// Core's `MAX_PUBKEYS_PER_MULTISIG`.
 const KEYS_MAX: i64 = 20;
 
-fn multisig(script: &[u8]) -> Option<Kind<'_>> {
+fn multisig(script: &[u8]) -> Option<TxoutType<'_>> {
     let mut walk = ops(script);
     let required = small_number(&walk.next()?.ok()?, 1)?;
     let mut keys = Vec::new();
@@ -92,7 +95,7 @@ fn multisig(script: &[u8]) -> Option<Kind<'_>> {
         keys.push(op.push);
     };
     let is_whole = walk.offset() + 1 == script.len();
-    (is_whole && i64::try_from(keys.len()).ok()? == count).then_some(Kind::Multisig { required, keys })
+    (is_whole && i64::try_from(keys.len()).ok()? == count).then_some(TxoutType::Multisig { required, keys })
 }
 
 /// `OP_1` to `OP_16`, or a minimally pushed number: Core's `GetScriptNumber`.

@@ -19,7 +19,7 @@ const PAIRS: [[u8; 2]; 256] = {
 const TOGETHER: usize = 32;
 
 /// Appends the bytes in their order.
-pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(2 * bytes.len());
     let (chunks, rest) = bytes.as_chunks::<TOGETHER>();
     for chunk in chunks {
@@ -40,7 +40,7 @@ fn digit(number: u8) -> u8 {
 }
 
 /// Appends a hash in its displayed (reversed) order.
-pub(crate) fn push_hex_reversed(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn push_hex_reversed(out: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes.iter().rev() {
         out.extend_from_slice(&PAIRS[usize::from(*byte)]);
     }
@@ -49,7 +49,7 @@ pub(crate) fn push_hex_reversed(out: &mut Vec<u8>, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lydian_primitives::to_hex;
+    use crate::to_hex;
 
     /// All lengths up to several times the size that is converted together.
     #[test]

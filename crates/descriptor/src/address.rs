@@ -3,8 +3,8 @@
 //! Input: the kind of an output script, or a string; the chain. Output: a string (Core's `EncodeDestination`), or the
 //! script that it represents (`DecodeDestination`, with its error messages).
 
-use super::bech32::{Encoding, decode as decode_bech32, encode_program};
-use super::solver::Kind;
+use crate::bech32::{Encoding, decode as decode_bech32, encode_program};
+use crate::solver::TxoutType;
 use lydian_consensus::Chain;
 use lydian_hash::sha256d;
 use lydian_script::builder::scripts;
@@ -19,28 +19,30 @@ fn prefixes(chain: Chain) -> (u8, u8, &'static str) {
 }
 
 /// Returns the address of a script, if it has one.
-pub(crate) fn encode(kind: &Kind<'_>, chain: Chain) -> Option<String> {
+pub fn encode(kind: &TxoutType<'_>, chain: Chain) -> Option<String> {
     let (key_prefix, script_prefix, hrp) = prefixes(chain);
     match kind {
-        Kind::PubkeyHash(hash) => Some(base58(key_prefix, hash)),
-        Kind::ScriptHash(hash) => Some(base58(script_prefix, hash)),
-        Kind::WitnessV0KeyHash(program) | Kind::WitnessV0ScriptHash(program) => Some(encode_program(hrp, 0, program)),
-        Kind::WitnessV1Taproot(program) => Some(encode_program(hrp, 1, program)),
-        Kind::Anchor => Some(encode_program(hrp, 1, &[0x4e, 0x73])),
-        Kind::WitnessUnknown { version, program } => Some(encode_program(hrp, *version, program)),
-        Kind::Nonstandard | Kind::Pubkey(_) | Kind::Multisig { .. } | Kind::NullData => None,
+        TxoutType::PubkeyHash(hash) => Some(base58(key_prefix, hash)),
+        TxoutType::ScriptHash(hash) => Some(base58(script_prefix, hash)),
+        TxoutType::WitnessV0KeyHash(program) | TxoutType::WitnessV0ScriptHash(program) => {
+            Some(encode_program(hrp, 0, program))
+        }
+        TxoutType::WitnessV1Taproot(program) => Some(encode_program(hrp, 1, program)),
+        TxoutType::Anchor => Some(encode_program(hrp, 1, &[0x4e, 0x73])),
+        TxoutType::WitnessUnknown { version, program } => Some(encode_program(hrp, *version, program)),
+        TxoutType::Nonstandard | TxoutType::Pubkey(_) | TxoutType::Multisig { .. } | TxoutType::NullData => None,
     }
 }
 
 /// An invalid address: the reason, and the positions of possible typing errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadAddress {
-    pub(crate) words: String,
-    pub(crate) places: Vec<usize>,
+pub struct BadAddress {
+    pub words: String,
+    pub places: Vec<usize>,
 }
 
 /// Returns the script of an address: Core's `DecodeDestination`.
-pub(crate) fn decode(text: &str, chain: Chain) -> Result<Vec<u8>, BadAddress> {
+pub fn decode(text: &str, chain: Chain) -> Result<Vec<u8>, BadAddress> {
     let (_, _, hrp) = prefixes(chain);
     let start = text.as_bytes().get(..hrp.len());
     match start.is_some_and(|start| start.eq_ignore_ascii_case(hrp.as_bytes())) {
@@ -130,7 +132,7 @@ fn base58(prefix: u8, hash: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::solver::solve;
+    use crate::solver::solve;
     use lydian_primitives::hex;
 
     /// From BIP-0173, BIP-0350 and Core's key_io tests.
