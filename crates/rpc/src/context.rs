@@ -103,7 +103,7 @@ pub struct NodeSettings {
     pub check_level: i32,
     /// `-deprecatedrpc`.
     pub deprecated: Vec<String>,
-    /// `-rpcdoccheck`: it is an error if an answer has a field that is missing in the method's help.
+    /// `-rpcdoccheck`: it is an error if an answer differs from the result section of the method's help.
     pub checks_help: bool,
     /// `-blockversion`, for blocks that methods create.
     pub block_version: Option<i32>,

@@ -4,6 +4,7 @@
 //! it; the rest is our own.
 
 use crate::method::{Arg, Category, Kind, Method, Need};
+use crate::result::{sections, table};
 use crate::table::{METHODS, REFUSED};
 
 /// The help of one method: Core's `RPCMethod::ToString`.
@@ -21,9 +22,7 @@ pub(crate) fn of_method(method: &Method) -> String {
         text += "\nArguments:\n";
         text += &table(&rows);
     }
-    if !method.result.is_empty() {
-        text += &format!("\nResult:\n{}\n", method.result.trim());
-    }
+    text += &sections(&method.call.result());
     if !method.examples.is_empty() {
         text += "\nExamples:\n";
         for example in method.examples {
@@ -132,22 +131,6 @@ fn nested(arg: &Arg, indent: usize, has_name: bool, is_top: bool, rows: &mut Vec
         rows.push((format!("{space}  ..."), String::new()));
     }
     rows.push((format!("{space}{close}{comma}"), String::new()));
-}
-
-fn table(rows: &[(String, String)]) -> String {
-    let width = rows.iter().map(|(left, _)| left.len()).max().unwrap_or(0) + 4;
-    let mut text = String::new();
-    for (left, right) in rows {
-        match right.is_empty() {
-            true => text += left,
-            false => {
-                let right = right.replace('\n', &format!("\n{}", " ".repeat(width)));
-                text += &format!("{left:width$}{right}");
-            }
-        }
-        text.push('\n');
-    }
-    text
 }
 
 /// `(numeric, optional, default=1) description`.

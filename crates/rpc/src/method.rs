@@ -1,19 +1,64 @@
 //! A method of the interface: [`Method`], an entry of [`crate::table::METHODS`], and its arguments.
 //!
 //! Input: the parameters of a request. Output: the typed arguments, or Core's error if they do not match. Dispatch,
-//! argument checks, `help` and `docs/rpc.md` use the same entry.
+//! argument checks, `help` and `docs/rpc.md` use the same entry. The result section of the help comes from the type that
+//! the method returns.
 
 use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::json::{Json, write_text};
-use crate::wait::Wait;
+use crate::result::{Answer, Value};
+use crate::wait::{Finish, Later, Until, Wait};
 use lydian_primitives::{BlockHash, hex};
 use lydian_serve::Room;
 use std::cell::RefCell;
 use std::fmt;
 
-/// The function of a method: reads the arguments and writes the result.
-pub type Handler = fn(&Call<'_>, &mut Vec<u8>) -> Result<(), RpcError>;
+/// The function of a method, with the description of what it returns.
+pub(crate) trait Handler: Send + Sync {
+    /// Reads the arguments and writes the result.
+    fn run(&self, call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>;
+
+    /// Describes the result.
+    fn result(&self) -> Value;
+}
+
+/// A function that returns a typed answer.
+pub(crate) struct Returns<T> {
+    result: Value,
+    function: fn(&Call<'_>) -> Result<T, RpcError>,
+}
+
+/// The handler of a method. `words` describes the answer as a whole.
+pub(crate) const fn returns<T: Answer>(
+    words: &'static str,
+    function: fn(&Call<'_>) -> Result<T, RpcError>,
+) -> Returns<T> {
+    Returns { result: Value { form: T::FORM, words, key: "", each: "" }, function }
+}
+
+impl<T> Returns<T> {
+    /// Describes the elements of an answer that is an array.
+    pub(crate) const fn each(self, words: &'static str) -> Returns<T> {
+        Returns { result: Value { each: words, ..self.result }, function: self.function }
+    }
+
+    /// Describes the keys and values of an answer that is a map.
+    pub(crate) const fn each_key(self, key: &'static str, words: &'static str) -> Returns<T> {
+        Returns { result: Value { key, each: words, ..self.result }, function: self.function }
+    }
+}
+
+impl<T: Answer> Handler for Returns<T> {
+    fn run(&self, call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+        (self.function)(call)?.write(out);
+        Ok(())
+    }
+
+    fn result(&self) -> Value {
+        self.result
+    }
+}
 
 /// A method.
 #[derive(Clone, Copy)]
@@ -23,13 +68,11 @@ pub struct Method {
     /// The help text, one sentence per line.
     pub help: &'static str,
     pub args: &'static [Arg],
-    /// Description of the result.
-    pub result: &'static str,
     /// Example arguments, as `bitcoin-cli` takes them.
     pub examples: &'static [&'static str],
     /// How it differs from Core's method, for the document; empty if it does not.
     pub remark: &'static str,
-    pub call: Handler,
+    pub(crate) call: &'static dyn Handler,
 }
 
 impl fmt::Debug for Method {
@@ -185,7 +228,7 @@ impl Arg {
 
 impl Method {
     /// Checks number and types of the arguments: Core's `RPCMethod::HandleRequest`.
-    pub fn check(&self, params: &[Json]) -> Result<(), RpcError> {
+    pub(crate) fn check(&self, params: &[Json]) -> Result<(), RpcError> {
         let required = self.args.iter().rposition(|arg| !arg.is_optional()).map_or(0, |last| last + 1);
         if !(required..=self.args.len()).contains(&params.len()) {
             return Err(RpcError::misc(crate::help::of_method(self)));
@@ -212,9 +255,9 @@ impl Method {
 
 /// A call in progress.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    pub context: &'a Context,
-    pub params: &'a [Json],
+pub(crate) struct Call<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) params: &'a [Json],
     pub(crate) state: &'a CallState,
 }
 
@@ -236,9 +279,10 @@ impl CallState {
 }
 
 impl<'a> Call<'a> {
-    /// Has the answer written when the wait is over; the call holds no thread until then. Nothing else may be written.
-    pub(crate) fn wait(&self, wait: Wait) {
-        *self.state.wait.borrow_mut() = Some(wait);
+    /// Has the answer written when the wait is over; the call holds no thread until then.
+    pub(crate) fn wait<T: Finish>(&self, until: Until, end_micros: Option<u64>) -> Later<T> {
+        *self.state.wait.borrow_mut() = Some(Wait::new::<T>(until, end_micros));
+        Later::Waiting
     }
 
     /// Waits until there is room for an answer of about `bytes` bytes. A method with an answer that may exceed a
@@ -251,34 +295,34 @@ impl<'a> Call<'a> {
     }
 
     /// The argument; null if it was not given.
-    pub fn arg(&self, index: usize) -> &'a Json {
+    pub(crate) fn arg(&self, index: usize) -> &'a Json {
         self.params.get(index).unwrap_or(&Json::Null)
     }
 
     /// The argument, if it was given.
-    pub fn given(&self, index: usize) -> Option<&'a Json> {
+    pub(crate) fn given(&self, index: usize) -> Option<&'a Json> {
         self.params.get(index).filter(|value| !value.is_null())
     }
 
-    pub fn text(&self, index: usize) -> Result<&'a str, RpcError> {
+    pub(crate) fn text(&self, index: usize) -> Result<&'a str, RpcError> {
         self.arg(index).as_text()
     }
 
-    pub fn bool_or(&self, index: usize, default: bool) -> Result<bool, RpcError> {
+    pub(crate) fn bool_or(&self, index: usize, default: bool) -> Result<bool, RpcError> {
         self.given(index).map_or(Ok(default), Json::as_bool)
     }
 
-    pub fn i32_or(&self, index: usize, default: i32) -> Result<i32, RpcError> {
+    pub(crate) fn i32_or(&self, index: usize, default: i32) -> Result<i32, RpcError> {
         self.given(index).map_or(Ok(default), Json::as_integer)
     }
 
-    pub fn hash(&self, index: usize, name: &str) -> Result<BlockHash, RpcError> {
+    pub(crate) fn hash(&self, index: usize, name: &str) -> Result<BlockHash, RpcError> {
         parse_hash(self.arg(index), name).map(BlockHash)
     }
 }
 
 /// Parses a hash in its displayed form: Core's `ParseHashV`. The result is in internal byte order.
-pub fn parse_hash(value: &Json, name: &str) -> Result<[u8; 32], RpcError> {
+pub(crate) fn parse_hash(value: &Json, name: &str) -> Result<[u8; 32], RpcError> {
     let text = value.as_text()?;
     if let Some(mut bytes) = hex(text).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()) {
         bytes.reverse();
@@ -288,11 +332,6 @@ pub fn parse_hash(value: &Json, name: &str) -> Result<[u8; 32], RpcError> {
         64 => format!("{name} must be hexadecimal string (not '{text}')"),
         len => format!("{name} must be of length 64 (not {len}, for '{text}')"),
     }))
-}
-
-/// Writes the result as JSON, with the fields in order.
-pub fn answer<T: serde::Serialize>(out: &mut Vec<u8>, value: &T) -> Result<(), RpcError> {
-    serde_json::to_writer(out, value).map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
 }
 
 /// The error for an exhausted budget of answers. Core has no such limit.
@@ -325,10 +364,9 @@ mod tests {
             category: Category::Util,
             help: "",
             args: ARGS,
-            result: "",
             examples: &[],
             remark: "",
-            call: |_, _| Ok(()),
+            call: &returns("", |_| Ok(())),
         };
         let (text, number) = (Json::Text(String::new()), Json::Number("1".to_owned()));
         assert!(method.check(&[text.clone(), number.clone(), text.clone()]).is_ok());

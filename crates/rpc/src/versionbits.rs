@@ -8,38 +8,51 @@ mod unknown;
 
 pub use unknown::{UnknownRule, UnknownRules};
 
+use crate::result::{Time, result};
 use lydian_chain::HeaderTree;
 use lydian_consensus::{HeaderView, VersionBits};
 use lydian_engine::HeaderId;
 use lydian_primitives::Height;
-use serde::Serialize;
 
-/// A deployment in the answer of `getdeploymentinfo`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Bip9 {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bit: Option<u32>,
-    start_time: i64,
-    timeout: i64,
-    min_activation_height: i32,
-    status: &'static str,
-    since: u32,
-    status_next: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    statistics: Option<Statistics>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signalling: Option<String>,
+result! {
+    /// A deployment in the answer of `getdeploymentinfo`.
+    pub(crate) struct Bip9 {
+        /// the bit (0-28) in the block version field used to signal this softfork (only for "started" and "locked_in"
+        /// status)
+        bit: Option<u32>,
+        /// the minimum median time past of a block at which the bit gains its meaning
+        start_time: Time<i64>,
+        /// the median time past of a block at which the deployment is considered failed if not yet locked in
+        timeout: Time<i64>,
+        /// minimum height of blocks for which the rules may be enforced
+        min_activation_height: i32,
+        /// status of deployment at specified block (one of "defined", "started", "locked_in", "active", "failed")
+        status: &'static str,
+        /// height of the first block to which the status applies
+        since: u32,
+        /// status of deployment at the next block
+        status_next: &'static str,
+        /// numeric statistics about signalling for a softfork (only for "started" and "locked_in" status)
+        statistics: Option<Statistics>,
+        /// indicates blocks that signalled with a # and blocks that did not with a -
+        signalling: Option<String>,
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct Statistics {
-    period: u32,
-    elapsed: u32,
-    count: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    threshold: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    possible: Option<bool>,
+result! {
+    struct Statistics {
+        /// the length in blocks of the signalling period
+        period: u32,
+        /// the number of blocks elapsed since the beginning of the current period
+        elapsed: u32,
+        /// the number of blocks with the version bit set in the current period
+        count: u32,
+        /// the number of blocks with the version bit set required to activate the feature (only for "started" status)
+        threshold: Option<u32>,
+        /// returns false if there are not enough blocks left in this period to pass activation threshold (only for
+        /// "started" status)
+        possible: Option<bool>,
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +143,8 @@ pub(crate) fn testdummy(tree: &HeaderTree, id: HeaderId, deployment: &VersionBit
     let is_open = status == State::Started;
     let bip9 = Bip9 {
         bit: has_statistics.then_some(bit),
-        start_time,
-        timeout,
+        start_time: Time(start_time),
+        timeout: Time(timeout),
         min_activation_height,
         status: status.name(),
         since,

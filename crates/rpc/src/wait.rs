@@ -8,6 +8,7 @@
 
 use crate::context::Context;
 use crate::error::RpcError;
+use crate::result::{Answer, Form};
 use lydian_primitives::BlockHash;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -50,14 +51,45 @@ pub(crate) enum Until {
 /// A waiting call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    pub(crate) until: Until,
+    until: Until,
     /// By the steady clock; `None`: no timeout.
-    pub(crate) end_micros: Option<u64>,
+    end_micros: Option<u64>,
     /// Writes the answer.
     pub(crate) finish: fn(&Context, &mut Vec<u8>) -> Result<(), RpcError>,
 }
 
+/// An answer that is produced when a wait is over.
+pub(crate) trait Finish: Answer + Sized {
+    fn finish(context: &Context) -> Result<Self, RpcError>;
+}
+
+/// An answer, or the promise of one when the wait of the call is over.
+#[derive(Debug)]
+pub(crate) enum Later<T> {
+    Now(T),
+    Waiting,
+}
+
+impl<T: Answer> Answer for Later<T> {
+    const FORM: Form = T::FORM;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        if let Later::Now(answer) = self {
+            answer.write(out);
+        }
+    }
+}
+
+fn finish<T: Finish>(context: &Context, out: &mut Vec<u8>) -> Result<(), RpcError> {
+    T::finish(context)?.write(out);
+    Ok(())
+}
+
 impl Wait {
+    pub(crate) fn new<T: Finish>(until: Until, end_micros: Option<u64>) -> Wait {
+        Wait { until, end_micros, finish: finish::<T> }
+    }
+
     /// Returns whether the answer may be written.
     pub(crate) fn is_over(&self, context: &Context) -> bool {
         if self.left(context).is_some_and(|left| left.is_zero()) {

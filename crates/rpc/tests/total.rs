@@ -28,7 +28,9 @@ fn ask(context: &Context, body: &[u8]) -> Reply {
     let is_known = [200, 204, 400, 404, 500].contains(&reply.status);
     assert!(is_known && reply.body.is_some() == (reply.status != 204), "{reply:?}");
     if let Some(body) = &reply.body {
-        assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "{}", String::from_utf8_lossy(body));
+        let text = String::from_utf8_lossy(body);
+        assert!(serde_json::from_slice::<serde_json::Value>(body).is_ok(), "{text}");
+        assert!(!text.contains("returned incorrect type"), "{text}");
     }
     reply
 }

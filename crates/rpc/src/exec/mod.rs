@@ -21,6 +21,7 @@ use crate::limits::{ANSWER_BUFFERED_SIZE_MAX, JSON_VALUES_MAX};
 use crate::method::{Call, CallState, Method, NO_ROOM};
 use crate::methods::testing::internal_bug;
 use crate::named::positional;
+use crate::result::mismatch;
 use crate::wait::Wait;
 use crate::whitelist::Whitelist;
 use bytes::Bytes;
@@ -93,9 +94,13 @@ struct Batch {
 #[derive(Debug)]
 struct Waiting {
     wait: Wait,
+    method: &'static Method,
     _active: ActiveGuard,
     _parsed: Room,
 }
+
+/// A method that was called, and its mark as active.
+type Called = (&'static Method, ActiveGuard);
 
 /// Executes the body of a request on this thread, including waits.
 pub fn execute(context: &Context, find: Find, whitelist: &Whitelist, user: &str, body: &[u8]) -> Reply {
@@ -136,7 +141,11 @@ impl Execution {
     /// Runs until the answer is complete or a call waits.
     pub(crate) fn run(&mut self, calls: &Calls<'_>, sink: &mut dyn Sink) -> Step {
         if let Some(waiting) = self.waiting.take() {
-            let result = (waiting.wait.finish)(calls.context, &mut self.out);
+            let start = self.out.len();
+            let mut result = (waiting.wait.finish)(calls.context, &mut self.out);
+            if result.is_ok() && calls.context.settings.checks_help {
+                result = check_answer(waiting.method, &self.out[start..]);
+            }
             let result = self.end_call(result);
             return match self.batch {
                 None => self.single(result),
@@ -342,12 +351,12 @@ impl Execution {
         let start = self.out.len();
         self.request.write_head(&mut self.out);
         let state = CallState::new(self.room.take(), start);
-        let active = self.dispatch(calls, &state);
+        let called = self.dispatch(calls, &state);
         self.room = state.room.into_inner();
-        match active {
-            Ok(active) => match state.wait.into_inner() {
+        match called {
+            Ok((method, active)) => match state.wait.into_inner() {
                 Some(wait) => {
-                    self.waiting = Some(Waiting { wait, _active: active, _parsed: parsed });
+                    self.waiting = Some(Waiting { wait, method, _active: active, _parsed: parsed });
                     Ok(Some(wait))
                 }
                 None => {
@@ -376,7 +385,7 @@ impl Execution {
         result
     }
 
-    fn dispatch(&mut self, calls: &Calls<'_>, state: &CallState) -> Result<ActiveGuard, RpcError> {
+    fn dispatch(&mut self, calls: &Calls<'_>, state: &CallState) -> Result<Called, RpcError> {
         let context = calls.context;
         context.check_ready()?;
         let method = (calls.find)(&self.request.method)
@@ -393,31 +402,22 @@ impl Execution {
         };
         method.check(params)?;
         let start = self.out.len();
-        (method.call)(&Call { context, params, state }, &mut self.out)?;
-        if context.settings.checks_help {
-            check_help(method, &self.out[start..])?;
+        method.call.run(&Call { context, params, state }, &mut self.out)?;
+        if context.settings.checks_help && state.wait.borrow().is_none() {
+            check_answer(method, &self.out[start..])?;
         }
-        Ok(active)
+        Ok((method, active))
     }
 }
 
-/// Checks that the method's help names every field of the answer's object: `-rpcdoccheck`. An answer with data as keys
-/// is described by `...`.
-fn check_help(method: &Method, answer: &[u8]) -> Result<(), RpcError> {
-    let is_word = |name: &str| {
-        let mut words = method.result.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        words.any(|word| word == name)
-    };
-    let Some(Json::Object(entries)) = parse(answer) else { return Ok(()) };
-    let unknown = entries.iter().find(|(name, _)| !is_word(name) && !method.result.contains("...}"));
-    match unknown {
+/// Compares an answer with the description of the method's result: `-rpcdoccheck`.
+fn check_answer(method: &Method, answer: &[u8]) -> Result<(), RpcError> {
+    let answer = parse(answer).unwrap_or_default();
+    match mismatch(&method.call.result().form, &answer) {
         None => Ok(()),
-        Some((name, _)) => {
-            let what = format!(
-                "RPC call \"{}\" returned incorrect type:\n{{\n    \"{name}\": \"not in the help\"\n}}",
-                method.name
-            );
-            Err(internal_bug(&what))
+        Some(found) => {
+            let found = found.write_indented(4);
+            Err(internal_bug(&format!("RPC call \"{}\" returned incorrect type:\n{found}", method.name)))
         }
     }
 }

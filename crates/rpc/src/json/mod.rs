@@ -11,7 +11,6 @@ mod number;
 mod parse;
 mod write;
 
-#[cfg(test)]
 pub(crate) use number::double_text;
 pub use number::{Amount, Double};
 pub(crate) use parse::{Member, count, member_after, parse};

@@ -2,14 +2,14 @@
 //! the UTXO set.
 
 use crate::error::{RpcError, code};
-use crate::json::{Amount, Double, Json, write_text};
-use crate::method::{Arg, Call, Category, Kind, Method, answer, parse_hash};
+use crate::json::{Amount, Double, Json};
+use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
 use crate::methods::blockchain::by_hash_or_height;
 use crate::methods::blockstats;
-use crate::output::{Detail, write_block, write_script};
+use crate::output::{BlockAnswer, Detail, OwnedScript, SerializedBlock, Transactions, TxIds};
+use crate::result::{Time, cases, result};
 use lydian_engine::{Engine, HeaderInfo, UtxoHash};
-use lydian_primitives::{BlockHash, Height, OutPoint, Txid, push_hex};
-use serde::Serialize;
+use lydian_primitives::{BlockHash, Height, OutPoint, Txid};
 
 const HASH_OR_HEIGHT: Arg = Arg {
     type_words: "string or numeric",
@@ -26,12 +26,9 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("blockhash", Kind::Hex, "the block hash"),
             Arg::new("verbosity|verbose", Kind::Number, "0 to 3").default("1").unchecked(),
         ],
-        result: "the block in hex, or {hash, confirmations, height, version, versionHex, merkleroot, time, mediantime, nonce, bits, target, difficulty, \
-                 chainwork, nTx, previousblockhash, nextblockhash, strippedsize, size, weight, coinbase_tx: {version, locktime, sequence, coinbase, witness}, \
-                 tx: [...]}",
         examples: &["\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\""],
         remark: "",
-        call: getblock,
+        call: &returns("", getblock),
     },
     Method {
         name: "getblockstats",
@@ -47,12 +44,9 @@ pub(crate) const METHODS: &[Method] = &[
                 ])
             },
         ],
-        result: "{avgfee, avgfeerate, avgtxsize, blockhash, feerate_percentiles, height, ins, maxfee, maxfeerate, maxtxsize, medianfee, mediantime, \
-                 mediantxsize, minfee, minfeerate, mintxsize, outs, subsidy, swtotal_size, swtotal_weight, swtxs, time, total_out, total_size, \
-                 total_weight, totalfee, txs, utxo_increase, utxo_size_inc, utxo_increase_actual, utxo_size_inc_actual}",
         examples: &["1000 '[\"minfeerate\",\"avgfeerate\"]'"],
         remark: "",
-        call: blockstats::getblockstats,
+        call: &returns("the chosen values", blockstats::getblockstats),
     },
     Method {
         name: "getchaintxstats",
@@ -62,10 +56,9 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("nblocks", Kind::Number, "the number of blocks in the window").hint("one month"),
             Arg::new("blockhash", Kind::Hex, "the hash of the last block in the window").hint("chain tip"),
         ],
-        result: "{time, txcount, window_final_block_hash, window_final_block_height, window_block_count, window_interval, window_tx_count, txrate}",
         examples: &["", "2016"],
         remark: "The counts are omitted if blocks of the window were pruned.",
-        call: getchaintxstats,
+        call: &returns("", getchaintxstats),
     },
     Method {
         name: "gettxout",
@@ -76,11 +69,10 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("n", Kind::Number, "the output index"),
             Arg::new("include_mempool", Kind::Bool, "whether to take the mempool into account").default("true"),
         ],
-        result: "null, or {bestblock, confirmations, value, scriptPubKey: {asm, desc, hex, address, type}, coinbase}",
         examples: &["\"txid\" 1"],
         remark: "There is no mempool yet, so `include_mempool` has no effect. While blocks are being validated, `bestblock` may be below the tip: it is the \
                  block for which the answer is valid.",
-        call: gettxout,
+        call: &returns("", gettxout),
     },
     Method {
         name: "gettxoutsetinfo",
@@ -92,10 +84,9 @@ pub(crate) const METHODS: &[Method] = &[
             Arg { need: crate::method::Need::Hint("the current best block"), ..HASH_OR_HEIGHT }.unchecked(),
             Arg::new("use_index", Kind::Bool, "whether an index may be used").default("true"),
         ],
-        result: "{height, bestblock, txouts, bogosize, hash_serialized_3 or muhash, total_amount, transactions, disk_size}",
         examples: &["", "\"none\""],
         remark: "There is no coinstatsindex yet, so only the tip can be queried. `disk_size` is the size of Lydian's own coin store.",
-        call: gettxoutsetinfo,
+        call: &returns("", gettxoutsetinfo),
     },
 ];
 
@@ -114,7 +105,20 @@ pub(crate) fn block_checked(engine: &Engine, info: &HeaderInfo) -> Result<lydian
     engine.block(info).ok().flatten().ok_or_else(|| RpcError::misc("Block not found on disk"))
 }
 
-fn getblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+cases! {
+    /// The answer of `getblock`.
+    enum BlockResult {
+        /// the serialized block
+        #[when("for verbosity = 0")]
+        Raw(SerializedBlock),
+        #[when("for verbosity = 1")]
+        Summary(BlockAnswer<TxIds>),
+        #[when("for verbosity = 2 and verbosity = 3")]
+        Full(BlockAnswer<Transactions>),
+    }
+}
+
+fn getblock(call: &Call<'_>) -> Result<BlockResult, RpcError> {
     let hash = call.hash(0, "blockhash")?;
     let verbosity = match call.given(1) {
         None => 1,
@@ -126,13 +130,8 @@ fn getblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     if verbosity <= 0 {
         let raw = engine.raw_block(&info).map_err(|_| RpcError::misc("Block not found on disk"))?;
         let raw = raw.ok_or_else(|| not_available(&info))?;
-        let size = 2 * raw.as_bytes().len() + 64;
-        call.expect_bytes(size)?;
-        out.reserve(size);
-        out.push(b'"');
-        push_hex(out, raw.as_bytes());
-        out.push(b'"');
-        return Ok(());
+        call.expect_bytes(2 * raw.as_bytes().len() + 64)?;
+        return Ok(BlockResult::Raw(SerializedBlock(raw)));
     }
     let block = block_checked(&engine, &info)?;
     let detail = match verbosity {
@@ -140,53 +139,88 @@ fn getblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         2 => Some(Detail::Plain),
         _ => Some(Detail::Prevouts),
     };
-    let mut spent = None;
-    if detail.is_some() {
-        const UNREADABLE: &str = "Undo data expected but can't be read. This could be due to disk corruption or a conflict with a pruning event.";
-        let read = engine.spent_coins(&info, &block);
-        spent = read.map_err(|_| RpcError::new(code::INTERNAL_ERROR, UNREADABLE))?;
-    }
+    let Some(detail) = detail else {
+        call.expect_bytes(block.total_size())?;
+        return Ok(BlockResult::Summary(BlockAnswer::new(&info, block, engine.params(), TxIds)));
+    };
+    const UNREADABLE: &str = "Undo data expected but can't be read. This could be due to disk corruption or a conflict with a pruning event.";
+    let spent = engine.spent_coins(&info, &block);
+    let spent = spent.map_err(|_| RpcError::new(code::INTERNAL_ERROR, UNREADABLE))?;
     // About the size of Core's JSON per byte of the block.
-    let size = block.total_size() * if detail.is_some() { 8 } else { 1 };
+    let size = block.total_size() * 8;
     call.expect_bytes(size)?;
-    out.reserve(size);
-    write_block(&info, &block, spent.as_deref(), detail, engine.params(), out)
+    let chain = engine.params().chain;
+    let transactions = |block| Transactions { block, spent, detail, chain, size };
+    Ok(BlockResult::Full(BlockAnswer::new(&info, block, engine.params(), transactions)))
 }
 
-fn gettxout(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+cases! {
+    /// The answer of `gettxout`.
+    enum OutputResult {
+        #[when("if the UTXO was not found")]
+        Missing(()),
+        #[when("otherwise")]
+        Found(OutputAnswer),
+    }
+}
+
+result! {
+    struct OutputAnswer {
+        /// the hash of the block for which the answer is valid
+        bestblock: BlockHash,
+        /// the number of confirmations
+        confirmations: i64,
+        /// the transaction value in BTC
+        value: Amount,
+        /// the output script
+        #[name("scriptPubKey")]
+        script: OwnedScript,
+        /// coinbase or not
+        coinbase: bool,
+    }
+}
+
+fn gettxout(call: &Call<'_>) -> Result<OutputResult, RpcError> {
     let txid = Txid(parse_hash(call.arg(0), "txid")?);
     let vout: u32 = call.arg(1).as_integer()?;
     call.bool_or(2, true)?;
     let engine = call.context.engine()?;
     let (coin, at) = engine.coin(OutPoint { txid, vout })?;
-    let Some(coin) = coin else { return answer(out, &()) };
-    let confirmations = i64::from(at.height.0) - i64::from(coin.height.0) + 1;
-    let head = format!(
-        "{{\"bestblock\":\"{}\",\"confirmations\":{confirmations},\"value\":{},\"scriptPubKey\":",
-        at.hash, coin.value
-    );
-    out.extend_from_slice(head.as_bytes());
-    write_script(&coin.script_pubkey, engine.params().chain, out);
-    out.extend_from_slice(if coin.is_coinbase { b",\"coinbase\":true}" } else { b",\"coinbase\":false}" });
-    Ok(())
+    let Some(coin) = coin else { return Ok(OutputResult::Missing(())) };
+    Ok(OutputResult::Found(OutputAnswer {
+        bestblock: at.hash,
+        confirmations: i64::from(at.height.0) - i64::from(coin.height.0) + 1,
+        value: Amount(coin.value.0),
+        script: OwnedScript { bytes: coin.script_pubkey, chain: engine.params().chain },
+        coinbase: coin.is_coinbase,
+    }))
 }
 
-#[derive(Debug, Serialize)]
-struct CoinsAnswer {
-    height: u32,
-    bestblock: String,
-    txouts: u64,
-    bogosize: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hash_serialized_3: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    muhash: Option<String>,
-    total_amount: Amount,
-    transactions: u64,
-    disk_size: u64,
+result! {
+    /// The answer of `gettxoutsetinfo`.
+    struct CoinsAnswer {
+        /// the block height (index) of the returned statistics
+        height: u32,
+        /// the hash of the block at which these statistics are calculated
+        bestblock: BlockHash,
+        /// the number of unspent transaction outputs
+        txouts: u64,
+        /// database-independent, meaningless metric indicating the UTXO set size
+        bogosize: u64,
+        /// the serialized hash (only present if 'hash_serialized_3' hash_type is chosen)
+        hash_serialized_3: Option<BlockHash>,
+        /// the serialized hash (only present if 'muhash' hash_type is chosen)
+        muhash: Option<BlockHash>,
+        /// the total amount of coins in the UTXO set
+        total_amount: Amount,
+        /// the number of transactions with unspent outputs
+        transactions: u64,
+        /// the size of the coin store on disk
+        disk_size: u64,
+    }
 }
 
-fn gettxoutsetinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn gettxoutsetinfo(call: &Call<'_>) -> Result<CoinsAnswer, RpcError> {
     let kind = match call.given(0).map_or(Ok("hash_serialized_3"), Json::as_text)? {
         "hash_serialized_3" => UtxoHash::HashSerialized3,
         "muhash" => UtxoHash::Muhash,
@@ -198,43 +232,47 @@ fn gettxoutsetinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         return Err(RpcError::parameter("Querying specific block heights requires coinstatsindex"));
     }
     let sums = call.context.engine()?.coins_summary(kind)?;
-    let shown = |wanted| sums.hash.filter(|_| kind == wanted).map(|hash| BlockHash(hash).to_string());
-    answer(
-        out,
-        &CoinsAnswer {
-            height: sums.tip.height.0,
-            bestblock: sums.tip.hash.to_string(),
-            txouts: sums.coins,
-            bogosize: sums.bogosize,
-            hash_serialized_3: shown(UtxoHash::HashSerialized3),
-            muhash: shown(UtxoHash::Muhash),
-            total_amount: Amount(sums.total.0),
-            transactions: sums.transactions,
-            disk_size: sums.disk_bytes,
-        },
-    )
+    let shown = |wanted| sums.hash.filter(|_| kind == wanted).map(BlockHash);
+    Ok(CoinsAnswer {
+        height: sums.tip.height.0,
+        bestblock: sums.tip.hash,
+        txouts: sums.coins,
+        bogosize: sums.bogosize,
+        hash_serialized_3: shown(UtxoHash::HashSerialized3),
+        muhash: shown(UtxoHash::Muhash),
+        total_amount: Amount(sums.total.0),
+        transactions: sums.transactions,
+        disk_size: sums.disk_bytes,
+    })
 }
 
-#[derive(Debug, Serialize)]
-struct ChainTxStats {
-    time: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    txcount: Option<u64>,
-    window_final_block_hash: String,
-    window_final_block_height: u32,
-    window_block_count: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window_interval: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window_tx_count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    txrate: Option<Double>,
+result! {
+    /// The answer of `getchaintxstats`.
+    struct ChainTxStats {
+        /// the timestamp for the final block in the window, expressed in UNIX epoch time
+        time: Time<u32>,
+        /// the total number of transactions in the chain up to that point, if known
+        txcount: Option<u64>,
+        /// the hash of the final block in the window
+        window_final_block_hash: BlockHash,
+        /// the height of the final block in the window
+        window_final_block_height: u32,
+        /// size of the window in number of blocks
+        window_block_count: u32,
+        /// the elapsed time in the window in seconds (only present if "window_block_count" is > 0)
+        window_interval: Option<i64>,
+        /// the number of transactions in the window (only present if "window_block_count" is > 0 and the number is known)
+        window_tx_count: Option<u64>,
+        /// the average rate of transactions per second in the window (only present if "window_interval" is > 0 and
+        /// "window_tx_count" is present)
+        txrate: Option<Double>,
+    }
 }
 
 /// One month in seconds.
 const MONTH_SECONDS: i64 = 30 * 24 * 60 * 60;
 
-fn getchaintxstats(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getchaintxstats(call: &Call<'_>) -> Result<ChainTxStats, RpcError> {
     let engine = call.context.engine()?;
     let last = match call.given(1) {
         None => engine.tip_info(),
@@ -269,28 +307,19 @@ fn getchaintxstats(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     };
     #[allow(clippy::cast_precision_loss, reason = "a rate; counts and times are far below 2^53")]
     let rate = window.filter(|_| interval > 0).map(|window| Double(window as f64 / interval as f64));
-    answer(
-        out,
-        &ChainTxStats {
-            time: last.node.header.time,
-            txcount: total,
-            window_final_block_hash: last.node.hash.to_string(),
-            window_final_block_height: last.node.height.0,
-            window_block_count: count,
-            window_interval: (count > 0).then_some(interval),
-            window_tx_count: window,
-            txrate: rate,
-        },
-    )
+    Ok(ChainTxStats {
+        time: Time(last.node.header.time),
+        txcount: total,
+        window_final_block_hash: last.node.hash,
+        window_final_block_height: last.node.height.0,
+        window_block_count: count,
+        window_interval: (count > 0).then_some(interval),
+        window_tx_count: window,
+        txrate: rate,
+    })
 }
 
 /// The block that `getblockstats` is called for.
 pub(crate) fn stats_block(call: &Call<'_>) -> Result<HeaderInfo, RpcError> {
     by_hash_or_height(call, 0)
-}
-
-/// Writes a key of an object.
-pub(crate) fn push_key(out: &mut Vec<u8>, key: &str) {
-    write_text(key, out);
-    out.push(b':');
 }

@@ -2,15 +2,15 @@
 
 use crate::context::{Context, ProgressOf, PruneMode};
 use crate::error::{RpcError, code};
-use crate::json::{Double, write_text};
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
-use crate::output::{HeaderAnswer, difficulty, shown_work, target};
+use crate::json::Double;
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::output::{HeaderAnswer, Hex, difficulty, target};
+use crate::result::{Answer, Field, Form, Map, Time, cases, result};
 use crate::versionbits::{Bip9, testdummy};
-use lydian_consensus::Deployment;
 use lydian_consensus::deployment::script_flags;
+use lydian_consensus::{Deployment, U256};
 use lydian_engine::{ChainTip, Engine, HeaderInfo};
-use lydian_primitives::{Height, push_hex, to_hex};
-use serde::Serialize;
+use lydian_primitives::{BlockHash, Height};
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
@@ -18,41 +18,36 @@ pub(crate) const METHODS: &[Method] = &[
         category: Category::Blockchain,
         help: "Returns the hash of the tip of the validated chain.",
         args: &[],
-        result: "the block hash",
         examples: &[""],
         remark: "",
-        call: getbestblockhash,
+        call: &returns("the hash of the tip", getbestblockhash),
     },
     Method {
         name: "getblockchaininfo",
         category: Category::Blockchain,
         help: "Returns the state of the chain and the progress of its validation.",
         args: &[],
-        result: "{chain, blocks, headers, bestblockhash, bits, target, difficulty, time, mediantime, verificationprogress, initialblockdownload, \
-                 chainwork, size_on_disk, pruned, pruneheight, automatic_pruning, prune_target_size, signet_challenge, warnings}",
         examples: &[""],
         remark: "A pre-release build of Core adds a warning about itself; Lydian does not.",
-        call: getblockchaininfo,
+        call: &returns("", getblockchaininfo),
     },
     Method {
         name: "getblockcount",
         category: Category::Blockchain,
         help: "Returns the height of the tip of the validated chain. The genesis block has height 0.",
         args: &[],
-        result: "the height",
         examples: &[""],
         remark: "",
-        call: getblockcount,
+        call: &returns("the height of the tip", getblockcount),
     },
     Method {
         name: "getblockhash",
         category: Category::Blockchain,
         help: "Returns the hash of the block at a height of the validated chain.",
         args: &[Arg::new("height", Kind::Number, "the height")],
-        result: "the block hash",
         examples: &["1000"],
         remark: "",
-        call: getblockhash,
+        call: &returns("the hash of the block", getblockhash),
     },
     Method {
         name: "getblockheader",
@@ -63,180 +58,193 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("verbose", Kind::Bool, "true for an object, false for the 80 bytes of the header in hex")
                 .default("true"),
         ],
-        result: "{hash, confirmations, height, version, versionHex, merkleroot, time, mediantime, nonce, bits, target, difficulty, chainwork, nTx, \
-                 previousblockhash, nextblockhash}; confirmations is -1 for a block outside the validated chain",
         examples: &["\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\""],
         remark: "`nTx` is 0 for a pruned block; Core keeps the number.",
-        call: getblockheader,
+        call: &returns("", getblockheader),
     },
     Method {
         name: "getchainstates",
         category: Category::Blockchain,
         help: "Returns the chainstates of the node. There is always exactly one.",
         args: &[],
-        result: "{headers, chainstates: [{blocks, bestblockhash, bits, target, difficulty, verificationprogress, coins_db_cache_bytes, \
-                 coins_tip_cache_bytes, validated}]}",
         examples: &[""],
         remark: "All of `-dbcache` is reported as `coins_tip_cache_bytes`: the coin store has no cache of its own.",
-        call: getchainstates,
+        call: &returns("", getchainstates),
     },
     Method {
         name: "getchaintips",
         category: Category::Blockchain,
         help: "Returns the tips of all known branches of headers.",
         args: &[],
-        result: "[{height, hash, branchlen, status}, ...], highest first; status is active, valid-fork (validated before), valid-headers (all blocks \
-                 stored, never validated), headers-only or invalid",
         examples: &[""],
         remark: "",
-        call: getchaintips,
+        call: &returns("the tips, highest first", getchaintips),
     },
     Method {
         name: "getdeploymentinfo",
         category: Category::Blockchain,
         help: "Returns which consensus changes are active at a block. Changes that are active from genesis on are not listed.",
         args: &[Arg::new("blockhash", Kind::Hex, "the block hash").default("\"hash of current chain tip\"")],
-        result: "{hash, height, script_flags: [flag, ...], deployments: {name: {type, active, height} or {type, height, active, bip9}}}",
         examples: &[""],
         remark: "",
-        call: getdeploymentinfo,
+        call: &returns("", getdeploymentinfo),
     },
     Method {
         name: "getdifficulty",
         category: Category::Blockchain,
         help: "Returns the difficulty of the tip, relative to the easiest target of mainnet (on every chain).",
         args: &[],
-        result: "the difficulty",
         examples: &[""],
         remark: "",
-        call: getdifficulty,
+        call: &returns("the proof-of-work difficulty as a multiple of the minimum difficulty", getdifficulty),
     },
     Method {
         name: "getindexinfo",
         category: Category::Util,
         help: "Returns the progress of each index.",
         args: &[Arg::new("index_name", Kind::Text, "return only this index").omitted()],
-        result: "{name: {synced, best_block_height}}",
         examples: &["", "txindex"],
         remark: "Lydian has no index yet.",
-        call: getindexinfo,
+        call: &returns("", getindexinfo).each_key("name", "the state of the index"),
     },
     Method {
         name: "syncwithvalidationinterfacequeue",
         category: Category::Hidden,
         help: "Waits until all notifications about the blocks validated so far have been delivered.",
         args: &[],
-        result: "null",
         examples: &[""],
         remark: "Lydian has no such queue: notifications about a block have been delivered when the call that added the block returns.",
-        call: syncwithvalidationinterfacequeue,
+        call: &returns("", syncwithvalidationinterfacequeue),
     },
 ];
 
-fn getblockcount(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &call.context.engine()?.tip().height.0)
+fn getblockcount(call: &Call<'_>) -> Result<u32, RpcError> {
+    Ok(call.context.engine()?.tip().height.0)
 }
 
-fn getbestblockhash(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &call.context.engine()?.tip().hash.to_string())
+fn getbestblockhash(call: &Call<'_>) -> Result<BlockHash, RpcError> {
+    Ok(call.context.engine()?.tip().hash)
 }
 
-fn getblockhash(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getblockhash(call: &Call<'_>) -> Result<BlockHash, RpcError> {
     let height: i32 = call.arg(0).as_integer()?;
     let engine = call.context.engine()?;
     let hash = u32::try_from(height).ok().and_then(|height| engine.hash_at(Height(height)));
-    let hash = hash.ok_or_else(|| RpcError::parameter("Block height out of range"))?;
-    answer(out, &hash.to_string())
+    hash.ok_or_else(|| RpcError::parameter("Block height out of range"))
 }
 
-fn getdifficulty(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getdifficulty(call: &Call<'_>) -> Result<Double, RpcError> {
     let tip = call.context.engine()?.tip_info();
-    answer(out, &Double(difficulty(tip.node.header.bits)))
+    Ok(Double(difficulty(tip.node.header.bits)))
 }
 
-fn getblockheader(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+cases! {
+    /// The answer of `getblockheader`.
+    enum HeaderResult {
+        #[when("for verbose = true")]
+        Fields(HeaderAnswer),
+        /// the serialized header
+        #[when("for verbose = false")]
+        Raw(Hex<[u8; 80]>),
+    }
+}
+
+fn getblockheader(call: &Call<'_>) -> Result<HeaderResult, RpcError> {
     let hash = call.hash(0, "hash")?;
     let is_verbose = call.bool_or(1, true)?;
     let engine = call.context.engine()?;
     let info = engine.header_info(&hash).ok_or_else(RpcError::block_not_found)?;
     if !is_verbose {
-        out.push(b'"');
-        push_hex(out, &info.node.header.to_bytes());
-        out.push(b'"');
-        return Ok(());
+        return Ok(HeaderResult::Raw(Hex(info.node.header.to_bytes())));
     }
     let tx_count = engine.transaction_count(info.id)?.unwrap_or(0);
-    answer(out, &HeaderAnswer::new(&info, tx_count, engine.params()))
+    Ok(HeaderResult::Fields(HeaderAnswer::new(&info, tx_count, engine.params())))
 }
 
-#[derive(Debug, Serialize)]
-struct ChainInfo {
-    chain: &'static str,
-    blocks: u32,
-    headers: u32,
-    bestblockhash: String,
-    bits: String,
-    target: String,
-    difficulty: Double,
-    time: u32,
-    mediantime: i64,
-    verificationprogress: Double,
-    initialblockdownload: bool,
-    chainwork: String,
-    size_on_disk: u64,
-    pruned: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pruneheight: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    automatic_pruning: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prune_target_size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signet_challenge: Option<String>,
-    warnings: Warnings,
+result! {
+    /// The answer of `getblockchaininfo`.
+    struct ChainInfo {
+        /// current network name (main, test, testnet4, signet, regtest)
+        chain: &'static str,
+        /// the height of the most-work fully-validated chain; the genesis block has height 0
+        blocks: u32,
+        /// the height of the most-work chain of validated headers
+        headers: u32,
+        /// the hash of the tip
+        bestblockhash: BlockHash,
+        /// nBits: compact representation of the block difficulty target
+        bits: Hex<[u8; 4]>,
+        /// the difficulty target
+        target: U256,
+        /// the current difficulty
+        difficulty: Double,
+        /// the block time expressed in UNIX epoch time
+        time: Time<u32>,
+        /// the median block time expressed in UNIX epoch time
+        mediantime: Time<i64>,
+        /// estimate of verification progress (0 to 1)
+        verificationprogress: Double,
+        /// (debug information) estimate of whether this node is in Initial Block Download mode
+        initialblockdownload: bool,
+        /// total amount of work in active chain, in hexadecimal
+        chainwork: U256,
+        /// the size of the block and undo files on disk
+        size_on_disk: u64,
+        /// if the blocks are subject to pruning
+        pruned: bool,
+        /// the first block unpruned, all previous blocks were pruned (only present if pruning is enabled)
+        pruneheight: Option<u32>,
+        /// whether automatic pruning is enabled (only present if pruning is enabled)
+        automatic_pruning: Option<bool>,
+        /// the target size used by pruning (only present if automatic pruning is enabled)
+        prune_target_size: Option<u64>,
+        /// the block challenge (aka. block script), in hexadecimal (only present if the current network is a signet)
+        signet_challenge: Option<Hex<Vec<u8>>>,
+        warnings: Warnings,
+    }
 }
 
-fn getblockchaininfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getblockchaininfo(call: &Call<'_>) -> Result<ChainInfo, RpcError> {
     let (context, engine) = (call.context, call.context.engine()?);
     let tip = engine.tip_info();
     let header = &tip.node.header;
     let prune = context.settings.prune;
     let is_pruning = prune != PruneMode::Never;
-    answer(
-        out,
-        &ChainInfo {
-            chain: engine.params().chain.name(),
-            blocks: tip.node.height.0,
-            headers: engine.best_header_height().0,
-            bestblockhash: tip.node.hash.to_string(),
-            bits: format!("{:08x}", header.bits),
-            target: target(header.bits, engine.params()),
-            difficulty: Double(difficulty(header.bits)),
-            time: header.time,
-            mediantime: tip.median_time,
-            verificationprogress: Double(progress(call, &engine, &tip)?),
-            initialblockdownload: context.is_initial_block_download(),
-            chainwork: shown_work(tip.node.chain_work),
-            size_on_disk: engine.size_on_disk()?,
-            pruned: is_pruning,
-            pruneheight: is_pruning.then(|| prune_height(&engine).map_or(0, |height| height + 1)),
-            automatic_pruning: is_pruning.then_some(matches!(prune, PruneMode::Target { .. })),
-            prune_target_size: match prune {
-                PruneMode::Target { bytes } => Some(bytes),
-                _ => None,
-            },
-            signet_challenge: engine.params().signet_challenge.as_deref().map(to_hex),
-            warnings: Warnings::of(context),
+    Ok(ChainInfo {
+        chain: engine.params().chain.name(),
+        blocks: tip.node.height.0,
+        headers: engine.best_header_height().0,
+        bestblockhash: tip.node.hash,
+        bits: Hex(header.bits.to_be_bytes()),
+        target: target(header.bits, engine.params()),
+        difficulty: Double(difficulty(header.bits)),
+        time: Time(header.time),
+        mediantime: Time(tip.median_time),
+        verificationprogress: Double(progress(call, &engine, &tip)?),
+        initialblockdownload: context.is_initial_block_download(),
+        chainwork: tip.node.chain_work,
+        size_on_disk: engine.size_on_disk()?,
+        pruned: is_pruning,
+        pruneheight: is_pruning.then(|| prune_height(&engine).map_or(0, |height| height + 1)),
+        automatic_pruning: is_pruning.then_some(matches!(prune, PruneMode::Target { .. })),
+        prune_target_size: match prune {
+            PruneMode::Target { bytes } => Some(bytes),
+            _ => None,
         },
-    )
+        signet_challenge: engine.params().signet_challenge.clone().map(Hex),
+        warnings: Warnings::of(context),
+    })
 }
 
-/// Warnings about the node: Core's `GetWarningsForRpc`. A list, or the last one with `-deprecatedrpc=warnings`.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Warnings {
-    All(Vec<String>),
-    Last(String),
+cases! {
+    /// Warnings about the node: Core's `GetWarningsForRpc`.
+    pub(crate) enum Warnings {
+        /// any network and blockchain warnings
+        #[each("warning")]
+        All(Vec<String>),
+        /// with `-deprecatedrpc=warnings`: the latest warning
+        Last(String),
+    }
 }
 
 impl Warnings {
@@ -271,33 +279,47 @@ pub(crate) fn prune_height(engine: &Engine) -> Option<u32> {
     })
 }
 
-#[derive(Debug, Serialize)]
-struct ChainStates {
-    headers: u32,
-    chainstates: [ChainState; 1],
+result! {
+    /// The answer of `getchainstates`.
+    struct ChainStates {
+        /// the height of the most-work chain of validated headers
+        headers: u32,
+        /// list of the chainstates ordered by work, with the most-work (active) chainstate last
+        chainstates: [ChainState; 1],
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct ChainState {
-    blocks: u32,
-    bestblockhash: String,
-    bits: String,
-    target: String,
-    difficulty: Double,
-    verificationprogress: Double,
-    coins_db_cache_bytes: u64,
-    coins_tip_cache_bytes: u64,
-    validated: bool,
+result! {
+    struct ChainState {
+        /// number of blocks in this chainstate
+        blocks: u32,
+        /// blockhash of the tip
+        bestblockhash: BlockHash,
+        /// nBits: compact representation of the block difficulty target
+        bits: Hex<[u8; 4]>,
+        /// the difficulty target
+        target: U256,
+        /// difficulty of the tip
+        difficulty: Double,
+        /// progress towards the network tip
+        verificationprogress: Double,
+        /// size of the coinsdb cache
+        coins_db_cache_bytes: u64,
+        /// size of the coinstip cache
+        coins_tip_cache_bytes: u64,
+        /// whether the chainstate is fully validated
+        validated: bool,
+    }
 }
 
-fn getchainstates(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getchainstates(call: &Call<'_>) -> Result<ChainStates, RpcError> {
     let engine = call.context.engine()?;
     let tip = engine.tip_info();
     let bits = tip.node.header.bits;
     let state = ChainState {
         blocks: tip.node.height.0,
-        bestblockhash: tip.node.hash.to_string(),
-        bits: format!("{bits:08x}"),
+        bestblockhash: tip.node.hash,
+        bits: Hex(bits.to_be_bytes()),
         target: target(bits, engine.params()),
         difficulty: Double(difficulty(bits)),
         verificationprogress: Double(progress(call, &engine, &tip)?),
@@ -305,47 +327,85 @@ fn getchainstates(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         coins_tip_cache_bytes: call.context.settings.cache_bytes,
         validated: true,
     };
-    answer(out, &ChainStates { headers: engine.best_header_height().0, chainstates: [state] })
+    Ok(ChainStates { headers: engine.best_header_height().0, chainstates: [state] })
 }
 
-#[derive(Debug, Serialize)]
-struct TipAnswer {
-    height: u32,
-    hash: String,
-    branchlen: u32,
-    status: &'static str,
+result! {
+    /// A tip in the answer of `getchaintips`.
+    struct TipAnswer {
+        /// height of the chain tip
+        height: u32,
+        /// block hash of the tip
+        hash: BlockHash,
+        /// zero for main chain, otherwise length of branch connecting the tip to the main chain
+        branchlen: u32,
+        /// status of the chain: "active" for the main chain, "valid-fork" (validated before), "valid-headers" (all
+        /// blocks stored, never fully validated), "headers-only" (not all blocks stored) or "invalid"
+        status: &'static str,
+    }
 }
 
-fn getchaintips(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getchaintips(call: &Call<'_>) -> Result<Vec<TipAnswer>, RpcError> {
     let shown = |tip: ChainTip| TipAnswer {
         height: tip.height.0,
-        hash: tip.hash.to_string(),
+        hash: tip.hash,
         branchlen: tip.branch_length,
         status: tip.status.name(),
     };
-    let tips: Vec<TipAnswer> = call.context.engine()?.chain_tips().into_iter().map(shown).collect();
-    answer(out, &tips)
+    Ok(call.context.engine()?.chain_tips().into_iter().map(shown).collect())
 }
 
-#[derive(Debug, Serialize)]
-struct Buried {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    active: bool,
-    height: u32,
+result! {
+    /// The answer of `getdeploymentinfo`.
+    struct DeploymentInfo {
+        /// requested block hash (or tip)
+        hash: BlockHash,
+        /// requested block height (or tip)
+        height: u32,
+        /// script verify flags for the block
+        #[each("a script verify flag")]
+        script_flags: Vec<&'static str>,
+        #[each(key "xxxx" "name of the deployment")]
+        deployments: Map<&'static str, DeploymentState>,
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct ByBip9 {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    height: Option<u32>,
-    active: bool,
-    bip9: Bip9,
+cases! {
+    enum DeploymentState {
+        /// name of a deployment that is part of the rules at a fixed height
+        Buried(Buried),
+        /// name of a deployment that blocks signal (BIP-0009)
+        ByBip9(ByBip9),
+    }
 }
 
-fn getdeploymentinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+result! {
+    struct Buried {
+        /// "buried"
+        #[name("type")]
+        kind: &'static str,
+        /// true if the rules are enforced for the mempool and the next block
+        active: bool,
+        /// height of the first block which the rules are or will be enforced
+        height: u32,
+    }
+}
+
+result! {
+    struct ByBip9 {
+        /// "bip9"
+        #[name("type")]
+        kind: &'static str,
+        /// height of the first block which the rules are or will be enforced (only for "active" status)
+        height: Option<u32>,
+        /// true if the rules are enforced for the mempool and the next block
+        active: bool,
+        /// status of bip9 softforks
+        bip9: Bip9,
+    }
+}
+
+fn getdeploymentinfo(call: &Call<'_>) -> Result<DeploymentInfo, RpcError> {
     let engine = call.context.engine()?;
     let params = engine.params();
     let info = match call.given(0) {
@@ -353,29 +413,20 @@ fn getdeploymentinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
         Some(_) => engine.header_info(&call.hash(0, "blockhash")?).ok_or_else(RpcError::block_not_found)?,
     };
     let (hash, height) = (info.node.hash, info.node.height);
-    let mut flags = script_flags(height, &hash, params).names();
-    flags.sort_unstable();
-    out.extend_from_slice(b"{\"hash\":\"");
-    out.extend_from_slice(hash.to_string().as_bytes());
-    out.extend_from_slice(format!("\",\"height\":{height},\"script_flags\":").as_bytes());
-    answer(out, &flags)?;
-    out.extend_from_slice(b",\"deployments\":{");
-    for (index, (name, deployment)) in DEPLOYMENTS.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write_text(name, out);
-        out.push(b':');
+    let mut script_flags = script_flags(height, &hash, params).names();
+    script_flags.sort_unstable();
+    let buried = DEPLOYMENTS.into_iter().map(|(name, deployment)| {
         let active = params.is_active(deployment, Height(height.0.saturating_add(1)));
-        answer(out, &Buried { kind: "buried", active, height: params.activation_height(deployment).0 })?;
-    }
+        let height = params.activation_height(deployment).0;
+        (name, DeploymentState::Buried(Buried { kind: "buried", active, height }))
+    });
+    let mut deployments: Vec<_> = buried.collect();
     if let Some((bip9, active_since)) = engine.with_tree(|tree| testdummy(tree, info.id, &params.testdummy)) {
         let active = active_since.is_some_and(|since| since <= height.0.saturating_add(1));
-        out.extend_from_slice(b",\"testdummy\":");
-        answer(out, &ByBip9 { kind: "bip9", height: active_since, active, bip9 })?;
+        let state = ByBip9 { kind: "bip9", height: active_since, active, bip9 };
+        deployments.push(("testdummy", DeploymentState::ByBip9(state)));
     }
-    out.extend_from_slice(b"}}");
-    Ok(())
+    Ok(DeploymentInfo { hash, height: height.0, script_flags, deployments: Map(deployments) })
 }
 
 /// With Core's names, in the order of its `getdeploymentinfo`.
@@ -387,13 +438,27 @@ const DEPLOYMENTS: [(&str, Deployment); 5] = [
     ("segwit", Deployment::Segwit),
 ];
 
-fn getindexinfo(_: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    out.extend_from_slice(b"{}");
-    Ok(())
+/// An index in the answer of `getindexinfo`. There is none yet.
+#[derive(Debug)]
+enum IndexState {}
+
+impl Answer for IndexState {
+    const FORM: Form = Form::Object(&[
+        Field::new("synced", Form::Bool, "whether the index is synced or not"),
+        Field::new("best_block_height", Form::Number, "the block height to which the index is synced"),
+    ]);
+
+    fn write(&self, _: &mut Vec<u8>) {
+        match *self {}
+    }
 }
 
-fn syncwithvalidationinterfacequeue(_: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &())
+fn getindexinfo(_: &Call<'_>) -> Result<Map<String, IndexState>, RpcError> {
+    Ok(Map(Vec::new()))
+}
+
+fn syncwithvalidationinterfacequeue(_: &Call<'_>) -> Result<(), RpcError> {
+    Ok(())
 }
 
 /// Returns a block by its height in the validated chain or by its hash: Core's `ParseHashOrHeight`.

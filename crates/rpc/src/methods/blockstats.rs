@@ -3,12 +3,14 @@
 //! Input: a block and the coins it spent. Output: Core's figures, with its integer divisions.
 
 use crate::error::RpcError;
-use crate::method::{Call, answer};
-use crate::methods::block::{block_checked, push_key, stats_block};
+use crate::json::write_text;
+use crate::method::Call;
+use crate::methods::block::{block_checked, stats_block};
+use crate::result::{Answer, Field, Form, close, result};
 use lydian_consensus::deployment::is_bip30_repeat;
 use lydian_consensus::{Coin, block_subsidy};
 use lydian_engine::HeaderInfo;
-use lydian_primitives::{Amount, Block, compact_size_len};
+use lydian_primitives::{Amount, Block, BlockHash, compact_size_len};
 use lydian_script::is_unspendable;
 use std::collections::BTreeSet;
 
@@ -18,14 +20,102 @@ const COIN_OVERHEAD: i64 = 36 + 4;
 /// Core's `MAX_BLOCK_SERIALIZED_SIZE`.
 const SIZE_MAX: i64 = 4_000_000;
 
-#[derive(Debug)]
-enum Value {
-    Number(i64),
-    Text(String),
-    Percentiles([i64; 5]),
+result! {
+    /// The answer of `getblockstats`. Every value may be left out of the answer by the caller.
+    struct BlockStats {
+        /// average fee in the block
+        avgfee: Option<i64>,
+        /// average feerate (in satoshis per virtual byte)
+        avgfeerate: Option<i64>,
+        /// average transaction size
+        avgtxsize: Option<i64>,
+        /// the block hash (to check for potential reorgs)
+        blockhash: Option<BlockHash>,
+        /// feerates at the 10th, 25th, 50th, 75th, and 90th percentile weight unit (in satoshis per virtual byte)
+        #[each("the feerate at that percentile")]
+        feerate_percentiles: Option<[i64; 5]>,
+        /// the height of the block
+        height: Option<i64>,
+        /// the number of inputs (excluding coinbase)
+        ins: Option<i64>,
+        /// maximum fee in the block
+        maxfee: Option<i64>,
+        /// maximum feerate (in satoshis per virtual byte)
+        maxfeerate: Option<i64>,
+        /// maximum transaction size
+        maxtxsize: Option<i64>,
+        /// truncated median fee in the block
+        medianfee: Option<i64>,
+        /// the block median time past
+        mediantime: Option<i64>,
+        /// truncated median transaction size
+        mediantxsize: Option<i64>,
+        /// minimum fee in the block
+        minfee: Option<i64>,
+        /// minimum feerate (in satoshis per virtual byte)
+        minfeerate: Option<i64>,
+        /// minimum transaction size
+        mintxsize: Option<i64>,
+        /// the number of outputs
+        outs: Option<i64>,
+        /// the block subsidy
+        subsidy: Option<i64>,
+        /// total size of all segwit transactions
+        swtotal_size: Option<i64>,
+        /// total weight of all segwit transactions
+        swtotal_weight: Option<i64>,
+        /// the number of segwit transactions
+        swtxs: Option<i64>,
+        /// the block time
+        time: Option<i64>,
+        /// total amount in all outputs (excluding coinbase and thus reward [ie subsidy + totalfee])
+        total_out: Option<i64>,
+        /// total size of all non-coinbase transactions
+        total_size: Option<i64>,
+        /// total weight of all non-coinbase transactions
+        total_weight: Option<i64>,
+        /// the fee total
+        totalfee: Option<i64>,
+        /// the number of transactions (including coinbase)
+        txs: Option<i64>,
+        /// the increase/decrease in the number of unspent outputs (not discounting op_return and similar)
+        utxo_increase: Option<i64>,
+        /// the increase/decrease in size for the utxo index (not discounting op_return and similar)
+        utxo_size_inc: Option<i64>,
+        /// the increase/decrease in the number of unspent outputs, not counting unspendables
+        utxo_increase_actual: Option<i64>,
+        /// the increase/decrease in size for the utxo index, not counting unspendables
+        utxo_size_inc_actual: Option<i64>,
+    }
 }
 
-pub(crate) fn getblockstats(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+/// The values that were asked for.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    all: BlockStats,
+    /// Empty: all of them.
+    names: Vec<&'static str>,
+}
+
+impl Answer for Chosen {
+    const FORM: Form = BlockStats::FORM;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        if self.names.is_empty() {
+            return self.all.write(out);
+        }
+        out.push(b'{');
+        for name in &self.names {
+            write_text(name, out);
+            out.push(b':');
+            self.all.write_field(name, out);
+            out.push(b',');
+        }
+        close(b'}', out);
+    }
+}
+
+pub(crate) fn getblockstats(call: &Call<'_>) -> Result<Chosen, RpcError> {
     let info = stats_block(call)?;
     let mut wanted = BTreeSet::new();
     if let Some(names) = call.given(1) {
@@ -44,31 +134,20 @@ pub(crate) fn getblockstats(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), Rp
     let spent = engine.spent_coins(&info, &block).ok().flatten();
     let spent = spent.ok_or_else(|| RpcError::misc("Can't read undo data from disk"))?;
     let subsidy = block_subsidy(info.node.height, engine.params());
-    let all = figures(&info, &block, &spent, subsidy);
-    let mut chosen: Vec<&(&str, Value)> = Vec::new();
-    if wanted.is_empty() {
-        chosen.extend(&all);
-    }
+    let mut names = Vec::new();
     for name in wanted {
-        let found = all.iter().find(|(known, _)| *known == name);
+        let known = FIELDS.iter().find(|field| field.name == name);
         let message = || RpcError::parameter(format!("Invalid selected statistic '{name}'"));
-        chosen.push(found.ok_or_else(message)?);
+        names.push(known.ok_or_else(message)?.name);
     }
-    out.push(b'{');
-    for (index, (name, value)) in chosen.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        push_key(out, name);
-        match value {
-            Value::Number(number) => answer(out, number)?,
-            Value::Text(text) => answer(out, text)?,
-            Value::Percentiles(rates) => answer(out, rates)?,
-        }
-    }
-    out.push(b'}');
-    Ok(())
+    Ok(Chosen { all: figures(&info, &block, &spent, subsidy), names })
 }
+
+/// The names that may be asked for.
+const FIELDS: &[Field] = match BlockStats::FORM {
+    Form::Object(fields) => fields,
+    _ => &[],
+};
 
 /// Sums over the transactions.
 #[derive(Debug)]
@@ -157,7 +236,7 @@ fn gather(info: &HeaderInfo, block: &Block, spent: &[Coin]) -> Sums {
     sums
 }
 
-fn figures(info: &HeaderInfo, block: &Block, spent: &[Coin], subsidy: Amount) -> Vec<(&'static str, Value)> {
+fn figures(info: &HeaderInfo, block: &Block, spent: &[Coin], subsidy: Amount) -> BlockStats {
     let sums = gather(info, block, spent);
     let txs = count(block.tx_count());
     let mean = |total: i64| if txs > 1 { total / (txs - 1) } else { 0 };
@@ -167,40 +246,39 @@ fn figures(info: &HeaderInfo, block: &Block, spent: &[Coin], subsidy: Amount) ->
     let least = |values: &[i64], bound: i64| values.iter().copied().min().filter(|least| *least < bound).unwrap_or(0);
     let rates: Vec<i64> = sums.rates.iter().map(|(rate, _)| *rate).collect();
     let (segwit_txs, segwit_size, segwit_weight) = sums.segwit;
-    let number = Value::Number;
-    vec![
-        ("avgfee", number(mean(total_fee))),
-        ("avgfeerate", number(if sums.total_weight > 0 { total_fee * 4 / sums.total_weight } else { 0 })),
-        ("avgtxsize", number(mean(sums.total_size))),
-        ("blockhash", Value::Text(info.node.hash.to_string())),
-        ("feerate_percentiles", Value::Percentiles(percentiles(sums.rates, sums.total_weight))),
-        ("height", number(i64::from(info.node.height.0))),
-        ("ins", number(sums.inputs)),
-        ("maxfee", number(most(&sums.fees))),
-        ("maxfeerate", number(most(&rates))),
-        ("maxtxsize", number(most(&sums.sizes))),
-        ("medianfee", number(median(sums.fees.clone()))),
-        ("mediantime", number(info.median_time)),
-        ("mediantxsize", number(median(sums.sizes.clone()))),
-        ("minfee", number(least(&sums.fees, Amount::MAX_MONEY.0))),
-        ("minfeerate", number(least(&rates, Amount::MAX_MONEY.0))),
-        ("mintxsize", number(least(&sums.sizes, SIZE_MAX))),
-        ("outs", number(sums.outputs)),
-        ("subsidy", number(subsidy.0)),
-        ("swtotal_size", number(segwit_size)),
-        ("swtotal_weight", number(segwit_weight)),
-        ("swtxs", number(segwit_txs)),
-        ("time", number(i64::from(info.node.header.time))),
-        ("total_out", number(sums.total_out)),
-        ("total_size", number(sums.total_size)),
-        ("total_weight", number(sums.total_weight)),
-        ("totalfee", number(total_fee)),
-        ("txs", number(txs)),
-        ("utxo_increase", number(sums.outputs - sums.inputs)),
-        ("utxo_size_inc", number(sums.size_increase)),
-        ("utxo_increase_actual", number(sums.created - sums.inputs)),
-        ("utxo_size_inc_actual", number(sums.size_increase_actual)),
-    ]
+    BlockStats {
+        avgfee: Some(mean(total_fee)),
+        avgfeerate: Some(if sums.total_weight > 0 { total_fee * 4 / sums.total_weight } else { 0 }),
+        avgtxsize: Some(mean(sums.total_size)),
+        blockhash: Some(info.node.hash),
+        feerate_percentiles: Some(percentiles(sums.rates, sums.total_weight)),
+        height: Some(i64::from(info.node.height.0)),
+        ins: Some(sums.inputs),
+        maxfee: Some(most(&sums.fees)),
+        maxfeerate: Some(most(&rates)),
+        maxtxsize: Some(most(&sums.sizes)),
+        medianfee: Some(median(sums.fees.clone())),
+        mediantime: Some(info.median_time),
+        mediantxsize: Some(median(sums.sizes.clone())),
+        minfee: Some(least(&sums.fees, Amount::MAX_MONEY.0)),
+        minfeerate: Some(least(&rates, Amount::MAX_MONEY.0)),
+        mintxsize: Some(least(&sums.sizes, SIZE_MAX)),
+        outs: Some(sums.outputs),
+        subsidy: Some(subsidy.0),
+        swtotal_size: Some(segwit_size),
+        swtotal_weight: Some(segwit_weight),
+        swtxs: Some(segwit_txs),
+        time: Some(i64::from(info.node.header.time)),
+        total_out: Some(sums.total_out),
+        total_size: Some(sums.total_size),
+        total_weight: Some(sums.total_weight),
+        totalfee: Some(total_fee),
+        txs: Some(txs),
+        utxo_increase: Some(sums.outputs - sums.inputs),
+        utxo_size_inc: Some(sums.size_increase),
+        utxo_increase_actual: Some(sums.created - sums.inputs),
+        utxo_size_inc_actual: Some(sums.size_increase_actual),
+    }
 }
 
 /// Core's `CalculateTruncatedMedian`.

@@ -4,12 +4,12 @@
 use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::help;
-use crate::json::{Json, write_text};
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::json::Json;
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::result::{Answer, Form, Map, cases, result};
 use crate::table::{METHODS as ALL, find};
-use crate::wait::{Until, Wait};
+use crate::wait::{Finish, Later, Until};
 use lydian_consensus::Chain;
-use serde::Serialize;
 use std::time::Duration;
 
 pub(crate) const METHODS: &[Method] = &[
@@ -23,30 +23,27 @@ pub(crate) const METHODS: &[Method] = &[
             "\"stats\", or \"mallocinfo\", which only programs linked to glibc's allocator support",
         )
         .default("\"stats\"")],
-        result: "{\"locked\": {used, free, total, locked, chunks_used, chunks_free}}: bytes of memory that is never swapped out",
         examples: &[""],
         remark: "Lydian holds no keys and locks no memory, so all numbers are 0. `mallocinfo` is refused.",
-        call: getmemoryinfo,
+        call: &returns("", getmemoryinfo),
     },
     Method {
         name: "getrpcinfo",
         category: Category::Control,
         help: "Returns the state of the RPC server.",
         args: &[],
-        result: "{\"active_commands\": [{\"method\", \"duration\"}, ...], \"logpath\"}: running calls with their duration in microseconds, and the path of the log file",
         examples: &[""],
         remark: "",
-        call: getrpcinfo,
+        call: &returns("", getrpcinfo),
     },
     Method {
         name: "help",
         category: Category::Control,
         help: "Lists all methods, or returns the help for one.",
         args: &[Arg::new("command", Kind::Text, "the method").hint("all commands")],
-        result: "the help text",
         examples: &["", "getblock"],
         remark: "The first line of each text is Core's; the rest is Lydian's own.",
-        call: help,
+        call: &returns("", help),
     },
     Method {
         name: "logging",
@@ -66,152 +63,208 @@ pub(crate) const METHODS: &[Method] = &[
             )
             .omitted()]),
         ],
-        result: "{category: whether it is logged, ...}",
         examples: &["\"[\\\"all\\\"]\" \"[\\\"http\\\"]\""],
         remark: "",
-        call: logging,
+        call: &returns("", logging).each_key("category", "if being debug logged or not. false:inactive, true:active"),
     },
     Method {
         name: "mockscheduler",
         category: Category::Hidden,
         help: "Bumps the scheduler into the future (-regtest only).",
         args: &[Arg::new("delta_time", Kind::Number, "seconds, 1 to 3600")],
-        result: "null",
         examples: &[],
         remark: "The scheduled tasks are saving addresses and bans, and the checks for a stale tip and for extra peers.",
-        call: mockscheduler,
+        call: &returns("", mockscheduler),
     },
     Method {
         name: "setmocktime",
         category: Category::Hidden,
         help: "Sets the clock of the node to a fixed time (-regtest only).",
         args: &[Arg::new("timestamp", Kind::Number, "seconds since 1970; 0 selects the system clock again")],
-        result: "null",
         examples: &[],
         remark: "",
-        call: setmocktime,
+        call: &returns("", setmocktime),
     },
     Method {
         name: "stop",
         category: Category::Control,
         help: "Requests a shutdown of the node.",
         args: &[Arg { is_hidden: true, ..Arg::new("wait", Kind::Number, "milliseconds before the answer").omitted() }],
-        result: "\"Lydian stopping\"",
         examples: &[""],
         remark: "Core's answer contains Core's name.",
-        call: stop,
+        call: &returns("\"Lydian stopping\"", stop),
     },
     Method {
         name: "uptime",
         category: Category::Control,
         help: "Returns for how long the node has been running.",
         args: &[],
-        result: "the time in seconds",
         examples: &[""],
         remark: "",
-        call: uptime,
+        call: &returns("the number of seconds that the node has been running", uptime),
     },
 ];
 
-fn help(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+cases! {
+    /// The answer of `help`.
+    enum HelpResult {
+        /// the help text
+        Text(String),
+        /// every argument of every method: the method, the position, the name, and whether it is passed as a string
+        #[when("for command = \"dump_all_command_conversions\"")]
+        Conversions(Vec<Conversion>),
+    }
+}
+
+/// An argument of a method: an array of its method, its position, its name, and whether it is passed as a string.
+#[derive(Debug)]
+struct Conversion(&'static str, usize, &'static str, bool);
+
+impl Answer for Conversion {
+    const FORM: Form = Form::Array(&Form::Any);
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
+        self.0.write(out);
+        out.push(b',');
+        self.1.write(out);
+        out.push(b',');
+        self.2.write(out);
+        out.push(b',');
+        self.3.write(out);
+        out.push(b']');
+    }
+}
+
+fn help(call: &Call<'_>) -> Result<HelpResult, RpcError> {
     let text = match call.given(0).map(Json::as_text).transpose()? {
         None | Some("") => help::overview(),
-        Some("dump_all_command_conversions") => return dump_conversions(out),
+        Some("dump_all_command_conversions") => return Ok(HelpResult::Conversions(conversions())),
         Some(name) => match find(name) {
             Some(method) => help::of_method(method).trim_end_matches('\n').to_owned() + "\n",
             None => format!("help: unknown command: {name}"),
         },
     };
-    write_text(&text, out);
-    Ok(())
+    Ok(HelpResult::Text(text))
 }
 
 /// Lists every argument of every method: name, position, and whether `bitcoin-cli` passes it as a string. For tests, as
 /// in Core.
-fn dump_conversions(out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn conversions() -> Vec<Conversion> {
     let mut methods: Vec<&Method> = ALL.iter().copied().flatten().collect();
     methods.sort_by_key(|method| method.name);
-    let mut rows: Vec<(&str, usize, &str, bool)> = Vec::new();
+    let mut rows = Vec::new();
     for method in methods {
         for (place, arg) in method.args.iter().enumerate() {
             for name in arg.names.split('|') {
-                rows.push((method.name, place, name, arg.kind.is_text()));
+                rows.push(Conversion(method.name, place, name, arg.kind.is_text()));
                 let inner = if arg.kind == Kind::Options { arg.inner } else { &[] };
                 for inner in inner {
-                    rows.extend(inner.names.split('|').map(|name| (method.name, place, name, inner.kind.is_text())));
+                    let names = inner.names.split('|');
+                    rows.extend(names.map(|name| Conversion(method.name, place, name, inner.kind.is_text())));
                 }
             }
         }
     }
-    answer(out, &rows)
+    rows
 }
 
-fn stop(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+/// The answer of `stop`.
+#[derive(Debug)]
+struct Stopping;
+
+impl Answer for Stopping {
+    const FORM: Form = Form::Text;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        "Lydian stopping".write(out);
+    }
+}
+
+impl Finish for Stopping {
+    fn finish(_: &Context) -> Result<Stopping, RpcError> {
+        Ok(Stopping)
+    }
+}
+
+fn stop(call: &Call<'_>) -> Result<Later<Stopping>, RpcError> {
     // The answer is still sent: the server stops last.
     call.context.host.request_stop();
-    if let wait @ Json::Number(_) = call.arg(0) {
-        let millis = u64::try_from(wait.as_integer::<i32>()?).unwrap_or(0);
-        let end_micros = Some(call.context.host.steady_micros() + 1_000 * millis);
-        call.wait(Wait { until: Until::Time, end_micros, finish: answer_stop });
-        return Ok(());
+    let wait @ Json::Number(_) = call.arg(0) else { return Ok(Later::Now(Stopping)) };
+    let millis = u64::try_from(wait.as_integer::<i32>()?).unwrap_or(0);
+    Ok(call.wait(Until::Time, Some(call.context.host.steady_micros() + 1_000 * millis)))
+}
+
+fn uptime(call: &Call<'_>) -> Result<u64, RpcError> {
+    Ok(call.context.uptime_seconds())
+}
+
+result! {
+    /// The answer of `getrpcinfo`.
+    struct RpcInfo {
+        /// all active commands
+        #[each("information about an active command")]
+        active_commands: Vec<ActiveCommand>,
+        /// the complete file path to the debug log
+        logpath: String,
     }
-    answer_stop(call.context, out)
 }
 
-fn answer_stop(_: &Context, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    write_text("Lydian stopping", out);
-    Ok(())
+result! {
+    struct ActiveCommand {
+        /// the name of the RPC command
+        method: &'static str,
+        /// the running time in microseconds
+        duration: u64,
+    }
 }
 
-fn uptime(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &call.context.uptime_seconds())
-}
-
-#[derive(Debug, Serialize)]
-struct RpcInfo {
-    active_commands: Vec<ActiveCommand>,
-    logpath: String,
-}
-
-#[derive(Debug, Serialize)]
-struct ActiveCommand {
-    method: &'static str,
-    duration: u64,
-}
-
-fn getrpcinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getrpcinfo(call: &Call<'_>) -> Result<RpcInfo, RpcError> {
     let now = call.context.host.steady_micros();
     let active = call.context.active().into_iter();
     let active_commands = active
         .map(|active| ActiveCommand { method: active.method, duration: now.saturating_sub(active.since_micros) })
         .collect();
-    answer(out, &RpcInfo { active_commands, logpath: call.context.host.log_path() })
+    Ok(RpcInfo { active_commands, logpath: call.context.host.log_path() })
 }
 
-#[derive(Debug, Serialize)]
-struct MemoryInfo {
-    locked: LockedMemory,
+result! {
+    /// The answer of `getmemoryinfo`.
+    struct MemoryInfo {
+        /// information about memory that is never swapped out
+        locked: LockedMemory,
+    }
 }
 
-#[derive(Debug, Default, Serialize)]
-struct LockedMemory {
-    used: u64,
-    free: u64,
-    total: u64,
-    locked: u64,
-    chunks_used: u64,
-    chunks_free: u64,
+result! {
+    struct LockedMemory {
+        /// number of bytes used
+        used: u64,
+        /// number of bytes available in current arenas
+        free: u64,
+        /// total number of bytes managed
+        total: u64,
+        /// number of bytes that succeeded locking
+        locked: u64,
+        /// number of allocated chunks
+        chunks_used: u64,
+        /// number of unused chunks
+        chunks_free: u64,
+    }
 }
 
-fn getmemoryinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getmemoryinfo(call: &Call<'_>) -> Result<MemoryInfo, RpcError> {
     match call.given(0).map_or(Ok("stats"), Json::as_text)? {
-        "stats" => answer(out, &MemoryInfo { locked: LockedMemory::default() }),
+        "stats" => {
+            let locked = LockedMemory { used: 0, free: 0, total: 0, locked: 0, chunks_used: 0, chunks_free: 0 };
+            Ok(MemoryInfo { locked })
+        }
         "mallocinfo" => Err(RpcError::parameter("mallocinfo mode not available")),
         mode => Err(RpcError::parameter(format!("unknown mode {mode}"))),
     }
 }
 
-fn logging(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn logging(call: &Call<'_>) -> Result<Map<&'static str, bool>, RpcError> {
     for (place, is_on) in [(0, true), (1, false)] {
         let Some(Json::Array(names)) = call.given(place) else { continue };
         for name in names {
@@ -223,16 +276,7 @@ fn logging(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     }
     let mut categories = call.context.host.log_categories();
     categories.sort_unstable();
-    out.push(b'{');
-    for (index, (name, is_on)) in categories.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write_text(name, out);
-        out.extend_from_slice(if is_on { b":true" } else { b":false" });
-    }
-    out.push(b'}');
-    Ok(())
+    Ok(Map(categories))
 }
 
 fn check_mockable(call: &Call<'_>, method: &str) -> Result<(), RpcError> {
@@ -242,7 +286,7 @@ fn check_mockable(call: &Call<'_>, method: &str) -> Result<(), RpcError> {
     }
 }
 
-fn setmocktime(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn setmocktime(call: &Call<'_>) -> Result<(), RpcError> {
     check_mockable(call, "setmocktime")?;
     let time: i64 = call.arg(0).as_integer()?;
     let max = i64::from(u32::MAX);
@@ -251,10 +295,10 @@ fn setmocktime(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         return Err(RpcError::new(code::INVALID_PARAMETER, message));
     }
     call.context.set_mock_time(time);
-    answer(out, &())
+    Ok(())
 }
 
-fn mockscheduler(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn mockscheduler(call: &Call<'_>) -> Result<(), RpcError> {
     check_mockable(call, "mockscheduler")?;
     let seconds = call.arg(0).as_integer::<i64>()?;
     let Some(seconds) = u64::try_from(seconds).ok().filter(|seconds| (1..=3600).contains(seconds)) else {
@@ -262,5 +306,5 @@ fn mockscheduler(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     };
     // All scheduled tasks belong to the network, so there is nothing to do on a node without one.
     let _ = call.context.ask_peers(move |manager, now| manager.mock_forward(Duration::from_secs(seconds), now));
-    answer(out, &())
+    Ok(())
 }

@@ -3,10 +3,10 @@
 
 use crate::error::{RpcError, code};
 use crate::json::Json;
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::result::{cases, result};
 use lydian_consensus::Chain;
 use lydian_descriptor::{Descriptors, Output, TxoutType, address, expression, solve};
-use serde::Serialize;
 
 /// Which descriptors are supported.
 pub(crate) const UNDERSTOOD: &str = "All of Core's descriptors except musig() are supported.";
@@ -20,40 +20,46 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("descriptor", Kind::Text, "the descriptor with its checksum"),
             Arg::new("range", Kind::Range, "the end, or [begin,end], for a ranged descriptor").omitted(),
         ],
-        result: "[address, ...]; for a multipath descriptor, one list per path",
         examples: &["\"raw(51)#8lvh9jxk\""],
         remark: UNDERSTOOD,
-        call: deriveaddresses,
+        call: &returns("", deriveaddresses),
     },
     Method {
         name: "getdescriptorinfo",
         category: Category::Util,
         help: "Returns the normalized form and the properties of a descriptor.",
         args: &[Arg::new("descriptor", Kind::Text, "the descriptor")],
-        result: "{descriptor, multipath_expansion, checksum, isrange, issolvable, hasprivatekeys}",
         examples: &["\"raw(51)\""],
         remark: UNDERSTOOD,
-        call: getdescriptorinfo,
+        call: &returns("", getdescriptorinfo),
     },
 ];
 
-#[derive(Debug, Serialize)]
-struct DescriptorInfo {
-    descriptor: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    multipath_expansion: Option<Vec<String>>,
-    checksum: String,
-    isrange: bool,
-    issolvable: bool,
-    hasprivatekeys: bool,
+result! {
+    /// The answer of `getdescriptorinfo`.
+    struct DescriptorInfo {
+        /// the descriptor in canonical form, without private keys; for a multipath descriptor, only the first
+        descriptor: String,
+        /// all descriptors produced by expanding multipath derivation elements (only for a multipath descriptor)
+        #[each("a descriptor")]
+        multipath_expansion: Option<Vec<String>>,
+        /// the checksum for the input descriptor
+        checksum: String,
+        /// whether the descriptor is ranged
+        isrange: bool,
+        /// whether the descriptor is solvable
+        issolvable: bool,
+        /// whether the input descriptor contained at least one private key
+        hasprivatekeys: bool,
+    }
 }
 
 fn bad_descriptor(words: impl Into<String>) -> RpcError {
     RpcError::new(code::INVALID_ADDRESS_OR_KEY, words)
 }
 
-fn getdescriptorinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &info(call.text(0)?, call.context.settings.params.chain)?)
+fn getdescriptorinfo(call: &Call<'_>) -> Result<DescriptorInfo, RpcError> {
+    info(call.text(0)?, call.context.settings.params.chain)
 }
 
 fn info(text: &str, chain: Chain) -> Result<DescriptorInfo, RpcError> {
@@ -69,16 +75,21 @@ fn info(text: &str, chain: Chain) -> Result<DescriptorInfo, RpcError> {
     })
 }
 
-/// A single list, or one for each path.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Addresses {
-    One(Vec<String>),
-    Many(Vec<Vec<String>>),
+cases! {
+    /// The answer of `deriveaddresses`.
+    enum Addresses {
+        #[when("for single derivation descriptors")]
+        #[each("the derived address")]
+        One(Vec<String>),
+        /// the derived addresses for each of the multipath expansions of the descriptor, in multipath specifier order
+        #[when("for multipath descriptors")]
+        #[each("the derived addresses for a multipath descriptor expansion")]
+        Many(Vec<Vec<String>>),
+    }
 }
 
-fn deriveaddresses(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &addresses(call.text(0)?, call.params.get(1), call.context.settings.params.chain)?)
+fn deriveaddresses(call: &Call<'_>) -> Result<Addresses, RpcError> {
+    addresses(call.text(0)?, call.params.get(1), call.context.settings.params.chain)
 }
 
 fn addresses(text: &str, range: Option<&Json>, chain: Chain) -> Result<Addresses, RpcError> {

@@ -2,6 +2,7 @@
 //! and some that they lack. The properties, addresses and errors of each must be Core's.
 
 use super::*;
+use crate::result::Answer;
 use lydian_oracle::Daemon;
 use serde_json::{Value, json};
 
@@ -13,8 +14,12 @@ fn theirs(daemon: &mut Daemon, method: &str, params: &Value) -> Result<Value, (i
     })
 }
 
-fn ours(answer: Result<impl Serialize, RpcError>) -> Result<Value, (i64, String)> {
-    let answer = answer.map(|answer| serde_json::to_value(&answer).unwrap());
+fn ours(answer: Result<impl Answer, RpcError>) -> Result<Value, (i64, String)> {
+    let answer = answer.map(|answer| {
+        let mut out = Vec::new();
+        answer.write(&mut out);
+        serde_json::from_slice(&out).unwrap()
+    });
     answer.map_err(|error| (i64::from(error.code), error.message))
 }
 

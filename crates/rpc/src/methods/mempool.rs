@@ -3,8 +3,9 @@
 
 use crate::error::RpcError;
 use crate::json::Amount;
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
-use serde::Serialize;
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::result::{Answer, Field, Form, Map, cases, result};
+use lydian_primitives::Txid;
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
@@ -12,11 +13,9 @@ pub(crate) const METHODS: &[Method] = &[
         category: Category::Blockchain,
         help: "Returns the state of the mempool.",
         args: &[],
-        result: "{loaded, size, bytes, usage, total_fee, maxmempool, mempoolminfee, minrelaytxfee, incrementalrelayfee, unbroadcastcount, \
-                 permitbaremultisig, maxdatacarriersize, limitclustercount, limitclustersize, optimal}",
         examples: &[""],
         remark: "There is no mempool yet: it is always empty, and its limits are Core's defaults.",
-        call: getmempoolinfo,
+        call: &returns("", getmempoolinfo),
     },
     Method {
         name: "getrawmempool",
@@ -26,84 +25,138 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("verbose", Kind::Bool, "true for an object, false for an array of ids").default("false"),
             Arg::new("mempool_sequence", Kind::Bool, "whether to include the mempool sequence number").default("false"),
         ],
-        result: "[txid, ...], or {txid: {...}}, or {txids, mempool_sequence}",
         examples: &["true"],
         remark: "There is no mempool yet: it is always empty.",
-        call: getrawmempool,
+        call: &returns("", getrawmempool),
     },
     Method {
         name: "getzmqnotifications",
         category: Category::Util,
         help: "Lists the ZeroMQ notifications that are sent.",
         args: &[],
-        result: "[{type, address, hwm}, ...]",
         examples: &[""],
         remark: "Lydian does not send any yet.",
-        call: getzmqnotifications,
+        call: &returns("", getzmqnotifications),
     },
 ];
 
-#[derive(Debug, Serialize)]
-struct MempoolInfo {
-    loaded: bool,
-    size: u64,
-    bytes: u64,
-    usage: u64,
-    total_fee: Amount,
-    maxmempool: u64,
-    mempoolminfee: Amount,
-    minrelaytxfee: Amount,
-    incrementalrelayfee: Amount,
-    unbroadcastcount: u64,
-    permitbaremultisig: bool,
-    maxdatacarriersize: u64,
-    limitclustercount: u64,
-    limitclustersize: u64,
-    optimal: bool,
-}
-
-fn getmempoolinfo(_: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(
-        out,
-        &MempoolInfo {
-            loaded: true,
-            size: 0,
-            bytes: 0,
-            usage: 0,
-            total_fee: Amount(0),
-            maxmempool: 300_000_000,
-            mempoolminfee: Amount(100),
-            minrelaytxfee: Amount(100),
-            incrementalrelayfee: Amount(100),
-            unbroadcastcount: 0,
-            permitbaremultisig: true,
-            maxdatacarriersize: 100_000,
-            limitclustercount: 64,
-            limitclustersize: 101_000,
-            optimal: true,
-        },
-    )
-}
-
-#[derive(Debug, Serialize)]
-struct WithSequence {
-    txids: [String; 0],
-    mempool_sequence: u64,
-}
-
-fn getrawmempool(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let (is_verbose, has_sequence) = (call.bool_or(0, false)?, call.bool_or(1, false)?);
-    match (is_verbose, has_sequence) {
-        (true, true) => Err(RpcError::parameter("Verbose results cannot contain mempool sequence values.")),
-        (true, false) => {
-            out.extend_from_slice(b"{}");
-            Ok(())
-        }
-        (false, true) => answer(out, &WithSequence { txids: [], mempool_sequence: 1 }),
-        (false, false) => answer(out, &[""; 0]),
+result! {
+    /// The answer of `getmempoolinfo`.
+    struct MempoolInfo {
+        /// true if the initial load attempt of the persisted mempool finished
+        loaded: bool,
+        /// current tx count
+        size: u64,
+        /// sum of all virtual transaction sizes as defined in BIP 141
+        bytes: u64,
+        /// total memory usage for the mempool
+        usage: u64,
+        /// total fees for the mempool in BTC, ignoring modified fees through prioritisetransaction
+        total_fee: Amount,
+        /// maximum memory usage for the mempool
+        maxmempool: u64,
+        /// minimum fee rate in BTC/kvB for tx to be accepted
+        mempoolminfee: Amount,
+        /// current minimum relay fee for transactions
+        minrelaytxfee: Amount,
+        /// minimum fee rate increment for mempool limiting or replacement in BTC/kvB
+        incrementalrelayfee: Amount,
+        /// current number of transactions that haven't passed initial broadcast yet
+        unbroadcastcount: u64,
+        /// true if the mempool accepts transactions with bare multisig outputs
+        permitbaremultisig: bool,
+        /// maximum number of bytes that can be used by OP_RETURN outputs in the mempool
+        maxdatacarriersize: u64,
+        /// maximum number of transactions that can be in a cluster
+        limitclustercount: u64,
+        /// maximum size of a cluster in virtual bytes
+        limitclustersize: u64,
+        /// if the mempool is in a known-optimal transaction ordering
+        optimal: bool,
     }
 }
 
-fn getzmqnotifications(_: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &[""; 0])
+fn getmempoolinfo(_: &Call<'_>) -> Result<MempoolInfo, RpcError> {
+    Ok(MempoolInfo {
+        loaded: true,
+        size: 0,
+        bytes: 0,
+        usage: 0,
+        total_fee: Amount(0),
+        maxmempool: 300_000_000,
+        mempoolminfee: Amount(100),
+        minrelaytxfee: Amount(100),
+        incrementalrelayfee: Amount(100),
+        unbroadcastcount: 0,
+        permitbaremultisig: true,
+        maxdatacarriersize: 100_000,
+        limitclustercount: 64,
+        limitclustersize: 101_000,
+        optimal: true,
+    })
+}
+
+cases! {
+    /// The answer of `getrawmempool`.
+    enum MempoolResult {
+        #[when("for verbose = false")]
+        #[each("the transaction id")]
+        Ids(Vec<Txid>),
+        #[when("for verbose = true")]
+        #[each(key "transactionid" "the transaction")]
+        Entries(Map<String, MempoolEntry>),
+        #[when("for verbose = false and mempool_sequence = true")]
+        WithSequence(WithSequence),
+    }
+}
+
+/// A transaction in the mempool. There is none yet.
+#[derive(Debug)]
+enum MempoolEntry {}
+
+impl Answer for MempoolEntry {
+    const FORM: Form = Form::Object(&[]);
+
+    fn write(&self, _: &mut Vec<u8>) {
+        match *self {}
+    }
+}
+
+result! {
+    struct WithSequence {
+        #[each("the transaction id")]
+        txids: Vec<Txid>,
+        /// the mempool sequence value
+        mempool_sequence: u64,
+    }
+}
+
+fn getrawmempool(call: &Call<'_>) -> Result<MempoolResult, RpcError> {
+    let (is_verbose, has_sequence) = (call.bool_or(0, false)?, call.bool_or(1, false)?);
+    match (is_verbose, has_sequence) {
+        (true, true) => Err(RpcError::parameter("Verbose results cannot contain mempool sequence values.")),
+        (true, false) => Ok(MempoolResult::Entries(Map(Vec::new()))),
+        (false, true) => Ok(MempoolResult::WithSequence(WithSequence { txids: Vec::new(), mempool_sequence: 1 })),
+        (false, false) => Ok(MempoolResult::Ids(Vec::new())),
+    }
+}
+
+/// A notification that is sent. There is none yet.
+#[derive(Debug)]
+enum Notification {}
+
+impl Answer for Notification {
+    const FORM: Form = Form::Object(&[
+        Field::new("type", Form::Text, "type of notification"),
+        Field::new("address", Form::Text, "address of the publisher"),
+        Field::new("hwm", Form::Number, "outbound message high water mark"),
+    ]);
+
+    fn write(&self, _: &mut Vec<u8>) {
+        match *self {}
+    }
+}
+
+fn getzmqnotifications(_: &Call<'_>) -> Result<Vec<Notification>, RpcError> {
+    Ok(Vec::new())
 }

@@ -3,19 +3,19 @@
 
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json};
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::methods::blockchain::Warnings;
 use crate::methods::descriptor::{UNDERSTOOD, paid_script};
-use crate::output::{difficulty, target};
+use crate::output::{Hex, difficulty, target};
+use crate::result::result;
 use crate::versionbits::next_version;
 use lydian_consensus::limits::MAX_TIMEWARP;
 use lydian_consensus::{Deployment, HeaderView, U256, block_subsidy, pow};
 use lydian_descriptor::address;
 use lydian_engine::Engine;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Block, Header, Height, OutPoint, RawBlock, Transaction, hex, to_hex};
+use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Transaction, hex};
 use lydian_script::ScriptBuilder;
-use serde::Serialize;
 
 const TRIES: Arg = Arg::new("maxtries", Kind::Number, "the number of nonces to try").default("1000000");
 
@@ -30,10 +30,9 @@ pub(crate) const METHODS: &[Method] = &[
                 .of(&[Arg::new("rawtx/txid", Kind::Hex, "").omitted()]),
             Arg::new("submit", Kind::Bool, "whether to submit the block; if not, it is returned").default("true"),
         ],
-        result: "{hash, hex}; hex is present if the block is not submitted",
         examples: &["\"myaddress\" '[\"rawtx\"]'"],
         remark: "There is no mempool yet, so a transaction cannot be given by its id. A block that is not submitted is not checked.",
-        call: generateblock,
+        call: &returns("", generateblock),
     },
     Method {
         name: "generatetoaddress",
@@ -44,10 +43,9 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("address", Kind::Text, "the address to pay"),
             TRIES,
         ],
-        result: "[hash, ...]",
         examples: &["11 \"myaddress\""],
         remark: "",
-        call: generatetoaddress,
+        call: &returns("hashes of blocks generated", generatetoaddress).each("blockhash"),
     },
     Method {
         name: "generatetodescriptor",
@@ -58,21 +56,18 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("descriptor", Kind::Text, "the descriptor to pay"),
             TRIES,
         ],
-        result: "[hash, ...]",
         examples: &["11 \"raw(51)\""],
         remark: UNDERSTOOD,
-        call: generatetodescriptor,
+        call: &returns("hashes of blocks generated", generatetodescriptor).each("blockhash"),
     },
     Method {
         name: "getmininginfo",
         category: Category::Mining,
         help: "Returns the state of mining: the tip, the next block and the network's hash rate.",
         args: &[],
-        result: "{blocks, bits, difficulty, target, networkhashps, pooledtx, blockmintxfee, chain, next: {height, bits, difficulty, target}, \
-                 signet_challenge, warnings}",
         examples: &[""],
         remark: "`currentblockweight` and `currentblocktx` are never present, since no block template is assembled.",
-        call: getmininginfo,
+        call: &returns("", getmininginfo),
     },
     Method {
         name: "getnetworkhashps",
@@ -83,10 +78,9 @@ pub(crate) const METHODS: &[Method] = &[
                 .default("120"),
             Arg::new("height", Kind::Number, "estimate for the blocks up to this height; -1 for the tip").default("-1"),
         ],
-        result: "hashes per second",
         examples: &[""],
         remark: "",
-        call: getnetworkhashps,
+        call: &returns("hashes per second estimated", getnetworkhashps),
     },
 ];
 
@@ -178,9 +172,9 @@ fn mine(call: &Call<'_>, engine: &Engine, mut block: MutBlock, tries: &mut u64) 
     parsed.map(|block| Mined::Block(Box::new(block))).map_err(|_| RpcError::misc("Failed to make block."))
 }
 
-fn generate(call: &Call<'_>, out: &mut Vec<u8>, count: i32, script: &[u8], mut tries: u64) -> Result<(), RpcError> {
+fn generate(call: &Call<'_>, count: i32, script: &[u8], mut tries: u64) -> Result<Vec<BlockHash>, RpcError> {
     let engine = call.context.engine()?;
-    let mut hashes: Vec<String> = Vec::new();
+    let mut hashes = Vec::new();
     let count = usize::try_from(count).unwrap_or(0);
     while hashes.len() < count && !call.context.is_stopping() {
         let block = template(call, &engine, script.to_vec(), Vec::new());
@@ -192,17 +186,17 @@ fn generate(call: &Call<'_>, out: &mut Vec<u8>, count: i32, script: &[u8], mut t
                 if engine.accept_block(*block, call.context.now(), call.context)?.is_err() {
                     return Err(RpcError::new(code::INTERNAL_ERROR, "ProcessNewBlock, block not accepted"));
                 }
-                hashes.push(hash.to_string());
+                hashes.push(hash);
             }
         }
     }
-    answer(out, &hashes)
+    Ok(hashes)
 }
 
 /// Core's `DEFAULT_MAX_TRIES`.
 const TRIES_DEFAULT: u64 = 1_000_000;
 
-fn generatetoaddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn generatetoaddress(call: &Call<'_>) -> Result<Vec<BlockHash>, RpcError> {
     let count: i32 = call.arg(0).as_integer()?;
     let tries = match call.given(2) {
         None => TRIES_DEFAULT,
@@ -211,25 +205,28 @@ fn generatetoaddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError>
     };
     let script = address::decode(call.text(1)?, call.context.settings.params.chain);
     let script = script.map_err(|_| RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Error: Invalid address"))?;
-    generate(call, out, count, &script, tries)
+    generate(call, count, &script, tries)
 }
 
-fn generatetodescriptor(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn generatetodescriptor(call: &Call<'_>) -> Result<Vec<BlockHash>, RpcError> {
     let count: i32 = call.arg(0).as_integer()?;
     let tries = call.given(2).map_or(Ok(TRIES_DEFAULT), Json::as_integer)?;
     let script = paid_script(call.text(1)?, call.context.settings.params.chain)?;
     let script = script.map_err(|words| RpcError::new(code::INVALID_ADDRESS_OR_KEY, words))?;
-    generate(call, out, count, &script, tries)
+    generate(call, count, &script, tries)
 }
 
-#[derive(Debug, Serialize)]
-struct Generated {
-    hash: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hex: Option<String>,
+result! {
+    /// The answer of `generateblock`.
+    struct Generated {
+        /// hash of generated block
+        hash: BlockHash,
+        /// hex of generated block, only present when submit=false
+        hex: Option<Hex<Box<[u8]>>>,
+    }
 }
 
-fn generateblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn generateblock(call: &Call<'_>) -> Result<Generated, RpcError> {
     let (output, chain) = (call.text(0)?, call.context.settings.params.chain);
     let script = match paid_script(output, chain)? {
         Ok(script) => script,
@@ -247,12 +244,12 @@ fn generateblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let Mined::Block(block) = mine(call, &engine, block, &mut tries)? else {
         return Err(RpcError::misc("Failed to make block."));
     };
-    let hash = block.hash().to_string();
+    let hash = block.hash();
     if !is_submitted {
-        return answer(out, &Generated { hash, hex: Some(to_hex(block.as_bytes())) });
+        return Ok(Generated { hash, hex: Some(Hex(block.as_bytes().into())) });
     }
     match engine.accept_block(*block, call.context.now(), call.context)? {
-        Ok(_) => answer(out, &Generated { hash, hex: None }),
+        Ok(_) => Ok(Generated { hash, hex: None }),
         Err(rejected) => {
             let message = format!("TestBlockValidity failed: {}", rejected.reason());
             Err(RpcError::new(code::VERIFY_ERROR, message))
@@ -276,61 +273,74 @@ fn transaction(text: &str) -> Result<MutTx, RpcError> {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct MiningInfo {
-    blocks: u32,
-    bits: String,
-    difficulty: Double,
-    target: String,
-    networkhashps: Double,
-    pooledtx: u64,
-    blockmintxfee: Amount,
-    chain: &'static str,
-    next: NextBlock,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signet_challenge: Option<String>,
-    warnings: Warnings,
+result! {
+    /// The answer of `getmininginfo`.
+    struct MiningInfo {
+        /// the current block
+        blocks: u32,
+        /// the current nBits, compact representation of the block difficulty target
+        bits: Hex<[u8; 4]>,
+        /// the current difficulty
+        difficulty: Double,
+        /// the current target
+        target: U256,
+        /// the network hashes per second
+        networkhashps: Double,
+        /// the size of the mempool
+        pooledtx: u64,
+        /// minimum feerate of packages selected for block inclusion in BTC/kvB
+        blockmintxfee: Amount,
+        /// current network name (main, test, testnet4, signet, regtest)
+        chain: &'static str,
+        /// the next block
+        next: NextBlock,
+        /// the block challenge (aka. block script), in hexadecimal (only present if the current network is a signet)
+        signet_challenge: Option<Hex<Vec<u8>>>,
+        warnings: Warnings,
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct NextBlock {
-    height: u32,
-    bits: String,
-    difficulty: Double,
-    target: String,
+result! {
+    struct NextBlock {
+        /// the next height
+        height: u32,
+        /// the next target nBits
+        bits: Hex<[u8; 4]>,
+        /// the next difficulty
+        difficulty: Double,
+        /// the next target
+        target: U256,
+    }
 }
 
-fn getmininginfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getmininginfo(call: &Call<'_>) -> Result<MiningInfo, RpcError> {
     let engine = call.context.engine()?;
     let (params, tip) = (engine.params(), engine.tip_info());
     let bits = tip.node.header.bits;
     let next = template(call, &engine, Vec::new(), Vec::new()).header.bits;
-    answer(
-        out,
-        &MiningInfo {
-            blocks: tip.node.height.0,
-            bits: format!("{bits:08x}"),
-            difficulty: Double(difficulty(bits)),
-            target: target(bits, params),
-            networkhashps: Double(hashes_per_second(&engine, 120, -1)?),
-            pooledtx: 0,
-            blockmintxfee: Amount(1),
-            chain: params.chain.name(),
-            next: NextBlock {
-                height: tip.node.height.0.saturating_add(1),
-                bits: format!("{next:08x}"),
-                difficulty: Double(difficulty(next)),
-                target: target(next, params),
-            },
-            signet_challenge: params.signet_challenge.as_deref().map(to_hex),
-            warnings: Warnings::of(call.context),
+    Ok(MiningInfo {
+        blocks: tip.node.height.0,
+        bits: Hex(bits.to_be_bytes()),
+        difficulty: Double(difficulty(bits)),
+        target: target(bits, params),
+        networkhashps: Double(hashes_per_second(&engine, 120, -1)?),
+        pooledtx: 0,
+        blockmintxfee: Amount(1),
+        chain: params.chain.name(),
+        next: NextBlock {
+            height: tip.node.height.0.saturating_add(1),
+            bits: Hex(next.to_be_bytes()),
+            difficulty: Double(difficulty(next)),
+            target: target(next, params),
         },
-    )
+        signet_challenge: params.signet_challenge.clone().map(Hex),
+        warnings: Warnings::of(call.context),
+    })
 }
 
-fn getnetworkhashps(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getnetworkhashps(call: &Call<'_>) -> Result<Double, RpcError> {
     let engine = call.context.engine()?;
-    answer(out, &Double(hashes_per_second(&engine, call.i32_or(0, 120)?, call.i32_or(1, -1)?)?))
+    Ok(Double(hashes_per_second(&engine, call.i32_or(0, 120)?, call.i32_or(1, -1)?)?))
 }
 
 /// Core's `GetNetworkHashPS`.

@@ -4,15 +4,16 @@
 use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::json::Amount;
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::methods::blockchain::Warnings;
+use crate::output::Hex;
+use crate::result::{Time, result};
 use lydian_p2p::Moment;
 use lydian_p2p::local_address::LocalAddress;
 use lydian_p2p::manager::PeerManager;
 use lydian_p2p::upload::UploadInfo;
 use lydian_wire::Network;
 use lydian_wire::message::PROTOCOL_VERSION;
-use serde::Serialize;
 
 /// `CLIENT_VERSION` of the Core release with these rules and this interface.
 const VERSION: u32 = 310_000;
@@ -26,54 +27,46 @@ pub(crate) const METHODS: &[Method] = &[
         category: Category::Network,
         help: "Returns the number of connected peers.",
         args: &[],
-        result: "the number of peers",
         examples: &[""],
         remark: "",
-        call: getconnectioncount,
+        call: &returns("the connection count", getconnectioncount),
     },
     Method {
         name: "getnettotals",
         category: Category::Network,
         help: "Returns the traffic since the node started, and what is left of -maxuploadtarget.",
         args: &[],
-        result: "{totalbytesrecv, totalbytessent, timemillis, uploadtarget: {timeframe, target, target_reached, serve_historical_blocks, \
-                 bytes_left_in_cycle, time_left_in_cycle}}",
         examples: &[""],
         remark: "",
-        call: getnettotals,
+        call: &returns("", getnettotals),
     },
     Method {
         name: "getnetworkinfo",
         category: Category::Network,
         help: "Returns the state of the P2P network.",
         args: &[],
-        result: "{version, subversion, protocolversion, localservices, localservicesnames, localrelay, timeoffset, networkactive, connections, \
-                 connections_in, connections_out, networks: [{name, limited, reachable, proxy, proxy_randomize_credentials}, ...], relayfee, \
-                 incrementalfee, localaddresses: [{address, port, score}, ...], warnings}",
         examples: &[""],
         remark: "`version` and the first part of `subversion` are those of the Core release with this interface, since programs compare them; \
                  the second part of `subversion` names Lydian. `localrelay` is false until there is a mempool.",
-        call: getnetworkinfo,
+        call: &returns("", getnetworkinfo),
     },
     Method {
         name: "ping",
         category: Category::Network,
         help: "Sends a ping to every peer. getpeerinfo reports its time once the pong has arrived. Peers answer it in order with other messages.",
         args: &[],
-        result: "null",
         examples: &[""],
         remark: "",
-        call: ping,
+        call: &returns("", ping),
     },
     Method {
         name: "setnetworkactive",
         category: Category::Network,
         help: "Switches all P2P network activity on or off.",
         args: &[Arg::new("state", Kind::Bool, "true for on, false for off")],
-        result: "the new state",
         examples: &[],
         remark: "",
-        call: setnetworkactive,
+        call: &returns("the new state", setnetworkactive),
     },
 ];
 
@@ -88,39 +81,50 @@ pub(super) fn ask<T: Send + 'static>(
     })
 }
 
-fn getconnectioncount(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &ask(call.context, |manager, now| manager.peers(now).len())?)
+fn getconnectioncount(call: &Call<'_>) -> Result<usize, RpcError> {
+    ask(call.context, |manager, now| manager.peers(now).len())
 }
 
-fn ping(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &ask(call.context, |manager, _| manager.ping_all())?)
+fn ping(call: &Call<'_>) -> Result<(), RpcError> {
+    ask(call.context, |manager, _| manager.ping_all())
 }
 
-fn setnetworkactive(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn setnetworkactive(call: &Call<'_>) -> Result<bool, RpcError> {
     let on = call.arg(0).as_bool()?;
-    let is_active = ask(call.context, move |manager, _| {
+    ask(call.context, move |manager, _| {
         manager.set_network_active(on);
         manager.is_network_active()
-    })?;
-    answer(out, &is_active)
+    })
 }
 
-#[derive(Debug, Serialize)]
-struct NetTotals {
-    totalbytesrecv: u64,
-    totalbytessent: u64,
-    timemillis: u64,
-    uploadtarget: UploadTarget,
+result! {
+    /// The answer of `getnettotals`.
+    struct NetTotals {
+        /// total bytes received
+        totalbytesrecv: u64,
+        /// total bytes sent
+        totalbytessent: u64,
+        /// current system UNIX epoch time in milliseconds
+        timemillis: Time<u64>,
+        uploadtarget: UploadTarget,
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct UploadTarget {
-    timeframe: u64,
-    target: u64,
-    target_reached: bool,
-    serve_historical_blocks: bool,
-    bytes_left_in_cycle: u64,
-    time_left_in_cycle: u64,
+result! {
+    struct UploadTarget {
+        /// length of the measuring timeframe in seconds
+        timeframe: u64,
+        /// target in bytes
+        target: u64,
+        /// true if target is reached
+        target_reached: bool,
+        /// true if serving historical blocks
+        serve_historical_blocks: bool,
+        /// bytes left in current time cycle
+        bytes_left_in_cycle: u64,
+        /// seconds left in current time cycle
+        time_left_in_cycle: u64,
+    }
 }
 
 impl UploadTarget {
@@ -136,51 +140,78 @@ impl UploadTarget {
     }
 }
 
-fn getnettotals(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getnettotals(call: &Call<'_>) -> Result<NetTotals, RpcError> {
     let timemillis = call.context.host.unix_micros() / 1_000;
-    let totals = ask(call.context, move |manager, _| NetTotals {
+    ask(call.context, move |manager, _| NetTotals {
         totalbytesrecv: manager.traffic().received(),
         totalbytessent: manager.traffic().sent(),
-        timemillis,
+        timemillis: Time(timemillis),
         uploadtarget: UploadTarget::of(&manager.upload_info()),
-    })?;
-    answer(out, &totals)
+    })
 }
 
-#[derive(Debug, Serialize)]
-struct NetworkInfo {
-    version: u32,
-    subversion: String,
-    protocolversion: i32,
-    localservices: String,
-    localservicesnames: Vec<String>,
-    localrelay: bool,
-    timeoffset: i64,
-    networkactive: bool,
-    connections: usize,
-    connections_in: usize,
-    connections_out: usize,
-    networks: Vec<NetworkState>,
-    relayfee: Amount,
-    incrementalfee: Amount,
-    localaddresses: Vec<LocalAnswer>,
-    warnings: Warnings,
+result! {
+    /// The answer of `getnetworkinfo`.
+    struct NetworkInfo {
+        /// the server version
+        version: u32,
+        /// the server subversion string
+        subversion: String,
+        /// the protocol version
+        protocolversion: i32,
+        /// the services we offer to the network
+        localservices: Hex<[u8; 8]>,
+        /// the services we offer to the network, in human-readable form
+        #[each("the service name")]
+        localservicesnames: Vec<String>,
+        /// true if transaction relay is requested from peers
+        localrelay: bool,
+        /// the time offset
+        timeoffset: i64,
+        /// whether p2p networking is enabled
+        networkactive: bool,
+        /// the total number of connections
+        connections: usize,
+        /// the number of inbound connections
+        connections_in: usize,
+        /// the number of outbound connections
+        connections_out: usize,
+        /// information per network
+        networks: Vec<NetworkState>,
+        /// minimum relay fee rate for transactions in BTC/kvB
+        relayfee: Amount,
+        /// minimum fee rate increment for mempool limiting or replacement in BTC/kvB
+        incrementalfee: Amount,
+        /// list of local addresses
+        localaddresses: Vec<LocalAnswer>,
+        warnings: Warnings,
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct NetworkState {
-    name: &'static str,
-    limited: bool,
-    reachable: bool,
-    proxy: String,
-    proxy_randomize_credentials: bool,
+result! {
+    struct NetworkState {
+        /// network (ipv4, ipv6, onion, i2p, cjdns)
+        name: &'static str,
+        /// is the network limited using -onlynet?
+        limited: bool,
+        /// is the network reachable?
+        reachable: bool,
+        /// ("host:port") the proxy that is used for this network, or empty if none
+        proxy: String,
+        /// whether randomized credentials are used
+        proxy_randomize_credentials: bool,
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct LocalAnswer {
-    address: String,
-    port: u16,
-    score: i32,
+result! {
+    struct LocalAnswer {
+        /// network address
+        address: String,
+        /// network port
+        port: u16,
+        /// relative score
+        score: i32,
+    }
 }
 
 impl LocalAnswer {
@@ -190,9 +221,9 @@ impl LocalAnswer {
     }
 }
 
-fn getnetworkinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getnetworkinfo(call: &Call<'_>) -> Result<NetworkInfo, RpcError> {
     let warnings = Warnings::of(call.context);
-    answer(out, &ask(call.context, move |manager, now| network_info(manager, now, warnings))?)
+    ask(call.context, move |manager, now| network_info(manager, now, warnings))
 }
 
 fn network_info(manager: &PeerManager, now: Moment, warnings: Warnings) -> NetworkInfo {
@@ -202,7 +233,7 @@ fn network_info(manager: &PeerManager, now: Moment, warnings: Warnings) -> Netwo
         version: VERSION,
         subversion: String::from_utf8_lossy(&local.user_agent).into_owned(),
         protocolversion: PROTOCOL_VERSION,
-        localservices: format!("{:016x}", local.services.0),
+        localservices: Hex(local.services.0.to_be_bytes()),
         localservicesnames: local.services.names(),
         localrelay: !local.ignores_transactions,
         timeoffset: manager.median_time_offset_s(),

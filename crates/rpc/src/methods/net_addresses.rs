@@ -2,11 +2,10 @@
 
 use super::net::{NETWORKS, ask};
 use crate::error::{RpcError, code};
-use crate::json::write_text;
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::result::{Map, Time, result};
 use lydian_p2p::addrman::AddrInfo;
 use lydian_wire::{Endpoint, NetAddr, Network, Services, TimedAddress};
-use serde::Serialize;
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
@@ -18,20 +17,19 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("port", Kind::Number, "its port"),
             Arg::new("tried", Kind::Bool, "whether to treat it as connected to before").default("false"),
         ],
-        result: "{success, error}",
         examples: &["\"1.2.3.4\" 8333 true"],
         remark: "",
-        call: addpeeraddress,
+        call: &returns("", addpeeraddress),
     },
     Method {
         name: "getaddrmaninfo",
         category: Category::Network,
         help: "Returns the number of known addresses: heard of (new) and connected to before (tried).",
         args: &[],
-        result: "{network: {new, tried, total}, ..., all_networks: {new, tried, total}}",
         examples: &[""],
         remark: "",
-        call: getaddrmaninfo,
+        call: &returns("", getaddrmaninfo)
+            .each_key("network", "the network (ipv4, ipv6, onion, i2p, cjdns, all_networks)"),
     },
     Method {
         name: "getnodeaddresses",
@@ -42,36 +40,37 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("network", Kind::Text, "only addresses of this network: ipv4, ipv6, onion, i2p, cjdns")
                 .hint("all networks"),
         ],
-        result: "[{time, services, address, port, network}, ...]",
         examples: &["8", "4 \"i2p\""],
         remark: "",
-        call: getnodeaddresses,
+        call: &returns("", getnodeaddresses),
     },
     Method {
         name: "getrawaddrman",
         category: Category::Hidden,
         help: "Returns the entries of the address manager's tables, by their positions.",
         args: &[],
-        result: "{table: {\"bucket/position\": {address, port, services, time, network, source, source_network}, ...}, ...} for the tables new and tried",
         examples: &[""],
         remark: "",
-        call: getrawaddrman,
+        call: &returns("", getrawaddrman),
     },
 ];
 
-#[derive(Debug, Serialize)]
-struct Added {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'static str>,
-    success: bool,
+result! {
+    /// The answer of `addpeeraddress`.
+    struct Added {
+        /// error description, if the address could not be added
+        error: Option<&'static str>,
+        /// whether the peer address was successfully added to the address manager table
+        success: bool,
+    }
 }
 
-fn addpeeraddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn addpeeraddress(call: &Call<'_>) -> Result<Added, RpcError> {
     let (text, port) = (call.text(0)?, call.arg(1).as_integer::<u16>()?);
     let is_tried = call.bool_or(2, false)?;
     let addr: NetAddr =
         text.parse().map_err(|_| RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, "Invalid IP address"))?;
-    let added = ask(call.context, move |manager, now| {
+    ask(call.context, move |manager, now| {
         let addr = if manager.reachable().contains(&Network::Cjdns) { addr.maybe_cjdns() } else { addr };
         let endpoint = Endpoint { addr, port };
         let services = Services::NETWORK | Services::WITNESS;
@@ -85,23 +84,29 @@ fn addpeeraddress(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
             None
         };
         Added { error, success: error.is_none() }
-    })?;
-    answer(out, &added)
+    })
 }
 
-#[derive(Debug, Serialize)]
-struct KnownAddress {
-    time: u32,
-    services: u64,
-    address: String,
-    port: u16,
-    network: &'static str,
+result! {
+    /// An address in the answer of `getnodeaddresses`.
+    struct KnownAddress {
+        /// the UNIX epoch time when the node was last seen
+        time: Time<u32>,
+        /// the services offered by the node
+        services: u64,
+        /// the address of the node
+        address: String,
+        /// the port number of the node
+        port: u16,
+        /// the network (ipv4, ipv6, onion, i2p, cjdns) the node connected through
+        network: &'static str,
+    }
 }
 
-fn getnodeaddresses(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getnodeaddresses(call: &Call<'_>) -> Result<Vec<KnownAddress>, RpcError> {
     let count = usize::try_from(call.i32_or(0, 1)?).map_err(|_| RpcError::parameter("Address count out of range"))?;
     let network = call.given(1).map(|name| parse_network(name.as_text()?)).transpose()?;
-    let addresses: Vec<KnownAddress> = ask(call.context, move |manager, now| {
+    ask(call.context, move |manager, now| {
         let mut addresses = manager.addrman_mut().get_addr(count, 0, network, true, now.unix);
         let bans = manager.bans();
         addresses.retain(|address| {
@@ -109,30 +114,34 @@ fn getnodeaddresses(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> 
             !bans.is_discouraged(addr) && !bans.is_banned(addr, now.unix)
         });
         let known = |address: TimedAddress| KnownAddress {
-            time: address.time,
+            time: Time(address.time),
             services: address.services.0,
             address: address.endpoint.addr.to_string(),
             port: address.endpoint.port,
             network: address.endpoint.addr.net_class().name(),
         };
         addresses.into_iter().map(known).collect()
-    })?;
-    answer(out, &addresses)
+    })
 }
 
 fn parse_network(text: &str) -> Result<Network, RpcError> {
     Network::from_name(text).ok_or_else(|| RpcError::parameter(format!("Network not recognized: {text}")))
 }
 
-#[derive(Debug, Serialize)]
-struct Counts {
-    new: usize,
-    tried: usize,
-    total: usize,
+result! {
+    /// The addresses of a network in the answer of `getaddrmaninfo`.
+    struct Counts {
+        /// number of addresses in the new table, which represent potential peers that were never connected to
+        new: usize,
+        /// number of addresses in the tried table, which represent peers that were connected to in the past
+        tried: usize,
+        /// total number of addresses in both new/tried tables
+        total: usize,
+    }
 }
 
-fn getaddrmaninfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let rows: Vec<(&str, Counts)> = ask(call.context, |manager, _| {
+fn getaddrmaninfo(call: &Call<'_>) -> Result<Map<&'static str, Counts>, RpcError> {
+    ask(call.context, |manager, _| {
         let addrman = manager.addrman();
         let of = |network| Counts {
             new: addrman.size(network, Some(true)),
@@ -140,20 +149,28 @@ fn getaddrmaninfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
             total: addrman.size(network, None),
         };
         let networks = NETWORKS.iter().map(|network| (network.name(), of(Some(*network))));
-        networks.chain([("all_networks", of(None))]).collect()
-    })?;
-    write_object(out, rows.iter().map(|(name, counts)| (*name, counts)))
+        Map(networks.chain([("all_networks", of(None))]).collect())
+    })
 }
 
-#[derive(Debug, Serialize)]
-struct Entry {
-    address: String,
-    port: u16,
-    services: u64,
-    time: u32,
-    network: &'static str,
-    source: String,
-    source_network: &'static str,
+result! {
+    /// An entry of a table in the answer of `getrawaddrman`.
+    struct Entry {
+        /// the address of the node
+        address: String,
+        /// the port number of the node
+        port: u16,
+        /// the services offered by the node
+        services: u64,
+        /// the UNIX epoch time when the node was last seen
+        time: Time<u32>,
+        /// the network (ipv4, ipv6, onion, i2p, cjdns) of the address
+        network: &'static str,
+        /// the address that relayed the address to us
+        source: String,
+        /// the network (ipv4, ipv6, onion, i2p, cjdns) of the source address
+        source_network: &'static str,
+    }
 }
 
 impl Entry {
@@ -163,7 +180,7 @@ impl Entry {
             address: endpoint.addr.to_string(),
             port: endpoint.port,
             services: info.address.services.0,
-            time: info.address.time,
+            time: Time(info.address.time),
             network: endpoint.addr.net_class().name(),
             source: source.to_string(),
             source_network: source.net_class().name(),
@@ -171,38 +188,28 @@ impl Entry {
     }
 }
 
-/// The entries of a table with their positions.
-type Table = Vec<(String, Entry)>;
+/// The entries of a table by their positions.
+type Table = Map<String, Entry>;
 
-fn getrawaddrman(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let [new, tried]: [Table; 2] = ask(call.context, |manager, _| {
-        [false, true].map(|is_tried| {
-            let entries = manager.addrman().entries(is_tried);
-            entries.map(|(info, at)| (format!("{}/{}", at.bucket, at.position), Entry::of(info))).collect()
-        })
-    })?;
-    out.extend_from_slice(b"{\"new\":");
-    write_object(out, new.iter().map(|(place, entry)| (place.as_str(), entry)))?;
-    out.extend_from_slice(b",\"tried\":");
-    write_object(out, tried.iter().map(|(place, entry)| (place.as_str(), entry)))?;
-    out.push(b'}');
-    Ok(())
+result! {
+    /// The answer of `getrawaddrman`.
+    struct RawTables {
+        /// addresses of peers that were never connected to
+        #[each(key "bucket/position" "the location in the table")]
+        new: Table,
+        /// addresses of peers that were connected to in the past
+        #[each(key "bucket/position" "the location in the table")]
+        tried: Table,
+    }
 }
 
-/// Writes an object with data as keys.
-pub(super) fn write_object<'a, T: Serialize + 'a>(
-    out: &mut Vec<u8>,
-    entries: impl Iterator<Item = (&'a str, &'a T)>,
-) -> Result<(), RpcError> {
-    out.push(b'{');
-    for (index, (name, value)) in entries.enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write_text(name, out);
-        out.push(b':');
-        answer(out, value)?;
-    }
-    out.push(b'}');
-    Ok(())
+fn getrawaddrman(call: &Call<'_>) -> Result<RawTables, RpcError> {
+    ask(call.context, |manager, _| {
+        let [new, tried] = [false, true].map(|is_tried| {
+            let entries = manager.addrman().entries(is_tried);
+            let entries = entries.map(|(info, at)| (format!("{}/{}", at.bucket, at.position), Entry::of(info)));
+            Map(entries.collect())
+        });
+        RawTables { new, tried }
+    })
 }

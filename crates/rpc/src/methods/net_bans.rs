@@ -3,12 +3,12 @@
 use super::net::ask;
 use crate::error::{RpcError, code};
 use crate::help;
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::result::{Time, result};
 use crate::table::find;
 use lydian_p2p::UnixTime;
 use lydian_p2p::manager::PeerManager;
 use lydian_wire::{NetAddr, Network, Subnet};
-use serde::Serialize;
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
@@ -16,20 +16,18 @@ pub(crate) const METHODS: &[Method] = &[
         category: Category::Network,
         help: "Removes all bans.",
         args: &[],
-        result: "null",
         examples: &[""],
         remark: "",
-        call: clearbanned,
+        call: &returns("", clearbanned),
     },
     Method {
         name: "listbanned",
         category: Category::Network,
         help: "Lists the bans made with setban that have not expired.",
         args: &[],
-        result: "[{address, ban_created, banned_until, ban_duration, time_remaining}, ...]",
         examples: &[""],
         remark: "",
-        call: listbanned,
+        call: &returns("", listbanned),
     },
     Method {
         name: "setban",
@@ -50,14 +48,13 @@ pub(crate) const METHODS: &[Method] = &[
             .default("0"),
             Arg::new("absolute", Kind::Bool, "whether bantime is a time in seconds since 1970").default("false"),
         ],
-        result: "null",
         examples: &["\"192.168.0.6\" \"add\" 86400", "\"192.168.0.0/24\" \"add\""],
         remark: "",
-        call: setban,
+        call: &returns("", setban),
     },
 ];
 
-fn setban(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn setban(call: &Call<'_>) -> Result<(), RpcError> {
     let is_added = match call.text(1)? {
         "add" => true,
         "remove" => false,
@@ -78,8 +75,7 @@ fn setban(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
             let words = "Error: Unban failed. Requested address/subnet was not previously manually banned.";
             Err(RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, words))
         }
-    })??;
-    answer(out, &())
+    })?
 }
 
 /// Parses a subnet, or a single address as a subnet. Also returns whether it is a single address.
@@ -118,32 +114,38 @@ fn add(
     Ok(())
 }
 
-#[derive(Debug, Serialize)]
-struct Banned {
-    address: String,
-    ban_created: i64,
-    banned_until: i64,
-    ban_duration: i64,
-    time_remaining: i64,
+result! {
+    /// A ban in the answer of `listbanned`.
+    struct Banned {
+        /// the IP/Subnet of the banned node
+        address: String,
+        /// the UNIX epoch time the ban was created
+        ban_created: Time<i64>,
+        /// the UNIX epoch time the ban expires
+        banned_until: Time<i64>,
+        /// the ban duration, in seconds
+        ban_duration: Time<i64>,
+        /// the time remaining until the ban expires, in seconds
+        time_remaining: Time<i64>,
+    }
 }
 
-fn listbanned(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn listbanned(call: &Call<'_>) -> Result<Vec<Banned>, RpcError> {
     let now = call.context.now();
     let at = UnixTime(u64::try_from(now).unwrap_or(0));
-    let bans: Vec<Banned> = ask(call.context, move |manager, _| {
+    ask(call.context, move |manager, _| {
         let bans = manager.bans_mut().list(at).iter();
         bans.map(|(subnet, ban)| Banned {
             address: subnet.to_string(),
-            ban_created: ban.created,
-            banned_until: ban.until,
-            ban_duration: ban.until.saturating_sub(ban.created),
-            time_remaining: ban.until.saturating_sub(now),
+            ban_created: Time(ban.created),
+            banned_until: Time(ban.until),
+            ban_duration: Time(ban.until.saturating_sub(ban.created)),
+            time_remaining: Time(ban.until.saturating_sub(now)),
         })
         .collect()
-    })?;
-    answer(out, &bans)
+    })
 }
 
-fn clearbanned(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    answer(out, &ask(call.context, |manager, _| manager.clear_bans())?)
+fn clearbanned(call: &Call<'_>) -> Result<(), RpcError> {
+    ask(call.context, |manager, _| manager.clear_bans())
 }

@@ -4,15 +4,15 @@ use super::net::ask;
 use crate::error::{RpcError, code};
 use crate::help;
 use crate::json::{Amount, Double};
-use crate::method::{Arg, Call, Category, Kind, Method, answer, parse_hash};
+use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
+use crate::output::Hex;
+use crate::result::{Empty, Map, Time, result};
 use crate::table::find;
 use lydian_consensus::Chain;
 use lydian_p2p::manager::{AddedNode, PeerId, PeerInfo, PeerManager};
 use lydian_p2p::peer::ConnectionKind;
 use lydian_primitives::{BlockHash, Height, to_hex};
 use lydian_wire::Services;
-use serde::Serialize as DeriveSerialize;
-use serde::ser::{Serialize, SerializeMap, Serializer};
 
 const V2_HELP: &str = "whether to try the v2 transport (BIP-0324) first";
 
@@ -26,10 +26,9 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("connection_type", Kind::Text, "outbound-full-relay, block-relay-only, addr-fetch or feeler"),
             Arg::new("v2transport", Kind::Bool, V2_HELP),
         ],
-        result: "{address, connection_type}",
         examples: &["\"192.168.0.6:8333\" \"outbound-full-relay\" true"],
         remark: "",
-        call: addconnection,
+        call: &returns("", addconnection),
     },
     Method {
         name: "addnode",
@@ -41,10 +40,9 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("command", Kind::Text, "\"add\", \"remove\" or \"onetry\""),
             Arg::new("v2transport", Kind::Bool, V2_HELP).hint("set by -v2transport"),
         ],
-        result: "null",
         examples: &["\"192.168.0.6:8333\" \"onetry\" true"],
         remark: "",
-        call: addnode,
+        call: &returns("", addnode),
     },
     Method {
         name: "disconnectnode",
@@ -54,20 +52,18 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("address", Kind::Text, "the address; empty if nodeid is given").hint("fallback to nodeid"),
             Arg::new("nodeid", Kind::Number, "the id").hint("fallback to address"),
         ],
-        result: "null",
         examples: &["\"192.168.0.6:8333\"", "\"\" 1"],
         remark: "",
-        call: disconnectnode,
+        call: &returns("", disconnectnode),
     },
     Method {
         name: "getaddednodeinfo",
         category: Category::Network,
         help: "Lists the peers added with addnode, or returns one of them.",
         args: &[Arg::new("node", Kind::Text, "the peer, as it was added").hint("all nodes")],
-        result: "[{addednode, connected, addresses: [{address, connected: inbound or outbound}]}, ...]",
         examples: &["\"192.168.0.201\""],
         remark: "",
-        call: getaddednodeinfo,
+        call: &returns("", getaddednodeinfo),
     },
     Method {
         name: "getblockfrompeer",
@@ -77,74 +73,111 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("blockhash", Kind::Hex, "the block hash"),
             Arg::new("peer_id", Kind::Number, "the id of the peer, from getpeerinfo"),
         ],
-        result: "{}: the block was requested",
         examples: &["\"00000000c937983704a73af28acdec37b049d214adbda81d7e2a3dd146f6ed09\" 0"],
         remark: "",
-        call: getblockfrompeer,
+        call: &returns("the block was requested", getblockfrompeer),
     },
     Method {
         name: "getpeerinfo",
         category: Category::Network,
         help: "Lists all connected peers.",
         args: &[],
-        result: "[{id, addr, addrbind, addrlocal, network, services, servicesnames, relaytxes, last_inv_sequence, inv_to_send, lastsend, lastrecv, \
-                 last_transaction, last_block, bytessent, bytesrecv, conntime, timeoffset, pingtime, minping, pingwait, version, subver, inbound, \
-                 bip152_hb_to, bip152_hb_from, presynced_headers, synced_headers, synced_blocks, inflight, addr_relay_enabled, addr_processed, \
-                 addr_rate_limited, permissions, minfeefilter, bytessent_per_msg, bytesrecv_per_msg, connection_type, transport_protocol_type, \
-                 session_id}, ...]",
         examples: &[""],
         remark: "",
-        call: getpeerinfo,
+        call: &returns("", getpeerinfo),
     },
 ];
 
-#[derive(Debug, DeriveSerialize)]
-struct PeerAnswer {
-    id: u64,
-    addr: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    addrbind: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    addrlocal: Option<String>,
-    network: &'static str,
-    services: String,
-    servicesnames: Vec<String>,
-    relaytxes: bool,
-    last_inv_sequence: u64,
-    inv_to_send: u64,
-    lastsend: u64,
-    lastrecv: u64,
-    last_transaction: u64,
-    last_block: u64,
-    bytessent: u64,
-    bytesrecv: u64,
-    conntime: u64,
-    timeoffset: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pingtime: Option<Double>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    minping: Option<Double>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pingwait: Option<Double>,
-    version: i32,
-    subver: String,
-    inbound: bool,
-    bip152_hb_to: bool,
-    bip152_hb_from: bool,
-    presynced_headers: i64,
-    synced_headers: i64,
-    synced_blocks: i64,
-    inflight: Vec<u32>,
-    addr_relay_enabled: bool,
-    addr_processed: u64,
-    addr_rate_limited: u64,
-    permissions: Vec<&'static str>,
-    minfeefilter: Amount,
-    bytessent_per_msg: ByMessage,
-    bytesrecv_per_msg: ByMessage,
-    connection_type: &'static str,
-    transport_protocol_type: String,
-    session_id: String,
+result! {
+    /// A peer in the answer of `getpeerinfo`.
+    struct PeerAnswer {
+        /// peer index
+        id: u64,
+        /// (host:port) the IP address/hostname optionally followed by :port of the peer
+        addr: String,
+        /// (ip:port) bind address of the connection to the peer
+        addrbind: Option<String>,
+        /// (ip:port) local address as reported by the peer
+        addrlocal: Option<String>,
+        /// network (ipv4, ipv6, onion, i2p, cjdns, not_publicly_routable)
+        network: &'static str,
+        /// the services offered
+        services: Hex<[u8; 8]>,
+        /// the services offered, in human-readable form
+        #[each("the service name if it is recognised")]
+        servicesnames: Vec<String>,
+        /// whether we relay transactions to this peer
+        relaytxes: bool,
+        /// mempool sequence number of this peer's last INV
+        last_inv_sequence: u64,
+        /// how many txs we have queued to announce to this peer
+        inv_to_send: u64,
+        /// the UNIX epoch time of the last send
+        lastsend: Time<u64>,
+        /// the UNIX epoch time of the last receive
+        lastrecv: Time<u64>,
+        /// the UNIX epoch time of the last valid transaction received from this peer
+        last_transaction: Time<u64>,
+        /// the UNIX epoch time of the last block received from this peer
+        last_block: Time<u64>,
+        /// the total bytes sent
+        bytessent: u64,
+        /// the total bytes received
+        bytesrecv: u64,
+        /// the UNIX epoch time of the connection
+        conntime: Time<u64>,
+        /// the time offset in seconds
+        timeoffset: i64,
+        /// the last ping time in seconds, if any
+        pingtime: Option<Double>,
+        /// the minimum observed ping time in seconds, if any
+        minping: Option<Double>,
+        /// the duration in seconds of an outstanding ping (if non-zero)
+        pingwait: Option<Double>,
+        /// the peer version, such as 70001
+        version: i32,
+        /// the string version
+        subver: String,
+        /// inbound (true) or outbound (false)
+        inbound: bool,
+        /// whether we selected peer as (compact blocks) high-bandwidth peer
+        bip152_hb_to: bool,
+        /// whether peer selected us as (compact blocks) high-bandwidth peer
+        bip152_hb_from: bool,
+        /// the current height of header pre-synchronization with this peer, or -1 if no low-work sync is in progress
+        presynced_headers: i64,
+        /// the last header we have in common with this peer
+        synced_headers: i64,
+        /// the last block we have in common with this peer
+        synced_blocks: i64,
+        #[each("the heights of blocks we're currently asking from this peer")]
+        inflight: Vec<u32>,
+        /// whether we participate in address relay with this peer
+        addr_relay_enabled: bool,
+        /// the total number of addresses processed, excluding those dropped due to rate limiting
+        addr_processed: u64,
+        /// the total number of addresses dropped due to rate limiting
+        addr_rate_limited: u64,
+        /// any special permissions that have been granted to this peer
+        #[each("a permission (bloomfilter, noban, forcerelay, relay, mempool, download, addr)")]
+        permissions: Vec<&'static str>,
+        /// the minimum fee rate for transactions this peer accepts
+        minfeefilter: Amount,
+        #[each(key "msg" "the total bytes sent, for each message type that was sent")]
+        bytessent_per_msg: Map<String, u64>,
+        #[each(key "msg" "the total bytes received, for each message type; unknown types are listed under '*other*'")]
+        bytesrecv_per_msg: Map<String, u64>,
+        /// type of connection: outbound-full-relay (default automatic connections), block-relay-only (does not relay
+        /// transactions or addresses), inbound (initiated by the peer), manual (added via addnode RPC or
+        /// -addnode/-connect configuration options), addr-fetch (short-lived automatic connection for soliciting
+        /// addresses) or feeler (short-lived automatic connection for testing addresses)
+        connection_type: &'static str,
+        /// type of transport protocol: detecting (peer could be v1 or v2), v1 (plaintext transport protocol) or v2
+        /// (BIP324 encrypted transport protocol)
+        transport_protocol_type: String,
+        /// the session ID for this connection, or "" if there is none ("v2" transport protocol only)
+        session_id: String,
+    }
 }
 
 impl PeerAnswer {
@@ -160,19 +193,19 @@ impl PeerAnswer {
             addrbind: peer.bind.addr.is_valid().then(|| peer.bind.to_string()),
             addrlocal: peer.addr_local.addr.is_valid().then(|| peer.addr_local.to_string()),
             network: peer.network.name(),
-            services: format!("{:016x}", peer.services.0),
+            services: Hex(peer.services.0.to_be_bytes()),
             servicesnames: peer.services.names(),
             relaytxes: peer.relays_transactions,
             // For a mempool that never changed.
             last_inv_sequence: u64::from(peer.relays_transactions),
             inv_to_send: 0,
-            lastsend: traffic.last_send().0,
-            lastrecv: traffic.last_receive().0,
-            last_transaction: 0,
-            last_block: peer.last_block.0,
+            lastsend: Time(traffic.last_send().0),
+            lastrecv: Time(traffic.last_receive().0),
+            last_transaction: Time(0),
+            last_block: Time(peer.last_block.0),
             bytessent: traffic.sent(),
             bytesrecv: traffic.received(),
-            conntime: peer.connected.0,
+            conntime: Time(peer.connected.0),
             timeoffset: peer.time_offset_s,
             pingtime: peer.ping_times.map(|(last, _)| last).filter(is_some_time).map(seconds),
             minping: peer.ping_times.map(|(_, least)| seconds(least)),
@@ -190,8 +223,8 @@ impl PeerAnswer {
             addr_rate_limited: peer.addr_rate_limited,
             permissions: peer.permissions.names(),
             minfeefilter: Amount(peer.fee_filter.0),
-            bytessent_per_msg: ByMessage(traffic.sent_by_message()),
-            bytesrecv_per_msg: ByMessage(traffic.received_by_message()),
+            bytessent_per_msg: Map(traffic.sent_by_message()),
+            bytesrecv_per_msg: Map(traffic.received_by_message()),
             connection_type: peer.kind.name(),
             transport_protocol_type: transport.to_string(),
             session_id: session_id.map(|id| to_hex(&id)).unwrap_or_default(),
@@ -200,30 +233,16 @@ impl PeerAnswer {
     }
 }
 
-/// Bytes by message type.
-#[derive(Debug)]
-struct ByMessage(Vec<(String, u64)>);
-
-impl Serialize for ByMessage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, bytes) in &self.0 {
-            map.serialize_entry(name, bytes)?;
-        }
-        map.end()
-    }
-}
-
-fn getpeerinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getpeerinfo(call: &Call<'_>) -> Result<Vec<PeerAnswer>, RpcError> {
     let peers = ask(call.context, |manager, now| manager.peers(now))?;
-    answer(out, &peers.into_iter().map(PeerAnswer::new).collect::<Vec<_>>())
+    Ok(peers.into_iter().map(PeerAnswer::new).collect())
 }
 
 fn speaks_v2(manager: &PeerManager) -> bool {
     manager.local().services.contains(Services::P2P_V2)
 }
 
-fn addnode(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn addnode(call: &Call<'_>) -> Result<(), RpcError> {
     let (node, command) = (call.text(0)?.to_owned(), call.text(1)?.to_owned());
     if !["onetry", "add", "remove"].contains(&&command[..]) {
         return Err(RpcError::misc(help_of("addnode")));
@@ -247,17 +266,20 @@ fn addnode(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
                 Ok(())
             }
         }
-    })??;
-    answer(out, &())
+    })?
 }
 
-#[derive(Debug, DeriveSerialize)]
-struct NewConnection {
-    address: String,
-    connection_type: String,
+result! {
+    /// The answer of `addconnection`.
+    struct NewConnection {
+        /// address of newly added connection
+        address: String,
+        /// type of connection opened
+        connection_type: String,
+    }
 }
 
-fn addconnection(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn addconnection(call: &Call<'_>) -> Result<NewConnection, RpcError> {
     if call.context.settings.params.chain != Chain::Regtest {
         return Err(RpcError::misc("addconnection is for regression testing (-regtest mode) only."));
     }
@@ -287,7 +309,7 @@ fn addconnection(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
             }
         }
     })??;
-    answer(out, &NewConnection { address, connection_type })
+    Ok(NewConnection { address, connection_type })
 }
 
 /// The characters that Core's `TrimString` removes.
@@ -297,7 +319,7 @@ fn help_of(name: &str) -> String {
     find(name).map(help::of_method).unwrap_or_default()
 }
 
-fn disconnectnode(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn disconnectnode(call: &Call<'_>) -> Result<(), RpcError> {
     let address = call.given(0).map(|address| address.as_text()).transpose()?.map(str::to_owned);
     let id = call.given(1).map(|id| id.as_integer::<i64>()).transpose()?;
     let is_found = match (address, id) {
@@ -310,7 +332,7 @@ fn disconnectnode(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         }
     };
     match is_found {
-        true => answer(out, &()),
+        true => Ok(()),
         false => Err(RpcError::new(code::CLIENT_NODE_NOT_CONNECTED, "Node not found in connected nodes")),
     }
 }
@@ -319,20 +341,28 @@ fn disconnect(call: &Call<'_>, id: i64) -> Result<bool, RpcError> {
     ask(call.context, move |manager, _| u64::try_from(id).is_ok_and(|id| manager.disconnect_peer(PeerId(id))))
 }
 
-#[derive(Debug, DeriveSerialize)]
-struct AddedAnswer {
-    addednode: String,
-    connected: bool,
-    addresses: Vec<AddedAddress>,
+result! {
+    /// A peer in the answer of `getaddednodeinfo`.
+    struct AddedAnswer {
+        /// the node IP address or name (as provided to addnode)
+        addednode: String,
+        /// if connected
+        connected: bool,
+        /// only when connected = true
+        addresses: Vec<AddedAddress>,
+    }
 }
 
-#[derive(Debug, DeriveSerialize)]
-struct AddedAddress {
-    address: String,
-    connected: &'static str,
+result! {
+    struct AddedAddress {
+        /// the bitcoin server IP and port we're connected to
+        address: String,
+        /// connection, inbound or outbound
+        connected: &'static str,
+    }
 }
 
-fn getaddednodeinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getaddednodeinfo(call: &Call<'_>) -> Result<Vec<AddedAnswer>, RpcError> {
     let mut nodes = ask(call.context, |manager, _| manager.added_nodes())?;
     if let Some(node) = call.given(0) {
         let node = node.as_text()?;
@@ -353,13 +383,10 @@ fn getaddednodeinfo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> 
             })
             .collect(),
     };
-    answer(out, &nodes.into_iter().map(row).collect::<Vec<_>>())
+    Ok(nodes.into_iter().map(row).collect())
 }
 
-#[derive(Debug, DeriveSerialize)]
-struct Nothing {}
-
-fn getblockfrompeer(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn getblockfrompeer(call: &Call<'_>) -> Result<Empty, RpcError> {
     let hash = BlockHash(parse_hash(call.arg(0), "blockhash")?);
     let id = call.arg(1).as_integer::<i64>()?;
     let engine = call.context.engine()?;
@@ -378,5 +405,5 @@ fn getblockfrompeer(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> 
         None => Err("Peer does not exist"),
     })?;
     fetched.map_err(RpcError::misc)?;
-    answer(out, &Nothing {})
+    Ok(Empty)
 }

@@ -6,11 +6,12 @@
 use super::descriptor::{UNDERSTOOD, outputs_of};
 use crate::error::RpcError;
 use crate::json::Amount;
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::output::Hex;
+use crate::result::{cases, result};
 use lydian_consensus::Coin;
 use lydian_engine::EngineError;
-use lydian_primitives::{Height, OutPoint, to_hex};
-use serde::Serialize;
+use lydian_primitives::{BlockHash, Height, OutPoint, Txid};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -31,11 +32,9 @@ pub(crate) const METHODS: &[Method] = &[Method {
             ])
         },
     ],
-    result: "{success, txouts, height, bestblock, unspents: [{txid, vout, scriptPubKey, desc, amount, coinbase, height, blockhash, confirmations}], \
-             total_amount}",
     examples: &["start '[\"raw(76a91411b366edfc0a8b66feebae5c2e25a7b6a5d1cf3188ac)\"]'"],
     remark: UNDERSTOOD,
-    call: scantxoutset,
+    call: &returns("", scantxoutset),
 }];
 
 /// State of the running search, if there is one.
@@ -66,50 +65,83 @@ impl Drop for Running<'_> {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Status {
-    progress: u8,
+cases! {
+    /// The answer of `scantxoutset`.
+    enum ScanResult {
+        #[when("when action=='start'; only returns after scan completes")]
+        Scan(Scan),
+        /// true if a scan will be aborted
+        #[when("when action=='abort'")]
+        Abort(bool),
+        #[when("when action=='status' and a scan is currently in progress")]
+        Status(Status),
+        #[when("when action=='status' and no scan is in progress - possibly already completed")]
+        NoScan(()),
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct Scan {
-    success: bool,
-    txouts: u64,
-    height: u32,
-    bestblock: String,
-    unspents: Vec<Unspent>,
-    total_amount: Amount,
+result! {
+    struct Status {
+        /// approximate percent complete
+        progress: u8,
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct Unspent {
-    txid: String,
-    vout: u32,
-    #[serde(rename = "scriptPubKey")]
-    script: String,
-    desc: String,
-    amount: Amount,
-    coinbase: bool,
-    height: u32,
-    blockhash: String,
-    confirmations: u32,
+result! {
+    struct Scan {
+        /// whether the scan was completed
+        success: bool,
+        /// the number of unspent transaction outputs scanned
+        txouts: u64,
+        /// the block height at which the scan was done
+        height: u32,
+        /// the hash of the block at the tip of the chain
+        bestblock: BlockHash,
+        unspents: Vec<Unspent>,
+        /// the total amount of all found unspent outputs in BTC
+        total_amount: Amount,
+    }
 }
 
-fn scantxoutset(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+result! {
+    struct Unspent {
+        /// the transaction id
+        txid: Txid,
+        /// the vout value
+        vout: u32,
+        /// the output script
+        #[name("scriptPubKey")]
+        script: Hex<Box<[u8]>>,
+        /// a specialized descriptor for the matched output script
+        desc: String,
+        /// the total amount in BTC of the unspent output
+        amount: Amount,
+        /// whether this is a coinbase output
+        coinbase: bool,
+        /// height of the unspent transaction output
+        height: u32,
+        /// blockhash of the unspent transaction output
+        blockhash: BlockHash,
+        /// number of confirmations of the unspent transaction output when the scan was done
+        confirmations: u32,
+    }
+}
+
+fn scantxoutset(call: &Call<'_>) -> Result<ScanResult, RpcError> {
     let state = &call.context.scan;
     match call.text(0)? {
         "start" => {}
         "status" => {
             let progress = state.percent.load(Ordering::SeqCst);
-            return match state.is_running.load(Ordering::SeqCst) {
-                true => answer(out, &Status { progress }),
-                false => answer(out, &()),
-            };
+            return Ok(match state.is_running.load(Ordering::SeqCst) {
+                true => ScanResult::Status(Status { progress }),
+                false => ScanResult::NoScan(()),
+            });
         }
         "abort" => {
             let is_running = state.is_running.load(Ordering::SeqCst);
             state.must_end.store(is_running, Ordering::SeqCst);
-            return answer(out, &is_running);
+            return Ok(ScanResult::Abort(is_running));
         }
         other => return Err(RpcError::parameter(format!("Invalid action '{other}'"))),
     }
@@ -136,12 +168,12 @@ fn scantxoutset(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         end => end?,
     };
     let (success, txouts, total) = (!search.is_ended, search.txouts, search.total);
-    let hash_at = |height| engine.hash_at(Height(height)).map(|hash| hash.to_string()).unwrap_or_default();
+    let hash_at = |height| engine.hash_at(Height(height)).unwrap_or_default();
     let unspents =
         search.found.into_iter().map(|(outpoint, coin, desc)| unspent(&outpoint, &coin, desc, tip.height.0, &hash_at));
     let unspents = unspents.collect();
-    let (height, bestblock) = (tip.height.0, tip.hash.to_string());
-    answer(out, &Scan { success, txouts, height, bestblock, unspents, total_amount: Amount(total) })
+    let (height, bestblock) = (tip.height.0, tip.hash);
+    Ok(ScanResult::Scan(Scan { success, txouts, height, bestblock, unspents, total_amount: Amount(total) }))
 }
 
 struct Search {
@@ -186,12 +218,12 @@ fn unspent(
     coin: &Coin,
     desc: String,
     tip_height: u32,
-    hash_at: &dyn Fn(u32) -> String,
+    hash_at: &dyn Fn(u32) -> BlockHash,
 ) -> Unspent {
     Unspent {
-        txid: outpoint.txid.to_string(),
+        txid: outpoint.txid,
         vout: outpoint.vout,
-        script: to_hex(&coin.script_pubkey),
+        script: Hex(coin.script_pubkey.clone()),
         desc,
         amount: Amount(coin.value.0),
         coinbase: coin.is_coinbase,

@@ -2,8 +2,9 @@
 
 use crate::context::PruneMode;
 use crate::error::{RpcError, code};
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::methods::blockchain::prune_height;
+use crate::result::cases;
 use lydian_consensus::{Chain, Deployment, Rejected};
 use lydian_engine::{Engine, HeaderId, LastBlocksEnd};
 use lydian_primitives::{Block, Header, Height, ParseErrorKind, RawBlock, Reader, hex, write_compact_size};
@@ -14,20 +15,18 @@ pub(crate) const METHODS: &[Method] = &[
         category: Category::Hidden,
         help: "Marks a block as invalid until reconsiderblock is called, also after a restart.",
         args: &[Arg::new("blockhash", Kind::Hex, "the block hash")],
-        result: "null",
         examples: &["\"blockhash\""],
         remark: "",
-        call: invalidateblock,
+        call: &returns("", invalidateblock),
     },
     Method {
         name: "preciousblock",
         category: Category::Blockchain,
         help: "Prefers a block over others with the same work. A later call overrides an earlier one. The effect ends with a restart.",
         args: &[Arg::new("blockhash", Kind::Hex, "the block hash")],
-        result: "null",
         examples: &["\"blockhash\""],
         remark: "",
-        call: preciousblock,
+        call: &returns("", preciousblock),
     },
     Method {
         name: "pruneblockchain",
@@ -38,20 +37,18 @@ pub(crate) const METHODS: &[Method] = &[
             Kind::Number,
             "the height; or a time in seconds since 1970, for blocks that are two hours older",
         )],
-        result: "the height of the last deleted block",
         examples: &["1000"],
         remark: "",
-        call: pruneblockchain,
+        call: &returns("height of the last block pruned", pruneblockchain),
     },
     Method {
         name: "reconsiderblock",
         category: Category::Hidden,
         help: "Removes the invalid mark from a block, its ancestors and its descendants, and selects the best chain again.",
         args: &[Arg::new("blockhash", Kind::Hex, "the block hash")],
-        result: "null",
         examples: &["\"blockhash\""],
         remark: "",
-        call: reconsiderblock,
+        call: &returns("", reconsiderblock),
     },
     Method {
         name: "submitblock",
@@ -61,20 +58,18 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("hexdata", Kind::Hex, "the block in hex"),
             Arg::new("dummy", Kind::Text, "has no effect").hint("ignored"),
         ],
-        result: "null if the block is valid and was connected; otherwise \"duplicate\", \"inconclusive\", or the reject reason",
         examples: &["\"mydata\""],
         remark: "",
-        call: submitblock,
+        call: &returns("", submitblock),
     },
     Method {
         name: "submitheader",
         category: Category::Mining,
         help: "Submits a block header. If it is invalid, the error contains the reason.",
         args: &[Arg::new("hexdata", Kind::Hex, "the header in hex")],
-        result: "null",
         examples: &["\"aabbcc\""],
         remark: "",
-        call: submitheader,
+        call: &returns("", submitheader),
     },
     Method {
         name: "verifychain",
@@ -89,10 +84,9 @@ pub(crate) const METHODS: &[Method] = &[
             .hint("3, range=0-4"),
             Arg::new("nblocks", Kind::Number, "the number of blocks, from the tip down").hint("6, 0=all"),
         ],
-        result: "whether all checks passed; if not, the log has the details",
         examples: &[""],
         remark: "",
-        call: verifychain,
+        call: &returns("verification finished successfully; if false, the log has the reason", verifychain),
     },
 ];
 
@@ -102,36 +96,47 @@ fn find(call: &Call<'_>) -> Result<HeaderId, RpcError> {
     Ok(info.id)
 }
 
-fn invalidateblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn invalidateblock(call: &Call<'_>) -> Result<(), RpcError> {
     let id = find(call)?;
     call.context.engine()?.invalidate_block(id, call.context)?;
-    answer(out, &())
+    Ok(())
 }
 
-fn reconsiderblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn reconsiderblock(call: &Call<'_>) -> Result<(), RpcError> {
     let id = find(call)?;
     call.context.engine()?.reconsider_block(id, call.context)?;
-    answer(out, &())
+    Ok(())
 }
 
-fn preciousblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn preciousblock(call: &Call<'_>) -> Result<(), RpcError> {
     let id = find(call)?;
     call.context.engine()?.precious_block(id, call.context)?;
-    answer(out, &())
+    Ok(())
 }
 
-fn submitblock(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+cases! {
+    /// The answer of `submitblock`.
+    enum Submission {
+        #[when("if the block was accepted")]
+        Accepted(()),
+        /// "duplicate", "inconclusive" or the reject reason, according to BIP22
+        #[when("otherwise")]
+        Otherwise(String),
+    }
+}
+
+fn submitblock(call: &Call<'_>) -> Result<Submission, RpcError> {
     let undecodable = || RpcError::new(code::DESERIALIZATION_ERROR, "Block decode failed");
     let bytes = hex(call.text(0)?).map_err(|_| undecodable())?;
     let engine = call.context.engine()?;
     let block = parse_leniently(bytes).ok_or_else(undecodable)?;
     let block = add_witness_nonce(&engine, block).ok_or_else(undecodable)?;
     let submission = engine.accept_block(block, call.context.now(), call.context)?;
-    match submission {
-        Ok(accepted) if accepted.is_active => answer(out, &()),
-        Ok(_) => answer(out, &"inconclusive"),
-        Err(rejected) => answer(out, &rejected.reason()),
-    }
+    Ok(match submission {
+        Ok(accepted) if accepted.is_active => Submission::Accepted(()),
+        Ok(_) => Submission::Otherwise("inconclusive".to_owned()),
+        Err(rejected) => Submission::Otherwise(rejected.reason()),
+    })
 }
 
 /// Parses the block at the start of the bytes. Like Core, ignores what follows it.
@@ -173,7 +178,7 @@ fn add_witness_nonce(engine: &Engine, block: Block) -> Option<Block> {
     RawBlock::new(out).parse().ok()
 }
 
-fn submitheader(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn submitheader(call: &Call<'_>) -> Result<(), RpcError> {
     let undecodable = || RpcError::new(code::DESERIALIZATION_ERROR, "Block header decode failed");
     let bytes = hex(call.text(0)?).map_err(|_| undecodable())?;
     let header = Header::read(&mut Reader::new(&bytes)).map_err(|_| undecodable())?;
@@ -183,7 +188,7 @@ fn submitheader(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         return Err(RpcError::new(code::VERIFY_ERROR, message));
     }
     match engine.accept_header(&header, call.context.now())? {
-        Ok(()) => answer(out, &()),
+        Ok(()) => Ok(()),
         Err(rejected) => Err(RpcError::new(code::VERIFY_ERROR, header_reason(&rejected))),
     }
 }
@@ -192,7 +197,7 @@ fn header_reason(rejected: &Rejected) -> String {
     rejected.reason()
 }
 
-fn verifychain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn verifychain(call: &Call<'_>) -> Result<bool, RpcError> {
     let level = call.i32_or(0, call.context.settings.check_level)?.clamp(0, 4);
     let blocks = call.i32_or(1, call.context.settings.check_blocks)?;
     let engine = call.context.engine()?;
@@ -201,7 +206,7 @@ fn verifychain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let is_stopping = || call.context.is_stopping();
     // The findings are in the log.
     let seen = engine.verify_last_blocks(blocks, level.unsigned_abs(), &is_stopping, call.context);
-    answer(out, &seen.is_ok_and(|seen| seen.end == LastBlocksEnd::Done))
+    Ok(seen.is_ok_and(|seen| seen.end == LastBlocksEnd::Done))
 }
 
 /// Core's `nPruneAfterHeight`.
@@ -219,7 +224,7 @@ const BLOCKS_TO_KEEP_MIN: u32 = 288;
 /// Core's `TIMESTAMP_WINDOW`.
 const TIMESTAMP_WINDOW_SECONDS: i64 = 2 * 60 * 60;
 
-fn pruneblockchain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn pruneblockchain(call: &Call<'_>) -> Result<i64, RpcError> {
     if call.context.settings.prune == PruneMode::Never {
         return Err(RpcError::misc("Cannot prune blocks because node is not in prune mode."));
     }
@@ -240,7 +245,7 @@ fn pruneblockchain(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         return Err(RpcError::parameter("Blockchain is shorter than the attempted prune height."));
     }
     engine.prune_to(Height(height.min(tip.saturating_sub(BLOCKS_TO_KEEP_MIN))), call.context)?;
-    answer(out, &prune_height(&engine).map_or(-1, i64::from))
+    Ok(prune_height(&engine).map_or(-1, i64::from))
 }
 
 /// The height of the first block of the chain with a time of at least `time`: Core's `FindEarliestAtLeast`.

@@ -3,12 +3,14 @@
 use super::net::ask;
 use crate::error::{RpcError, code};
 use crate::help;
-use crate::json::{Json, write_text, write_value};
-use crate::method::{Arg, Call, Category, Kind, Method};
+use crate::json::Json;
+use crate::method::{Arg, Call, Category, Handler, Kind, Method, returns};
+use crate::result::{Empty, Form, Value, write_array};
 use crate::table::find;
 use lydian_p2p::manager::PeerId;
 use lydian_primitives::hex;
 use lydian_wire::Command;
+use std::convert::Infallible;
 
 const fn any(name: &'static str) -> Arg {
     Arg::new(name, Kind::Text, "").omitted().unchecked()
@@ -34,10 +36,9 @@ const ECHO: Method = Method {
            \"trigger_internal_bug\".\nlydian-cli and bitcoin-cli send the arguments of echo as strings and those of echojson as JSON; the server treats \
            both methods alike.",
     args: ECHO_ARGS,
-    result: "the arguments, as an array or an object",
     examples: &[],
     remark: "",
-    call: echo,
+    call: &Echo,
 };
 
 pub(crate) const METHODS: &[Method] = &[
@@ -48,20 +49,18 @@ pub(crate) const METHODS: &[Method] = &[
         category: Category::Hidden,
         help: "Returns its argument. This command is for testing.",
         args: &[Arg::new("arg", Kind::Text, "the text to return")],
-        result: "the text",
         examples: &["\"Hello world\""],
         remark: "A multiprocess build of Core sends the text through another process.",
-        call: echoipc,
+        call: &returns("the echoed string", echoipc),
     },
     Method {
         name: "generate",
         category: Category::Hidden,
         help: "has been replaced by the -generate cli option. Refer to -help for more information.",
         args: &[],
-        result: "",
         examples: &[],
         remark: "Every call fails with this text, as in Core.",
-        call: generate,
+        call: &returns("", generate),
     },
     Method {
         name: "sendmsgtopeer",
@@ -72,28 +71,29 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("msg_type", Kind::Text, "the message type, at most 12 bytes"),
             Arg::new("msg", Kind::Hex, "the serialized message without its header, in hex"),
         ],
-        result: "{}",
         examples: &["0 \"addr\" \"ffffff\""],
         remark: "A message type that is not printable ASCII is refused.",
-        call: sendmsgtopeer,
+        call: &returns("", sendmsgtopeer),
     },
 ];
 
-fn echo(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    if let Json::Text(text) = call.arg(9)
-        && text == "trigger_internal_bug"
-    {
-        return Err(internal_bug("request.params[9].get_str() != \"trigger_internal_bug\""));
-    }
-    out.push(b'[');
-    for (index, param) in call.params.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
+/// Returns the arguments without a copy of them.
+struct Echo;
+
+impl Handler for Echo {
+    fn run(&self, call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+        if let Json::Text(text) = call.arg(9)
+            && text == "trigger_internal_bug"
+        {
+            return Err(internal_bug("request.params[9].get_str() != \"trigger_internal_bug\""));
         }
-        write_value(param, out);
+        write_array(call.params, out);
+        Ok(())
     }
-    out.push(b']');
-    Ok(())
+
+    fn result(&self) -> Value {
+        Value { form: Form::Array(&Form::Any), words: "the arguments", key: "", each: "" }
+    }
 }
 
 /// The error of a failed `CHECK_NONFATAL` in Core.
@@ -104,12 +104,11 @@ pub(crate) fn internal_bug(what: &str) -> RpcError {
     ))
 }
 
-fn echoipc(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    write_text(call.text(0)?, out);
-    Ok(())
+fn echoipc(call: &Call<'_>) -> Result<String, RpcError> {
+    Ok(call.text(0)?.to_owned())
 }
 
-fn generate(_: &Call<'_>, _: &mut Vec<u8>) -> Result<(), RpcError> {
+fn generate(_: &Call<'_>) -> Result<Infallible, RpcError> {
     let text = find("generate").map(help::of_method).unwrap_or_default();
     Err(RpcError::new(code::METHOD_NOT_FOUND, text))
 }
@@ -117,7 +116,7 @@ fn generate(_: &Call<'_>, _: &mut Vec<u8>) -> Result<(), RpcError> {
 /// Core's `CMessageHeader::MESSAGE_TYPE_SIZE`.
 const MESSAGE_TYPE_SIZE: usize = 12;
 
-fn sendmsgtopeer(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn sendmsgtopeer(call: &Call<'_>) -> Result<Empty, RpcError> {
     let id: i64 = call.arg(0).as_integer()?;
     let name = call.text(1)?;
     if name.len() > MESSAGE_TYPE_SIZE {
@@ -132,10 +131,7 @@ fn sendmsgtopeer(call: &Call<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         u64::try_from(id).is_ok_and(|id| manager.send_raw(PeerId(id), command, payload, now))
     })?;
     match is_sent {
-        true => {
-            out.extend_from_slice(b"{}");
-            Ok(())
-        }
+        true => Ok(Empty),
         false => Err(RpcError::misc("Error: Could not send message to peer")),
     }
 }

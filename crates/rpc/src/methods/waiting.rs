@@ -3,10 +3,10 @@
 
 use crate::context::Context;
 use crate::error::RpcError;
-use crate::method::{Arg, Call, Category, Kind, Method, answer};
-use crate::wait::{Until, Wait};
+use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::result::result;
+use crate::wait::{Finish, Later, Until};
 use lydian_primitives::BlockHash;
-use serde::Serialize;
 
 const TIMEOUT: Arg =
     Arg::new("timeout", Kind::Number, "the maximum wait in milliseconds; 0 for no timeout").default("0");
@@ -17,20 +17,18 @@ pub(crate) const METHODS: &[Method] = &[
         category: Category::Blockchain,
         help: "Waits until a block is the tip, the timeout has passed, or the node stops. Returns the current tip.",
         args: &[Arg::new("blockhash", Kind::Hex, "the block hash"), TIMEOUT],
-        result: "{hash, height} of the tip",
         examples: &["\"0000000000079f8ef3d2c688c244eb7a4570b24c9ed7b4a8c619eb02596f8862\" 1000"],
         remark: "",
-        call: waitforblock,
+        call: &returns("the tip", waitforblock),
     },
     Method {
         name: "waitforblockheight",
         category: Category::Blockchain,
         help: "Waits until the tip has reached a height, the timeout has passed, or the node stops. Returns the current tip.",
         args: &[Arg::new("height", Kind::Number, "the height"), TIMEOUT],
-        result: "{hash, height} of the tip",
         examples: &["100 1000"],
         remark: "",
-        call: waitforblockheight,
+        call: &returns("the tip", waitforblockheight),
     },
     Method {
         name: "waitfornewblock",
@@ -40,17 +38,19 @@ pub(crate) const METHODS: &[Method] = &[
             TIMEOUT,
             Arg::new("current_tip", Kind::Hex, "the hash of the block that the tip must differ from").omitted(),
         ],
-        result: "{hash, height} of the tip",
         examples: &["1000"],
         remark: "",
-        call: waitfornewblock,
+        call: &returns("the tip", waitfornewblock),
     },
 ];
 
-#[derive(Debug, Serialize)]
-struct TipAnswer {
-    hash: String,
-    height: u32,
+result! {
+    struct TipAnswer {
+        /// the block hash
+        hash: BlockHash,
+        /// the block height
+        height: u32,
+    }
 }
 
 /// The timeout in milliseconds; `None`: no timeout.
@@ -62,35 +62,36 @@ fn timeout(call: &Call<'_>, index: usize) -> Result<Option<u64>, RpcError> {
     }
 }
 
-fn wait(call: &Call<'_>, millis: Option<u64>, until: Until) -> Result<(), RpcError> {
+fn wait(call: &Call<'_>, millis: Option<u64>, until: Until) -> Later<TipAnswer> {
     let now = call.context.host.steady_micros();
     let end_micros = millis.map(|millis| now.saturating_add(millis.saturating_mul(1_000)));
-    call.wait(Wait { until, end_micros, finish: answer_tip });
-    Ok(())
+    call.wait(until, end_micros)
 }
 
-fn answer_tip(context: &Context, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let tip = context.engine()?.tip();
-    answer(out, &TipAnswer { hash: tip.hash.to_string(), height: tip.height.0 })
+impl Finish for TipAnswer {
+    fn finish(context: &Context) -> Result<TipAnswer, RpcError> {
+        let tip = context.engine()?.tip();
+        Ok(TipAnswer { hash: tip.hash, height: tip.height.0 })
+    }
 }
 
-fn waitfornewblock(call: &Call<'_>, _: &mut Vec<u8>) -> Result<(), RpcError> {
+fn waitfornewblock(call: &Call<'_>) -> Result<Later<TipAnswer>, RpcError> {
     let millis = timeout(call, 0)?;
     let from: BlockHash = match call.given(1) {
         None => call.context.engine()?.tip().hash,
         Some(_) => call.hash(1, "current_tip")?,
     };
-    wait(call, millis, Until::OtherThan(from))
+    Ok(wait(call, millis, Until::OtherThan(from)))
 }
 
-fn waitforblock(call: &Call<'_>, _: &mut Vec<u8>) -> Result<(), RpcError> {
+fn waitforblock(call: &Call<'_>) -> Result<Later<TipAnswer>, RpcError> {
     let hash = call.hash(0, "blockhash")?;
     let millis = timeout(call, 1)?;
-    wait(call, millis, Until::Block(hash))
+    Ok(wait(call, millis, Until::Block(hash)))
 }
 
-fn waitforblockheight(call: &Call<'_>, _: &mut Vec<u8>) -> Result<(), RpcError> {
+fn waitforblockheight(call: &Call<'_>) -> Result<Later<TipAnswer>, RpcError> {
     let height: i32 = call.arg(0).as_integer()?;
     let millis = timeout(call, 1)?;
-    wait(call, millis, Until::Height(height))
+    Ok(wait(call, millis, Until::Height(height)))
 }

@@ -1,12 +1,14 @@
-//! JSON of blocks, transactions and scripts, written directly as text for speed: these are the main queries of block
-//! explorers.
+//! Answers about blocks, transactions and scripts. They borrow the parsed bytes and are written directly as text for
+//! speed: these are the main queries of block explorers.
 //!
-//! Input: parsed bytes. Output: Core's fields in Core's order (core_io.cpp, rpc/blockchain.cpp), appended.
+//! Input: parsed bytes. Output: Core's fields in Core's order (core_io.cpp, rpc/blockchain.cpp).
 
 mod block;
+mod hashes;
 mod script;
 mod transaction;
 
-pub(crate) use block::{HeaderAnswer, difficulty, shown_work, target, write_block};
-pub(crate) use script::write_script;
+pub(crate) use block::{BlockAnswer, HeaderAnswer, SerializedBlock, Transactions, TxIds, difficulty, target};
+pub(crate) use hashes::Hex;
+pub(crate) use script::{Asm, OwnedScript};
 pub(crate) use transaction::Detail;

@@ -1,26 +1,74 @@
-//! Scripts as JSON: Core's `ScriptToUniv` (core_io.cpp).
+//! Output scripts as JSON: Core's `ScriptToUniv` (core_io.cpp).
 //!
-//! Input: an output script. Output: text.
+//! Input: scripts. Output: typed answers.
 
+use super::hashes::Hex;
+use crate::result::{Answer, Form, result};
 use lydian_consensus::Chain;
 use lydian_descriptor::{address, solve, write_asm, write_inferred};
-use lydian_primitives::push_hex;
 
-/// An output script: `{"asm", "desc", "hex", "address", "type"}`.
-pub(crate) fn write_script(script: &[u8], chain: Chain, out: &mut Vec<u8>) {
-    let kind = solve(script);
-    let address = address::encode(&kind, chain);
-    out.extend_from_slice(b"{\"asm\":\"");
-    write_asm(script, false, out);
-    out.extend_from_slice(b"\",\"desc\":\"");
-    write_inferred(script, &kind, address.as_deref(), out);
-    out.extend_from_slice(b"\",\"hex\":\"");
-    push_hex(out, script);
-    if let Some(address) = address {
-        out.extend_from_slice(b"\",\"address\":\"");
-        out.extend_from_slice(address.as_bytes());
+result! {
+    /// An output script.
+    pub(crate) struct ScriptAnswer<'a> {
+        /// disassembly of the output script
+        asm: Asm<'a>,
+        /// inferred descriptor for the output
+        desc: String,
+        /// the raw output script bytes
+        hex: Hex<&'a [u8]>,
+        /// the Bitcoin address (only if a well-defined address exists)
+        address: Option<String>,
+        /// the type (one of: nonstandard, anchor, pubkey, pubkeyhash, scripthash, multisig, nulldata,
+        /// witness_v0_scripthash, witness_v0_keyhash, witness_v1_taproot, witness_unknown)
+        #[name("type")]
+        kind: &'static str,
     }
-    out.extend_from_slice(b"\",\"type\":\"");
-    out.extend_from_slice(kind.name().as_bytes());
-    out.extend_from_slice(b"\"}");
+}
+
+impl<'a> ScriptAnswer<'a> {
+    pub(crate) fn new(script: &'a [u8], chain: Chain) -> ScriptAnswer<'a> {
+        let kind = solve(script);
+        let address = address::encode(&kind, chain);
+        let mut desc = Vec::new();
+        write_inferred(script, &kind, address.as_deref(), &mut desc);
+        ScriptAnswer {
+            asm: Asm { script, may_sign: false },
+            desc: String::from_utf8(desc).unwrap_or_default(),
+            hex: Hex(script),
+            address,
+            kind: kind.name(),
+        }
+    }
+}
+
+/// The operations of a script. `may_sign`: a push that looks like a signature is shown with its sighash type.
+#[derive(Debug)]
+pub(crate) struct Asm<'a> {
+    pub(crate) script: &'a [u8],
+    pub(crate) may_sign: bool,
+}
+
+impl Answer for Asm<'_> {
+    const FORM: Form = Form::Text;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(b'"');
+        write_asm(self.script, self.may_sign, out);
+        out.push(b'"');
+    }
+}
+
+/// An output script that outlives its block.
+#[derive(Debug)]
+pub(crate) struct OwnedScript {
+    pub(crate) bytes: Box<[u8]>,
+    pub(crate) chain: Chain,
+}
+
+impl Answer for OwnedScript {
+    const FORM: Form = ScriptAnswer::FORM;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        ScriptAnswer::new(&self.bytes, self.chain).write(out);
+    }
 }

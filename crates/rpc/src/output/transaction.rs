@@ -1,12 +1,14 @@
 //! Transactions as JSON: Core's `TxToUniv` (core_io.cpp).
 //!
-//! Input: a transaction, and the coins it spends, if known. Output: text. Cost: one pass; only addresses are allocated.
+//! Input: a transaction, and the coins it spends, if known. Output: typed answers that borrow its bytes. Cost: one pass;
+//! only addresses and descriptors are allocated.
 
-use super::script::write_script;
+use super::hashes::Hex;
+use super::script::{Asm, ScriptAnswer};
+use crate::json::Amount;
+use crate::result::{Answer, Form, result, write_array};
 use lydian_consensus::{Chain, Coin};
-use lydian_descriptor::write_asm;
-use lydian_primitives::{Amount, Tx, push_hex, push_hex_reversed};
-use std::io::Write;
+use lydian_primitives::{Tx, Txid, Wtxid};
 
 /// How much is written about inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,76 +19,164 @@ pub(crate) enum Detail {
     Prevouts,
 }
 
-/// Appends numbers. Writing to memory does not fail.
-macro_rules! push {
-    ($out:expr, $($part:tt)*) => {
-        let _ = write!($out, $($part)*);
-    };
+result! {
+    /// A transaction.
+    pub(crate) struct TransactionAnswer<'a> {
+        /// the transaction id
+        txid: Txid,
+        /// the transaction hash (differs from txid for witness transactions)
+        hash: Wtxid,
+        /// the version
+        version: u32,
+        /// the serialized transaction size
+        size: usize,
+        /// the virtual transaction size (differs from size for witness transactions)
+        vsize: usize,
+        /// the transaction's weight (between vsize*4-3 and vsize*4)
+        weight: usize,
+        /// the lock time
+        locktime: u32,
+        vin: Inputs<'a>,
+        vout: Outputs<'a>,
+        /// the transaction fee in BTC, omitted if block undo data is not available
+        fee: Option<Amount>,
+        /// the serialized transaction
+        hex: Hex<&'a [u8]>,
+    }
 }
 
-/// Writes one transaction. `spent` has a coin for each input.
-pub(crate) fn write_transaction(tx: Tx<'_>, spent: Option<&[Coin]>, detail: Detail, chain: Chain, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"txid\":\"");
-    push_hex_reversed(out, &tx.txid().0);
-    out.extend_from_slice(b"\",\"hash\":\"");
-    push_hex_reversed(out, &tx.wtxid().0);
-    let weight = tx.weight();
-    push!(out, "\",\"version\":{},\"size\":{},\"vsize\":{}", tx.version(), tx.total_size(), weight.div_ceil(4));
-    push!(out, ",\"weight\":{weight},\"locktime\":{},\"vin\":[", tx.lock_time());
-    write_inputs(tx, spent, detail, chain, out);
-    out.extend_from_slice(b"],\"vout\":[");
-    let mut total_out = 0;
-    for (index, output) in tx.outputs().enumerate() {
-        if index > 0 {
-            out.push(b',');
+impl<'a> TransactionAnswer<'a> {
+    /// `spent` has a coin for each input.
+    pub(crate) fn new(tx: Tx<'a>, spent: Option<&'a [Coin]>, detail: Detail, chain: Chain) -> TransactionAnswer<'a> {
+        let weight = tx.weight();
+        let fee = spent.map(|spent| {
+            let total_in: i128 = spent.iter().map(|coin| i128::from(coin.value.0)).sum();
+            let total_out: i128 = tx.outputs().map(|output| i128::from(output.value.0)).sum();
+            Amount(i64::try_from(total_in - total_out).unwrap_or(0))
+        });
+        TransactionAnswer {
+            txid: tx.txid(),
+            hash: tx.wtxid(),
+            version: tx.version(),
+            size: tx.total_size(),
+            vsize: weight.div_ceil(4),
+            weight,
+            locktime: tx.lock_time(),
+            vin: Inputs { tx, spent: spent.filter(|_| detail == Detail::Prevouts), chain },
+            vout: Outputs { tx, chain },
+            fee,
+            hex: Hex(tx.bytes()),
         }
-        push!(out, "{{\"value\":{},\"n\":{index},\"scriptPubKey\":", output.value);
-        write_script(output.script_pubkey, chain, out);
-        out.push(b'}');
-        total_out += i128::from(output.value.0);
     }
-    out.push(b']');
-    if let Some(spent) = spent {
-        let total_in: i128 = spent.iter().map(|coin| i128::from(coin.value.0)).sum();
-        push!(out, ",\"fee\":{}", Amount(i64::try_from(total_in - total_out).unwrap_or(0)));
-    }
-    out.extend_from_slice(b",\"hex\":\"");
-    push_hex(out, tx.bytes());
-    out.extend_from_slice(b"\"}");
 }
 
-fn write_inputs(tx: Tx<'_>, spent: Option<&[Coin]>, detail: Detail, chain: Chain, out: &mut Vec<u8>) {
-    let is_coinbase = tx.is_coinbase();
-    for (index, input) in tx.inputs().enumerate() {
-        out.extend_from_slice(if index > 0 { b",{" } else { b"{" });
-        if is_coinbase {
-            out.extend_from_slice(b"\"coinbase\":\"");
-            push_hex(out, input.script_sig);
-            out.extend_from_slice(b"\",");
-        } else {
-            out.extend_from_slice(b"\"txid\":\"");
-            push_hex_reversed(out, &input.prevout.txid.0);
-            push!(out, "\",\"vout\":{},\"scriptSig\":{{\"asm\":\"", input.prevout.vout);
-            write_asm(input.script_sig, true, out);
-            out.extend_from_slice(b"\",\"hex\":\"");
-            push_hex(out, input.script_sig);
-            out.extend_from_slice(b"\"},");
-        }
-        if !input.witness.is_empty() {
-            out.extend_from_slice(b"\"txinwitness\":[");
-            for (place, item) in input.witness.iter().enumerate() {
-                out.extend_from_slice(if place > 0 { b",\"" } else { b"\"" });
-                push_hex(out, item);
-                out.push(b'"');
+/// The inputs of a transaction.
+#[derive(Debug)]
+struct Inputs<'a> {
+    tx: Tx<'a>,
+    /// The coin of each input, if they are written.
+    spent: Option<&'a [Coin]>,
+    chain: Chain,
+}
+
+result! {
+    struct InputAnswer<'a> {
+        /// the coinbase value (only if coinbase transaction)
+        coinbase: Option<Hex<&'a [u8]>>,
+        /// the transaction id (if not coinbase transaction)
+        txid: Option<Txid>,
+        /// the output number (if not coinbase transaction)
+        vout: Option<u32>,
+        /// the script (if not coinbase transaction)
+        #[name("scriptSig")]
+        script: Option<ScriptSig<'a>>,
+        /// hex-encoded witness data (if any)
+        #[each("a stack element")]
+        txinwitness: Option<Vec<Hex<&'a [u8]>>>,
+        /// the spent output (only for verbosity = 3 and if undo data is available)
+        prevout: Option<PrevoutAnswer<'a>>,
+        /// the script sequence number
+        sequence: u32,
+    }
+}
+
+result! {
+    struct ScriptSig<'a> {
+        /// disassembly of the signature script
+        asm: Asm<'a>,
+        /// the raw signature script bytes
+        hex: Hex<&'a [u8]>,
+    }
+}
+
+result! {
+    struct PrevoutAnswer<'a> {
+        /// coinbase or not
+        generated: bool,
+        /// the height of the prevout
+        height: u32,
+        /// the value in BTC
+        value: Amount,
+        #[name("scriptPubKey")]
+        script: ScriptAnswer<'a>,
+    }
+}
+
+impl Answer for Inputs<'_> {
+    const FORM: Form = Form::Array(&InputAnswer::FORM);
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let is_coinbase = self.tx.is_coinbase();
+        let inputs = self.tx.inputs().enumerate().map(|(index, input)| {
+            let coin = self.spent.and_then(|spent| spent.get(index));
+            let asm = Asm { script: input.script_sig, may_sign: true };
+            let witness = || input.witness.iter().map(Hex).collect();
+            InputAnswer {
+                coinbase: is_coinbase.then_some(Hex(input.script_sig)),
+                txid: (!is_coinbase).then_some(input.prevout.txid),
+                vout: (!is_coinbase).then_some(input.prevout.vout),
+                script: (!is_coinbase).then_some(ScriptSig { asm, hex: Hex(input.script_sig) }),
+                txinwitness: (!input.witness.is_empty()).then(witness),
+                prevout: coin.map(|coin| PrevoutAnswer {
+                    generated: coin.is_coinbase,
+                    height: coin.height.0,
+                    value: Amount(coin.value.0),
+                    script: ScriptAnswer::new(&coin.script_pubkey, self.chain),
+                }),
+                sequence: input.sequence,
             }
-            out.extend_from_slice(b"],");
-        }
-        if let Some(coin) = spent.and_then(|spent| spent.get(index)).filter(|_| detail == Detail::Prevouts) {
-            push!(out, "\"prevout\":{{\"generated\":{},\"height\":{}", coin.is_coinbase, coin.height);
-            push!(out, ",\"value\":{},\"scriptPubKey\":", coin.value);
-            write_script(&coin.script_pubkey, chain, out);
-            out.extend_from_slice(b"},");
-        }
-        push!(out, "\"sequence\":{}}}", input.sequence);
+        });
+        write_array(inputs, out);
+    }
+}
+
+/// The outputs of a transaction.
+#[derive(Debug)]
+struct Outputs<'a> {
+    tx: Tx<'a>,
+    chain: Chain,
+}
+
+result! {
+    struct OutputAnswer<'a> {
+        /// the value in BTC
+        value: Amount,
+        /// index
+        n: usize,
+        #[name("scriptPubKey")]
+        script: ScriptAnswer<'a>,
+    }
+}
+
+impl Answer for Outputs<'_> {
+    const FORM: Form = Form::Array(&OutputAnswer::FORM);
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let outputs = self.tx.outputs().enumerate().map(|(n, output)| OutputAnswer {
+            value: Amount(output.value.0),
+            n,
+            script: ScriptAnswer::new(output.script_pubkey, self.chain),
+        });
+        write_array(outputs, out);
     }
 }
