@@ -112,9 +112,9 @@ cases! {
         #[when("for verbosity = 0")]
         Raw(SerializedBlock),
         #[when("for verbosity = 1")]
-        Summary(BlockAnswer<TxIds>),
+        Summary(Box<BlockAnswer<TxIds>>),
         #[when("for verbosity = 2 and verbosity = 3")]
-        Full(BlockAnswer<Transactions>),
+        Full(Box<BlockAnswer<Transactions>>),
     }
 }
 
@@ -141,7 +141,8 @@ fn getblock(call: &Call<'_>) -> Result<BlockResult, RpcError> {
     };
     let Some(detail) = detail else {
         call.expect_bytes(block.total_size())?;
-        return Ok(BlockResult::Summary(BlockAnswer::new(&info, block, engine.params(), TxIds)));
+        let answer = BlockAnswer::new(&info, block, engine.params(), TxIds);
+        return Ok(BlockResult::Summary(Box::new(answer)));
     };
     const UNREADABLE: &str = "Undo data expected but can't be read. This could be due to disk corruption or a conflict with a pruning event.";
     let spent = engine.spent_coins(&info, &block);
@@ -151,7 +152,8 @@ fn getblock(call: &Call<'_>) -> Result<BlockResult, RpcError> {
     call.expect_bytes(size)?;
     let chain = engine.params().chain;
     let transactions = |block| Transactions { block, spent, detail, chain, size };
-    Ok(BlockResult::Full(BlockAnswer::new(&info, block, engine.params(), transactions)))
+    let answer = BlockAnswer::new(&info, block, engine.params(), transactions);
+    Ok(BlockResult::Full(Box::new(answer)))
 }
 
 cases! {

@@ -142,7 +142,7 @@ cases! {
     /// The answer of `getblockheader`.
     enum HeaderResult {
         #[when("for verbose = true")]
-        Fields(HeaderAnswer),
+        Fields(Box<HeaderAnswer>),
         /// the serialized header
         #[when("for verbose = false")]
         Raw(Hex<[u8; 80]>),
@@ -158,7 +158,8 @@ fn getblockheader(call: &Call<'_>) -> Result<HeaderResult, RpcError> {
         return Ok(HeaderResult::Raw(Hex(info.node.header.to_bytes())));
     }
     let tx_count = engine.transaction_count(info.id)?.unwrap_or(0);
-    Ok(HeaderResult::Fields(HeaderAnswer::new(&info, tx_count, engine.params())))
+    let answer = HeaderAnswer::new(&info, tx_count, engine.params());
+    Ok(HeaderResult::Fields(Box::new(answer)))
 }
 
 result! {

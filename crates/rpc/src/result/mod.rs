@@ -155,6 +155,14 @@ impl<T: Answer + ?Sized> Answer for &T {
     }
 }
 
+impl<T: Answer> Answer for Box<T> {
+    const FORM: Form = T::FORM;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        (**self).write(out);
+    }
+}
+
 impl<T: Answer> Answer for Option<T> {
     const FORM: Form = T::FORM;
     const IS_OPTIONAL: bool = true;
