@@ -359,7 +359,7 @@ mod tests {
             Arg::new("c", Kind::Number, "").default("1"),
             Arg::new("d", Kind::Number, "").omitted().unchecked(),
         ];
-        let method = Method {
+        const METHOD: Method = Method {
             name: "m",
             category: Category::Util,
             help: "",
@@ -368,6 +368,7 @@ mod tests {
             remark: "",
             call: &returns("", |_| Ok(())),
         };
+        let method = METHOD;
         let (text, number) = (Json::Text(String::new()), Json::Number("1".to_owned()));
         assert!(method.check(&[text.clone(), number.clone(), text.clone()]).is_ok());
         assert!(method.check(&[text.clone(), Json::Null]).is_ok());

@@ -10,6 +10,7 @@ mod abuse;
 mod alerts;
 mod chain;
 mod compare;
+mod described;
 mod drivers;
 mod foreign;
 mod http;

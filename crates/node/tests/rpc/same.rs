@@ -192,7 +192,7 @@ fn help_begins_as_cores() {
     assert_eq!(pair.lydian.result("help", "[\"nonsense\"]"), pair.core.result("help", "[\"nonsense\"]"));
 }
 
-/// Every answer has the fields that its help names, and warnings are a text if that is requested.
+/// Core also compares its answers with its help, and warnings are a text if that is requested.
 #[test]
 fn help_is_checked_and_warnings_are_a_text() {
     let options = ["-rpcdoccheck=1", "-deprecatedrpc=warnings"];

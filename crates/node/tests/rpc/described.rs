@@ -1,0 +1,188 @@
+//! Real answers of every method, compared with their descriptions by the node itself (`-rpcdoccheck`): each field that
+//! occurs is described with its type, and each field that is not optional occurs. An answer that differs is an error.
+
+use crate::server::Server;
+use lydian_rpc::table::METHODS;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+/// A node, and the methods that it has answered.
+struct Described {
+    node: Server,
+    answered: RefCell<BTreeSet<String>>,
+}
+
+impl Described {
+    fn ask(&self, method: &str, params: &str) -> Value {
+        let result = self.node.result(method, params);
+        self.answered.borrow_mut().insert(method.to_owned());
+        result
+    }
+
+    fn ask_all(&self, calls: &[(&str, &str)]) {
+        for (method, params) in calls {
+            self.ask(method, params);
+        }
+    }
+}
+
+/// Every call fails.
+const NEVER_ANSWERED: &[&str] = &["generate"];
+
+#[test]
+fn every_answer_is_as_described() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let bind = format!("-bind=127.0.0.1:{port}");
+    let options = ["-listen=1", &bind, "-prune=1", "-fastprune", "-vbparams=testdummy:0:9999999999"];
+    let node = Server::lydian("described", &options);
+    let peer = Server::lydian("described-peer", &[]);
+    let mut described = Described { node, answered: RefCell::default() };
+    chain(&described);
+    network(&described, &peer, port);
+    others(&described);
+    described.ask("stop", "[]");
+    assert_eq!(described.node.wait(), Some(0));
+    let answered = described.answered.into_inner();
+    let names = METHODS.iter().copied().flatten().map(|method| method.name);
+    let missing: Vec<&str> = names.filter(|name| !answered.contains(*name)).collect();
+    assert_eq!(missing, NEVER_ANSWERED);
+}
+
+/// Calls about a chain with every kind of answer: blocks in all details, with a spent output and a witness.
+fn chain(described: &Described) {
+    described.ask("setmocktime", "[1700000000]");
+    let made = described.ask("generatetodescriptor", "[150,\"raw(51)\"]");
+    described.ask("generatetoaddress", "[1,\"bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080\"]");
+    let first = described.ask("getblock", &format!("[{}]", made[0]));
+    let txid = first["tx"][0].as_str().unwrap();
+    let reversed: String = (0..32).rev().map(|byte| &txid[2 * byte..2 * byte + 2]).collect();
+    // Spends the first coinbase and leaves a fee of 10,000 satoshis.
+    let spend = format!("0200000001{reversed}0000000000ffffffff01f0ca052a01000000015100000000");
+    let block = described.ask("generateblock", &format!("[\"raw(51)\",[\"{spend}\"]]"));
+    let side = described.ask("generateblock", "[\"raw(52)\",[],false]");
+    described.ask("generatetodescriptor", "[1,\"raw(51)\"]");
+    described.ask("submitheader", &format!("[\"{}\"]", &side["hex"].as_str().unwrap()[..160]));
+    let hash = &block["hash"];
+    for details in ["", ",0", ",2", ",3"] {
+        described.ask("getblock", &format!("[{hash}{details}]"));
+        described.ask("getblock", &format!("[{}{details}]", made[0]));
+    }
+    let full = described.ask("getblock", &format!("[{hash},3]"));
+    assert_eq!(full["tx"][1]["vin"][0]["prevout"]["height"], 1);
+    assert_eq!(full["tx"][1]["fee"].as_f64(), Some(0.0001));
+    described.ask("gettxout", &format!("[{},0]", full["tx"][1]["txid"]));
+    described.ask("gettxout", &format!("[\"{txid}\",0]"));
+    for method in ["getblockheader", "getblockstats", "getdeploymentinfo", "preciousblock"] {
+        described.ask(method, &format!("[{hash}]"));
+    }
+    described.ask("getblockheader", &format!("[{hash},false]"));
+    described.ask("getblockstats", &format!("[{hash},[\"txs\",\"blockhash\",\"feerate_percentiles\"]]"));
+    described.ask("waitforblock", &format!("[{hash},10]"));
+    described.ask("invalidateblock", &format!("[{hash}]"));
+    described.ask("getchaintips", "[]");
+    described.ask("reconsiderblock", &format!("[{hash}]"));
+    let raw = described.ask("getblock", &format!("[{hash},0]"));
+    assert_eq!(described.ask("submitblock", &format!("[{raw}]")), "duplicate");
+    described.ask("submitblock", &format!("[{}]", side["hex"]));
+    described.ask_all(&[
+        ("getbestblockhash", "[]"),
+        ("getblockchaininfo", "[]"),
+        ("getblockcount", "[]"),
+        ("getblockhash", "[1]"),
+        ("getchainstates", "[]"),
+        ("getchaintips", "[]"),
+        ("getchaintxstats", "[]"),
+        ("getchaintxstats", "[0]"),
+        ("getdeploymentinfo", "[]"),
+        ("getdifficulty", "[]"),
+        ("getmininginfo", "[]"),
+        ("getnetworkhashps", "[]"),
+        ("gettxoutsetinfo", "[]"),
+        ("gettxoutsetinfo", "[\"muhash\"]"),
+        ("gettxoutsetinfo", "[\"none\"]"),
+        ("scantxoutset", "[\"start\",[\"raw(51)\"]]"),
+        ("scantxoutset", "[\"status\"]"),
+        ("scantxoutset", "[\"abort\"]"),
+        ("pruneblockchain", "[1]"),
+        ("verifychain", "[]"),
+        ("waitforblockheight", "[1,10]"),
+        ("waitfornewblock", "[10]"),
+    ]);
+}
+
+/// Calls about peers, with one of them connected.
+fn network(described: &Described, peer: &Server, port: u16) {
+    let address = format!("\"127.0.0.1:{port}\"");
+    peer.result("addnode", &format!("[{address},\"onetry\"]"));
+    let began = Instant::now();
+    let is_connected = |server: &Server| server.result("getpeerinfo", "[]")[0]["bytesrecv_per_msg"]["verack"].is_u64();
+    while !is_connected(peer) || !is_connected(&described.node) {
+        assert!(began.elapsed() < Duration::from_secs(60), "the two connect");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let id = described.ask("getpeerinfo", "[]")[0]["id"].clone();
+    let side = described.ask("generateblock", "[\"raw(53)\",[],false]");
+    described.ask("generatetodescriptor", "[1,\"raw(51)\"]");
+    described.ask("submitheader", &format!("[\"{}\"]", &side["hex"].as_str().unwrap()[..160]));
+    described.ask("getblockfrompeer", &format!("[{},{id}]", side["hash"]));
+    described.ask("sendmsgtopeer", &format!("[{id},\"ping\",\"0000000000000000\"]"));
+    described.ask("addnode", "[\"127.0.0.1:1\",\"add\"]");
+    described.ask("addconnection", "[\"127.0.0.1:1\",\"feeler\",false]");
+    described.ask_all(&[
+        ("addpeeraddress", "[\"1.2.3.4\",8333]"),
+        ("addpeeraddress", "[\"1.2.3.4\",8333]"),
+        ("getaddednodeinfo", "[]"),
+        ("getaddrmaninfo", "[]"),
+        ("getconnectioncount", "[]"),
+        ("getnettotals", "[]"),
+        ("getnetworkinfo", "[]"),
+        ("getnodeaddresses", "[0]"),
+        ("getrawaddrman", "[]"),
+        ("ping", "[]"),
+        ("setban", "[\"10.0.0.0/8\",\"add\"]"),
+        ("listbanned", "[]"),
+        ("clearbanned", "[]"),
+        ("setnetworkactive", "[true]"),
+    ]);
+    described.ask("disconnectnode", &format!("[\"\",{id}]"));
+}
+
+/// Calls that depend on nothing.
+fn others(described: &Described) {
+    let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+    for script in ["", "51", &format!("21{key}ac"), &format!("0014{}", "22".repeat(20)), "6a0411223344"] {
+        described.ask("decodescript", &format!("[\"{script}\"]"));
+    }
+    let tree = "wpkh(tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp";
+    for descriptor in [format!("{tree}/7)"), format!("{tree}/<0;1>)")] {
+        let info = described.ask("getdescriptorinfo", &format!("[\"{descriptor}\"]"));
+        let checksum = info["checksum"].as_str().unwrap();
+        described.ask("deriveaddresses", &format!("[\"{descriptor}#{checksum}\"]"));
+    }
+    described.ask_all(&[
+        ("echo", "[1,null,{\"a\":[]}]"),
+        ("echoipc", "[\"x\"]"),
+        ("echojson", "[true]"),
+        ("getindexinfo", "[]"),
+        ("getmemoryinfo", "[]"),
+        ("getmempoolinfo", "[]"),
+        ("getrawmempool", "[]"),
+        ("getrawmempool", "[true]"),
+        ("getrawmempool", "[false,true]"),
+        ("getrpcinfo", "[]"),
+        ("getzmqnotifications", "[]"),
+        ("help", "[]"),
+        ("help", "[\"getblock\"]"),
+        ("help", "[\"dump_all_command_conversions\"]"),
+        ("logging", "[]"),
+        ("mockscheduler", "[1]"),
+        ("syncwithvalidationinterfacequeue", "[]"),
+        ("uptime", "[]"),
+        ("validateaddress", "[\"bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080\"]"),
+        ("validateaddress", "[\"bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt081\"]"),
+        ("validateaddress", "[\"mfWxJ45yp2SFn7UciZyNpvDKrzbhyfKrY8\"]"),
+    ]);
+}
