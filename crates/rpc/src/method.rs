@@ -1,8 +1,8 @@
 //! A method of the interface: [`Method`], an entry of [`crate::table::METHODS`], and its arguments.
 //!
 //! Input: the parameters of a request. Output: the typed arguments, or Core's error if they do not match. Dispatch,
-//! argument checks, `help` and `docs/rpc.md` use the same entry. The result section of the help comes from the type that
-//! the method returns.
+//! argument checks, `help` and `docs/rpc.md` use the same entry. The result section of the help comes from the type of
+//! the answer.
 
 use crate::context::Context;
 use crate::error::{RpcError, code};

@@ -263,7 +263,8 @@ result! {
         window_block_count: u32,
         /// the elapsed time in the window in seconds (only present if "window_block_count" is > 0)
         window_interval: Option<i64>,
-        /// the number of transactions in the window (only present if "window_block_count" is > 0 and the number is known)
+        /// the number of transactions in the window (only present if "window_block_count" is > 0 and the number is
+        /// known)
         window_tx_count: Option<u64>,
         /// the average rate of transactions per second in the window (only present if "window_interval" is > 0 and
         /// "window_tx_count" is present)

@@ -1,7 +1,7 @@
 //! Transactions as JSON: Core's `TxToUniv` (core_io.cpp).
 //!
-//! Input: a transaction, and the coins it spends, if known. Output: typed answers that borrow its bytes. Cost: one pass;
-//! only addresses and descriptors are allocated.
+//! Input: a transaction, and the coins it spends, if known. Output: typed answers that borrow its bytes. Cost: one
+//! pass; only addresses and descriptors are allocated.
 
 use super::hashes::Hex;
 use super::script::{Asm, ScriptAnswer};
