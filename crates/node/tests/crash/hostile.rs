@@ -3,7 +3,7 @@
 //!
 //! By default a hundred peers attack an empty node for a few seconds, in the two ways that once cost most memory. With
 //! `LYDIAN_HOSTILE=1` every attack is made on a node with a chain, while another node syncs from it, and the figures
-//! are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_HOSTILE_ONLY` names one attack, and `LYDIAN_BINARY`
+//! are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_HOSTILE_ONLY` names some attacks, and `LYDIAN_BINARY`
 //! another program to attack, such as the release build.
 
 use crate::attack::{Attack, Attackers};
@@ -27,6 +27,9 @@ const PEER_MEMORY_KB: u64 = 300_000;
 
 /// Memory that may remain after an attack: the allocator's own, and what the node learned.
 const REMAINDER_KB: u64 = 16_000;
+
+/// The same for a node that has read and sent its whole chain to two honest peers meanwhile.
+const REMAINDER_SERVING_KB: u64 = 24_000;
 
 /// Time after an attack for the memory to return: peers that wait for each other's memory are dropped in rounds of ten
 /// seconds.
@@ -123,7 +126,10 @@ fn an_honest_peer_syncs_beside_every_attack() {
     eprintln!("| attack | peak, MB | after, MB | honest sync, s | calm, s | ratio |\n|---|---|---|---|---|---|");
     let mut failures = Vec::new();
     let only = std::env::var("LYDIAN_HOSTILE_ONLY").ok();
-    let is_wanted = |attack: &Attack| only.as_ref().is_none_or(|only| format!("{attack:?}") == *only);
+    let is_wanted = |attack: &Attack| {
+        let name = format!("{attack:?}");
+        only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name))
+    };
     for attack in Attack::ALL.into_iter().filter(is_wanted) {
         reset_peak(peer.id());
         let attackers = Attackers::start(attack, PEERS, peer.port, &known);
@@ -131,7 +137,7 @@ fn an_honest_peer_syncs_beside_every_attack() {
         let attacked = (0..2).map(|_| sync(&peer, blocks, &place("client"))).min().unwrap();
         let peak = memory_kb(peer.id(), "VmHWM");
         drop(attackers);
-        wait_until(REMAINDER_PATIENCE, || memory_kb(peer.id(), "VmRSS") < base + REMAINDER_KB);
+        wait_until(REMAINDER_PATIENCE, || memory_kb(peer.id(), "VmRSS") < base + REMAINDER_SERVING_KB);
         let (after, ratio) = (memory_kb(peer.id(), "VmRSS"), attacked.as_secs_f64() / calm.as_secs_f64());
         eprintln!(
             "| {attack:?} | {} | {} | {:.1} | {:.1} | {ratio:.2} |",
@@ -140,7 +146,7 @@ fn an_honest_peer_syncs_beside_every_attack() {
             attacked.as_secs_f64(),
             calm.as_secs_f64()
         );
-        if peak > base + PEER_MEMORY_KB || after > base + REMAINDER_KB || ratio > 1.5 {
+        if peak > base + PEER_MEMORY_KB || after > base + REMAINDER_SERVING_KB || ratio > 1.5 {
             failures.push(attack);
         }
     }
