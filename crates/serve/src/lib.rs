@@ -5,15 +5,15 @@
 //!
 //! The way of a connection: its address gets a place, or is refused (`places`); its bytes pass a stream with a deadline
 //! (`stream`); the protocol serves it. [`http::Http`] is the protocol of servers that answer HTTP requests, and
-//! [`Login`] checks their credentials. A [`Budget`] bounds the bytes of all answers: their [`Room`] is returned once the
-//! client has read them, and clients that do not read are disconnected when others need the memory.
+//! [`Login`] checks their credentials. A [`Budget`] bounds the bytes of all answers: their [`Room`] is returned once
+//! the client has read them, and clients that do not read are disconnected when others need the memory.
 //!
 //! A protocol reads and writes any stream of bytes, so that one on top of TLS is served like one on top of TCP, and
 //! protocols of lines need no HTTP. TLS and websocket are not here yet: they come with their first user, the Electrum
 //! server.
 //!
-//! Invariants: no input causes a panic; a client can neither take all places nor hold memory without limit; nothing here
-//! depends on Bitcoin, on the node or on the text of a log. Limits are constants in [`limits`].
+//! Invariants: no input causes a panic; a client can neither take all places nor hold memory without limit; nothing
+//! here depends on Bitcoin, on the node or on the text of a log. Limits are constants in [`limits`].
 
 #![forbid(unsafe_code)]
 

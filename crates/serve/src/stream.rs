@@ -1,7 +1,7 @@
 //! [`WatchedStream`]: the bytes of one connection, with its deadline.
 //!
-//! Input: any stream of bytes, and the idle timeout. Output: the same bytes; reads and writes fail after the timeout. As
-//! in Core, the time does not count while a call is being answered.
+//! Input: any stream of bytes, and the idle timeout. Output: the same bytes; reads and writes fail after the timeout.
+//! As in Core, the time does not count while a call is being answered.
 
 use crate::connection::Connection;
 use crate::event::ClientEvent;

@@ -1,7 +1,7 @@
 //! HTTP/1.1 on a connection: Core's httpserver.cpp without its queue, based on axum and hyper.
 //!
-//! Input: the bytes of a connection, and a router. Output: answers. The router's handlers find the [`Connection`] in the
-//! extensions of a request.
+//! Input: the bytes of a connection, and a router. Output: answers. The router's handlers find the [`Connection`] in
+//! the extensions of a request.
 //!
 //! Refusals before the router, in this order: an address that is not allowed (403), a body that is too large by its
 //! `Content-Length` (413), an unknown HTTP method (405). Invariants: a head that takes longer than the timeout ends the
