@@ -1,170 +1,229 @@
-//! Addresses.
+//! Addresses: Core's key_io.cpp.
 //!
-//! Input: the kind of an output script, or a string; the chain. Output: a string (Core's `EncodeDestination`), or the
-//! script that it represents (`DecodeDestination`, with its error messages).
+//! Input: an output script, or a string; the chain. Output: an [`Address`], and from it the script or the string; for
+//! a string that is no address of the chain, an [`AddressError`].
 
-use crate::bech32::{Encoding, decode as decode_bech32, encode_program};
-use crate::solver::TxoutType;
+use crate::base58;
+use crate::bech32::{self, Bech32Error, Encoding};
+use crate::solver::{TxoutType, solve};
 use lydian_consensus::Chain;
-use lydian_hash::sha256d;
 use lydian_script::builder::scripts;
+use std::fmt;
+
+/// What an address stands for, on any chain: Core's `CTxDestination`, without those that have no address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    PubkeyHash([u8; 20]),
+    ScriptHash([u8; 20]),
+    WitnessV0KeyHash([u8; 20]),
+    WitnessV0ScriptHash([u8; 32]),
+    WitnessV1Taproot([u8; 32]),
+    PayToAnchor,
+    WitnessUnknown(UnknownProgram),
+}
+
+/// A witness program without a meaning yet: of a version from 1 to 16, and 2 to 40 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct UnknownProgram {
+    version: u8,
+    program: Vec<u8>,
+}
+
+impl UnknownProgram {
+    pub fn version(&self) -> u8 {
+        self.version
+    }
+
+    pub fn program(&self) -> &[u8] {
+        &self.program
+    }
+}
+
+/// The program of a pay-to-anchor output.
+const ANCHOR: [u8; 2] = [0x4e, 0x73];
 
 /// Prefixes of addresses on a chain: Core's `base58Prefixes` and `bech32_hrp`.
-fn prefixes(chain: Chain) -> (u8, u8, &'static str) {
+struct Prefixes {
+    key: u8,
+    script: u8,
+    bech32: &'static str,
+}
+
+fn prefixes(chain: Chain) -> Prefixes {
     match chain {
-        Chain::Main => (0, 5, "bc"),
-        Chain::Test | Chain::Testnet4 | Chain::Signet => (111, 196, "tb"),
-        Chain::Regtest => (111, 196, "bcrt"),
+        Chain::Main => Prefixes { key: 0, script: 5, bech32: "bc" },
+        Chain::Test | Chain::Testnet4 | Chain::Signet => Prefixes { key: 111, script: 196, bech32: "tb" },
+        Chain::Regtest => Prefixes { key: 111, script: 196, bech32: "bcrt" },
     }
 }
 
-/// Returns the address of a script, if it has one.
-pub fn encode(kind: &TxoutType<'_>, chain: Chain) -> Option<String> {
-    let (key_prefix, script_prefix, hrp) = prefixes(chain);
-    match kind {
-        TxoutType::PubkeyHash(hash) => Some(base58(key_prefix, hash)),
-        TxoutType::ScriptHash(hash) => Some(base58(script_prefix, hash)),
-        TxoutType::WitnessV0KeyHash(program) | TxoutType::WitnessV0ScriptHash(program) => {
-            Some(encode_program(hrp, 0, program))
+impl Address {
+    /// Returns the address of an output script, if it has one: Core's `ExtractDestination`.
+    pub fn of_script(script: &[u8]) -> Option<Address> {
+        Address::of_type(&solve(script))
+    }
+
+    /// Returns the address of a script of this type, if it has one.
+    pub fn of_type(script_type: &TxoutType<'_>) -> Option<Address> {
+        match *script_type {
+            TxoutType::PubkeyHash(hash) => Some(Address::PubkeyHash(*hash)),
+            TxoutType::ScriptHash(hash) => Some(Address::ScriptHash(*hash)),
+            TxoutType::WitnessV0KeyHash(hash) => Some(Address::WitnessV0KeyHash(*hash)),
+            TxoutType::WitnessV0ScriptHash(hash) => Some(Address::WitnessV0ScriptHash(*hash)),
+            TxoutType::WitnessV1Taproot(key) => Some(Address::WitnessV1Taproot(*key)),
+            TxoutType::Anchor => Some(Address::PayToAnchor),
+            TxoutType::WitnessUnknown { version, program } => {
+                Some(Address::WitnessUnknown(UnknownProgram { version, program: program.to_vec() }))
+            }
+            TxoutType::Nonstandard | TxoutType::Pubkey(_) | TxoutType::Multisig { .. } | TxoutType::NullData => None,
         }
-        TxoutType::WitnessV1Taproot(program) => Some(encode_program(hrp, 1, program)),
-        TxoutType::Anchor => Some(encode_program(hrp, 1, &[0x4e, 0x73])),
-        TxoutType::WitnessUnknown { version, program } => Some(encode_program(hrp, *version, program)),
-        TxoutType::Nonstandard | TxoutType::Pubkey(_) | TxoutType::Multisig { .. } | TxoutType::NullData => None,
+    }
+
+    /// Parses an address of the chain: Core's `DecodeDestination`.
+    pub fn parse(text: &str, chain: Chain) -> Result<Address, AddressError> {
+        let prefixes = prefixes(chain);
+        let start = text.as_bytes().get(..prefixes.bech32.len());
+        match start.is_some_and(|start| start.eq_ignore_ascii_case(prefixes.bech32.as_bytes())) {
+            true => parse_bech32(text, prefixes.bech32),
+            false => parse_base58(text, &prefixes),
+        }
+    }
+
+    /// Returns the output script that the address stands for: Core's `GetScriptForDestination`.
+    pub fn script(&self) -> Vec<u8> {
+        match self {
+            Address::PubkeyHash(hash) => scripts::p2pkh(hash),
+            Address::ScriptHash(hash) => scripts::p2sh(hash),
+            Address::WitnessV0KeyHash(hash) => scripts::witness_program(0, hash),
+            Address::WitnessV0ScriptHash(hash) => scripts::witness_program(0, hash),
+            Address::WitnessV1Taproot(key) => scripts::witness_program(1, key),
+            Address::PayToAnchor => scripts::witness_program(1, &ANCHOR),
+            Address::WitnessUnknown(unknown) => scripts::witness_program(unknown.version, &unknown.program),
+        }
+    }
+
+    /// Returns the address as text: Core's `EncodeDestination`.
+    pub fn text(&self, chain: Chain) -> String {
+        let Prefixes { key, script, bech32 } = prefixes(chain);
+        match self {
+            Address::PubkeyHash(hash) => base58::encode_check([&[key][..], hash].concat()),
+            Address::ScriptHash(hash) => base58::encode_check([&[script][..], hash].concat()),
+            Address::WitnessV0KeyHash(hash) => bech32::encode_program(bech32, 0, hash),
+            Address::WitnessV0ScriptHash(hash) => bech32::encode_program(bech32, 0, hash),
+            Address::WitnessV1Taproot(key) => bech32::encode_program(bech32, 1, key),
+            Address::PayToAnchor => bech32::encode_program(bech32, 1, &ANCHOR),
+            Address::WitnessUnknown(unknown) => bech32::encode_program(bech32, unknown.version, &unknown.program),
+        }
     }
 }
 
-/// An invalid address: the reason, and the positions of possible typing errors.
+/// Why a string is no address of a chain. Displayed with Core's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadAddress {
-    pub words: String,
-    pub places: Vec<usize>,
+pub enum AddressError {
+    /// Neither the Bech32 prefix of the chain nor Base58.
+    Encoding,
+    Base58Checksum,
+    Base58Size,
+    Base58Prefix,
+    Bech32(Bech32Error),
+    NoData,
+    Prefix {
+        expected: &'static str,
+        found: String,
+    },
+    /// Version 0 with the checksum of Bech32m.
+    Bech32mVersion0,
+    /// A higher version with the checksum of Bech32.
+    Bech32Version1,
+    Padding,
+    ProgramSizeVersion0(usize),
+    ProgramSize(usize),
+    Version,
 }
 
-/// Returns the script of an address: Core's `DecodeDestination`.
-pub fn decode(text: &str, chain: Chain) -> Result<Vec<u8>, BadAddress> {
-    let (_, _, hrp) = prefixes(chain);
-    let start = text.as_bytes().get(..hrp.len());
-    match start.is_some_and(|start| start.eq_ignore_ascii_case(hrp.as_bytes())) {
-        true => decode_segwit(text, hrp),
-        false => decode_base58(text, chain).map_err(|words| BadAddress { words: words.to_owned(), places: Vec::new() }),
+impl AddressError {
+    /// Returns the positions of the characters that are wrong, as far as the checksum reveals them.
+    pub fn positions(&self) -> &[usize] {
+        match self {
+            AddressError::Bech32(error) => &error.positions,
+            _ => &[],
+        }
     }
 }
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = |size: usize| if size == 1 { "byte" } else { "bytes" };
+        match self {
+            AddressError::Encoding => f.write_str("Invalid or unsupported Segwit (Bech32) or Base58 encoding."),
+            AddressError::Base58Checksum => f.write_str("Invalid checksum or length of Base58 address (P2PKH or P2SH)"),
+            AddressError::Base58Size => f.write_str("Invalid length for Base58 address (P2PKH or P2SH)"),
+            AddressError::Base58Prefix => f.write_str("Invalid or unsupported Base58-encoded address."),
+            AddressError::Bech32(error) => error.fmt(f),
+            AddressError::NoData => f.write_str("Empty Bech32 data section"),
+            AddressError::Prefix { expected, found } => write!(
+                f,
+                "Invalid or unsupported prefix for Segwit (Bech32) address (expected {expected}, got {found})."
+            ),
+            AddressError::Bech32mVersion0 => f.write_str("Version 0 witness address must use Bech32 checksum"),
+            AddressError::Bech32Version1 => f.write_str("Version 1+ witness address must use Bech32m checksum"),
+            AddressError::Padding => f.write_str("Invalid padding in Bech32 data section"),
+            AddressError::ProgramSizeVersion0(size) => {
+                write!(f, "Invalid Bech32 v0 address program size ({size} {}), per BIP141", unit(*size))
+            }
+            AddressError::ProgramSize(size) => {
+                write!(f, "Invalid Bech32 address program size ({size} {})", unit(*size))
+            }
+            AddressError::Version => f.write_str("Invalid Bech32 address witness version"),
+        }
+    }
+}
+
+impl std::error::Error for AddressError {}
 
 /// Core's maximum sizes in bytes: of an address, and of a string that is decoded at all.
 const BASE58_SIZE_MAX: usize = 25;
 const BASE58_ANY_SIZE_MAX: usize = 100;
 
-fn decode_base58(text: &str, chain: Chain) -> Result<Vec<u8>, &'static str> {
-    let (key_prefix, script_prefix, _) = prefixes(chain);
-    let bytes = bs58::decode(text.trim_ascii()).into_vec().ok().filter(|bytes| bytes.len() <= BASE58_ANY_SIZE_MAX);
-    let bytes = bytes.ok_or("Invalid or unsupported Segwit (Bech32) or Base58 encoding.")?;
-    let is_long = bytes.len() > BASE58_SIZE_MAX;
-    let body = bytes.split_last_chunk::<4>().filter(|(body, sum)| !is_long && sha256d(body)[..4] == sum[..]);
-    let Some((body, _)) = body else { return Err("Invalid checksum or length of Base58 address (P2PKH or P2SH)") };
-    match (body.split_first(), <[u8; 20]>::try_from(body.get(1..).unwrap_or_default())) {
-        (Some((prefix, _)), Ok(hash)) if *prefix == key_prefix => Ok(scripts::p2pkh(&hash)),
-        (Some((prefix, _)), Ok(hash)) if *prefix == script_prefix => Ok(scripts::p2sh(&hash)),
-        (Some((prefix, _)), Err(_)) if [key_prefix, script_prefix].contains(prefix) => {
-            Err("Invalid length for Base58 address (P2PKH or P2SH)")
-        }
-        _ => Err("Invalid or unsupported Base58-encoded address."),
+fn parse_base58(text: &str, prefixes: &Prefixes) -> Result<Address, AddressError> {
+    let bytes = base58::decode(text, BASE58_ANY_SIZE_MAX).ok_or(AddressError::Encoding)?;
+    let body = base58::without_checksum(&bytes).filter(|_| bytes.len() <= BASE58_SIZE_MAX);
+    let (prefix, hash) = body.ok_or(AddressError::Base58Checksum)?.split_first().ok_or(AddressError::Base58Prefix)?;
+    match <[u8; 20]>::try_from(hash) {
+        Ok(hash) if *prefix == prefixes.key => Ok(Address::PubkeyHash(hash)),
+        Ok(hash) if *prefix == prefixes.script => Ok(Address::ScriptHash(hash)),
+        Err(_) if [prefixes.key, prefixes.script].contains(prefix) => Err(AddressError::Base58Size),
+        _ => Err(AddressError::Base58Prefix),
     }
 }
 
-fn decode_segwit(text: &str, hrp: &str) -> Result<Vec<u8>, BadAddress> {
-    let fail = |words: String| Err(BadAddress { words, places: Vec::new() });
-    let decoded = match decode_bech32(text) {
-        Ok(decoded) => decoded,
-        Err(fault) => return Err(BadAddress { words: fault.words.to_owned(), places: fault.places }),
-    };
-    let Some((version, values)) = decoded.values.split_first() else {
-        return fail("Empty Bech32 data section".to_owned());
-    };
-    if decoded.prefix != hrp {
-        let found = decoded.prefix;
-        return fail(format!(
-            "Invalid or unsupported prefix for Segwit (Bech32) address (expected {hrp}, got {found})."
-        ));
+fn parse_bech32(text: &str, expected: &'static str) -> Result<Address, AddressError> {
+    let decoded = bech32::decode(text).map_err(AddressError::Bech32)?;
+    let (&version, values) = decoded.values.split_first().ok_or(AddressError::NoData)?;
+    if decoded.prefix != expected {
+        return Err(AddressError::Prefix { expected, found: decoded.prefix });
     }
-    match (*version, decoded.encoding) {
-        (0, Encoding::Bech32m) => return fail("Version 0 witness address must use Bech32 checksum".to_owned()),
-        (1.., Encoding::Bech32) => return fail("Version 1+ witness address must use Bech32m checksum".to_owned()),
+    match (version, decoded.encoding) {
+        (0, Encoding::Bech32m) => return Err(AddressError::Bech32mVersion0),
+        (1.., Encoding::Bech32) => return Err(AddressError::Bech32Version1),
         _ => {}
     }
-    let Some(program) = bytes_of(values) else { return fail("Invalid padding in Bech32 data section".to_owned()) };
-    let size = program.len();
-    let unit = if size == 1 { "byte" } else { "bytes" };
-    match (*version, size) {
-        (0, 20 | 32) => {}
-        (0, _) => return fail(format!("Invalid Bech32 v0 address program size ({size} {unit}), per BIP141")),
-        (17.., _) => return fail("Invalid Bech32 address witness version".to_owned()),
-        (_, 2..=40) => {}
-        _ => return fail(format!("Invalid Bech32 address program size ({size} {unit})")),
+    let program = bech32::bytes_of(values).ok_or(AddressError::Padding)?;
+    if version == 0 {
+        return match (<[u8; 20]>::try_from(&program[..]), <[u8; 32]>::try_from(&program[..])) {
+            (Ok(hash), _) => Ok(Address::WitnessV0KeyHash(hash)),
+            (_, Ok(hash)) => Ok(Address::WitnessV0ScriptHash(hash)),
+            _ => Err(AddressError::ProgramSizeVersion0(program.len())),
+        };
     }
-    Ok(scripts::witness_program(*version, &program))
-}
-
-/// Converts 5-bit groups to bytes. The rest must be fewer than five bits, all zero.
-fn bytes_of(values: &[u8]) -> Option<Vec<u8>> {
-    let (mut held, mut bits, mut out) = (0u32, 0, Vec::with_capacity(values.len()));
-    for value in values {
-        held = held << 5 | u32::from(*value);
-        bits += 5;
-        if bits >= 8 {
-            bits -= 8;
-            out.push(u8::try_from(held >> bits & 0xff).ok()?);
-            held &= (1 << bits) - 1;
-        }
+    match <[u8; 32]>::try_from(&program[..]) {
+        Ok(key) if version == 1 => Ok(Address::WitnessV1Taproot(key)),
+        _ if version == 1 && program == ANCHOR => Ok(Address::PayToAnchor),
+        _ if version > 16 => Err(AddressError::Version),
+        _ if !(2..=40).contains(&program.len()) => Err(AddressError::ProgramSize(program.len())),
+        _ => Ok(Address::WitnessUnknown(UnknownProgram { version, program })),
     }
-    (bits < 5 && held == 0).then_some(out)
-}
-
-fn base58(prefix: u8, hash: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(25);
-    bytes.push(prefix);
-    bytes.extend_from_slice(hash);
-    let checksum = sha256d(&bytes);
-    bytes.extend_from_slice(&checksum[..4]);
-    bs58::encode(bytes).into_string()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::solver::solve;
-    use lydian_primitives::hex;
-
-    /// From BIP-0173, BIP-0350 and Core's key_io tests.
-    #[test]
-    fn addresses_of_scripts() {
-        let address = |script: &str, chain| encode(&solve(&hex(script).unwrap()), chain);
-        for (script, chain, text) in [
-            ("76a91462e907b15cbf27d5425399ebf6f0fb50ebb88f1888ac", Chain::Main, "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa"),
-            ("0014751e76e8199196d454941c45d1b3a323f1433bd6", Chain::Main, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"),
-            ("6002751e", Chain::Main, "bc1sw50qgdz25j"),
-            ("51024e73", Chain::Main, "bc1pfeessrawgf"),
-            ("51024e73", Chain::Regtest, "bcrt1pfeesnyr2tx"),
-        ] {
-            assert_eq!(address(script, chain).as_deref(), Some(text), "{script}");
-        }
-        assert_eq!(address("6a", Chain::Main), None);
-    }
-
-    #[test]
-    fn addresses_are_read_back() {
-        for script in [
-            "76a91462e907b15cbf27d5425399ebf6f0fb50ebb88f1888ac",
-            "0014751e76e8199196d454941c45d1b3a323f1433bd6",
-            "51024e73",
-            "6002751e",
-        ] {
-            let bytes = hex(script).unwrap();
-            for chain in Chain::ALL {
-                let text = encode(&solve(&bytes), chain).unwrap();
-                assert_eq!(decode(&text, chain), Ok(bytes.clone()), "{text}");
-            }
-        }
-        assert!(decode("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", Chain::Regtest).is_err());
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 //! and up to two positions of possible typing errors.
 
 use std::collections::HashMap;
+use std::fmt;
 
 const DIGITS: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 const CHECKSUM_SIZE: usize = 6;
@@ -36,10 +37,48 @@ pub(crate) struct Decoded {
 
 /// An invalid string: the reason, and the positions of the errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
-    pub(crate) words: &'static str,
-    pub(crate) places: Vec<usize>,
+pub struct Bech32Error {
+    pub fault: Bech32Fault,
+    pub positions: Vec<usize>,
 }
+
+/// Why a string is not Bech32. Displayed with Core's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bech32Fault {
+    Size,
+    /// A character that is not printable ASCII, or of the other case.
+    Character,
+    NoSeparator,
+    Separator,
+    Digit,
+    /// Too many errors to decide between Bech32 and Bech32m.
+    Checksum,
+    Bech32Checksum,
+    Bech32mChecksum,
+}
+
+impl fmt::Display for Bech32Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Bech32Fault::Size => "Bech32 string too long",
+            Bech32Fault::Character => "Invalid character or mixed case",
+            Bech32Fault::NoSeparator => "Missing separator",
+            Bech32Fault::Separator => "Invalid separator position",
+            Bech32Fault::Digit => "Invalid Base 32 character",
+            Bech32Fault::Checksum => "Invalid checksum",
+            Bech32Fault::Bech32Checksum => "Invalid Bech32 checksum",
+            Bech32Fault::Bech32mChecksum => "Invalid Bech32m checksum",
+        })
+    }
+}
+
+impl fmt::Display for Bech32Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fault.fmt(f)
+    }
+}
+
+impl std::error::Error for Bech32Error {}
 
 fn poly_mod(c: u32, value: u8) -> u32 {
     const GENERATORS: [u32; 5] = [0x3b6a_57b2, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3];
@@ -85,30 +124,45 @@ pub(crate) fn encode_program(prefix: &str, version: u8, program: &[u8]) -> Strin
     format!("{prefix}1{}", digits.collect::<String>())
 }
 
+/// Converts 5-bit groups to bytes. The rest must be fewer than five bits, all zero.
+pub(crate) fn bytes_of(values: &[u8]) -> Option<Vec<u8>> {
+    let (mut held, mut bits, mut out) = (0u32, 0, Vec::with_capacity(values.len()));
+    for value in values {
+        held = held << 5 | u32::from(*value);
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            out.push(u8::try_from(held >> bits & 0xff).ok()?);
+            held &= (1 << bits) - 1;
+        }
+    }
+    (bits < 5 && held == 0).then_some(out)
+}
+
 fn five(value: u32) -> u8 {
     u8::try_from(value & 31).unwrap_or(0)
 }
 
 /// Decodes a string.
-pub(crate) fn decode(text: &str) -> Result<Decoded, Fault> {
-    let fault = |words, places| Err(Fault { words, places });
+pub(crate) fn decode(text: &str) -> Result<Decoded, Bech32Error> {
+    let fail = |fault, positions| Err(Bech32Error { fault, positions });
     if text.len() > TEXT_SIZE_MAX {
-        return fault("Bech32 string too long", (TEXT_SIZE_MAX..text.len()).collect());
+        return fail(Bech32Fault::Size, (TEXT_SIZE_MAX..text.len()).collect());
     }
     let odd = odd_characters(text);
     if !odd.is_empty() {
-        return fault("Invalid character or mixed case", odd);
+        return fail(Bech32Fault::Character, odd);
     }
-    let Some(separator) = text.rfind('1') else { return fault("Missing separator", Vec::new()) };
+    let Some(separator) = text.rfind('1') else { return fail(Bech32Fault::NoSeparator, Vec::new()) };
     if separator == 0 || separator + CHECKSUM_SIZE >= text.len() {
-        return fault("Invalid separator position", vec![separator]);
+        return fail(Bech32Fault::Separator, vec![separator]);
     }
     let prefix = text[..separator].to_ascii_lowercase();
     let mut values = Vec::with_capacity(text.len());
     for (index, byte) in text.bytes().enumerate().skip(separator + 1) {
         match DIGITS.iter().position(|digit| *digit == byte.to_ascii_lowercase()) {
             Some(value) => values.push(u8::try_from(value).unwrap_or(0)),
-            None => return fault("Invalid Base 32 character", vec![index]),
+            None => return fail(Bech32Fault::Digit, vec![index]),
         }
     }
     let found = residue(&prefix, &values);
@@ -118,9 +172,9 @@ pub(crate) fn decode(text: &str) -> Result<Decoded, Fault> {
             return Ok(Decoded { encoding, prefix, values });
         }
     }
-    let (words, places) = locate(found, values.len());
+    let (fault, places) = locate(found, values.len());
     let first = separator + 1;
-    fault(words, places.into_iter().map(|place| first + place).collect())
+    fail(fault, places.into_iter().map(|place| first + place).collect())
 }
 
 fn odd_characters(text: &str) -> Vec<usize> {
@@ -144,7 +198,7 @@ fn odd_characters(text: &str) -> Vec<usize> {
 ///
 /// Core solves equations. Here every wrong value at every position is looked up, which gives the same result, since the
 /// distance of the code allows only one solution.
-fn locate(found: u32, count: usize) -> (&'static str, Vec<usize>) {
+fn locate(found: u32, count: usize) -> (Bech32Fault, Vec<usize>) {
     // The effect of a wrong value at a position on the residue.
     let mut effects = HashMap::new();
     for place in 0..count {
@@ -166,10 +220,10 @@ fn locate(found: u32, count: usize) -> (&'static str, Vec<usize>) {
     };
     let (plain, modified) = (explain(Encoding::Bech32), explain(Encoding::Bech32m));
     if plain.is_empty() || (!modified.is_empty() && modified.len() < plain.len()) {
-        let words = if modified.is_empty() { "Invalid checksum" } else { "Invalid Bech32m checksum" };
-        return (words, modified);
+        let fault = if modified.is_empty() { Bech32Fault::Checksum } else { Bech32Fault::Bech32mChecksum };
+        return (fault, modified);
     }
-    ("Invalid Bech32 checksum", plain)
+    (Bech32Fault::Bech32Checksum, plain)
 }
 
 #[cfg(test)]
@@ -187,14 +241,14 @@ mod tests {
                 let mut bytes = text.clone().into_bytes();
                 bytes[place] = if bytes[place] == b'q' { b'p' } else { b'q' };
                 let fault = decode(&String::from_utf8(bytes).unwrap()).unwrap_err();
-                assert_eq!(fault.places, [place], "{}", fault.words);
+                assert_eq!(fault.positions, [place], "{fault}");
             }
         }
     }
 
     #[test]
     fn faults_have_cores_words() {
-        for (text, words, places) in [
+        for (text, words, positions) in [
             (" bc1qqqqqqqq", "Invalid character or mixed case", vec![0]),
             ("bc1QQqqqqqqqq", "Invalid character or mixed case", vec![3, 4]),
             ("bcqqqqqqqqq", "Missing separator", vec![]),
@@ -202,8 +256,9 @@ mod tests {
             ("bc1qqqqq", "Invalid separator position", vec![2]),
             ("bc1qqqbqqqq", "Invalid Base 32 character", vec![6]),
         ] {
-            assert_eq!(decode(text), Err(Fault { words, places }), "{text}");
+            let error = decode(text).unwrap_err();
+            assert_eq!((&error.to_string()[..], error.positions), (words, positions), "{text}");
         }
-        assert_eq!(decode(&format!("bc1{}", "q".repeat(88))).unwrap_err().places, [90]);
+        assert_eq!(decode(&format!("bc1{}", "q".repeat(88))).unwrap_err().positions, [90]);
     }
 }

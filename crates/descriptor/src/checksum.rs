@@ -1,6 +1,8 @@
-//! The checksum of descriptors: Core's `DescriptorChecksum` (script/descriptor.cpp), BIP-0380.
+//! The checksum of descriptors (BIP-0380; Core's `DescriptorChecksum` in script/descriptor.cpp).
 //!
-//! Input: text. Output: eight characters.
+//! Input: text. Output: eight characters; or the text before a correct checksum.
+
+use std::fmt;
 
 /// The characters of descriptors in the order of their values.
 const CHARACTERS: &[u8; 95] =
@@ -27,6 +29,67 @@ fn poly_mod(c: u64, value: u64) -> u64 {
         next ^= (top >> bit & 1).wrapping_neg() & generator;
     }
     next
+}
+
+/// Why the checksum of a descriptor is refused. Displayed with Core's message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChecksumError {
+    Missing,
+    /// More than one `#`.
+    Repeated,
+    Size(usize),
+    /// A character before the checksum that no descriptor has.
+    Payload,
+    Mismatch {
+        given: String,
+        computed: String,
+    },
+}
+
+impl fmt::Display for ChecksumError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChecksumError::Missing => f.write_str("Missing checksum"),
+            ChecksumError::Repeated => f.write_str("Multiple '#' symbols"),
+            ChecksumError::Size(size) => write!(f, "Expected 8 character checksum, not {size} characters"),
+            ChecksumError::Payload => f.write_str("Invalid characters in payload"),
+            ChecksumError::Mismatch { given, computed } => {
+                write!(f, "Provided checksum '{given}' does not match computed checksum '{computed}'")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ChecksumError {}
+
+/// Returns the text before the checksum, and the checksum that it should have. If a checksum is present, it must be
+/// correct: Core's `CheckChecksum`.
+pub(crate) fn check(text: &str, must_have: bool) -> Result<(&str, String), ChecksumError> {
+    let parts: Vec<&str> = text.split('#').collect();
+    let (payload, given) = match parts[..] {
+        [_] if must_have => return Err(ChecksumError::Missing),
+        [payload] => (payload, None),
+        [payload, given] => (payload, Some(given)),
+        _ => return Err(ChecksumError::Repeated),
+    };
+    if let Some(given) = given.filter(|given| given.len() != 8) {
+        return Err(ChecksumError::Size(given.len()));
+    }
+    let computed = checksum(payload.as_bytes()).ok_or(ChecksumError::Payload)?;
+    let computed: String = computed.map(char::from).iter().collect();
+    match given {
+        Some(given) if given != computed => Err(ChecksumError::Mismatch { given: given.to_owned(), computed }),
+        _ => Ok((payload, computed)),
+    }
+}
+
+/// Appends the checksum to a descriptor: Core's `AddChecksum`.
+pub(crate) fn with_checksum(mut text: String) -> String {
+    if let Some(sum) = checksum(text.as_bytes()) {
+        text.push('#');
+        text.extend(sum.map(char::from));
+    }
+    text
 }
 
 /// Eight characters that detect up to four errors. `None` if a character is not allowed in descriptors.
@@ -72,5 +135,43 @@ mod tests {
             );
         }
         assert_eq!(checksum("ü".as_bytes()), None);
+    }
+
+    /// The cases of BIP-0380 and of Core's `descriptor_tests`.
+    #[test]
+    fn errors_have_cores_words() {
+        let key = "[deadbeef/1/2'/3/4']L4rK1yDtCWekvXuE6oXD9jCYfFNV2cWRpVuPLBcCU2z8TrisoyY1";
+        let body = format!("sh(multi(2,{key},03a34b99f22c790c4e36b2b3c2c35a36db06226e41c692fc82b8b56ac1c540c5bd))");
+        let right = with_checksum(body.clone());
+        assert_eq!(check(&right, true).map(|(payload, _)| payload), Ok(&body[..]));
+        assert_eq!(check(&body, false).map(|(payload, _)| payload), Ok(&body[..]));
+        let computed = &right[right.len() - 8..];
+        for (text, must_have, words) in [
+            (body.clone(), true, "Missing checksum".to_owned()),
+            (format!("{body}##{computed}"), false, "Multiple '#' symbols".to_owned()),
+            (format!("{body}#"), false, "Expected 8 character checksum, not 0 characters".to_owned()),
+            (format!("{right}q"), false, "Expected 8 character checksum, not 9 characters".to_owned()),
+            (format!("{body}#{}", &computed[..7]), false, "Expected 8 character checksum, not 7 characters".to_owned()),
+            (format!("ü{right}"), false, "Invalid characters in payload".to_owned()),
+            (
+                format!("{body}#xxxxxxxx"),
+                false,
+                format!("Provided checksum 'xxxxxxxx' does not match computed checksum '{computed}'"),
+            ),
+        ] {
+            assert_eq!(check(&text, must_have).map_err(|error| error.to_string()), Err(words), "{text}");
+        }
+    }
+
+    /// One wrong character anywhere is found.
+    #[test]
+    fn a_wrong_character_is_found() {
+        let right =
+            with_checksum("wpkh(0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798)".to_owned());
+        for place in 0..right.len() {
+            let mut bytes = right.clone().into_bytes();
+            bytes[place] = if bytes[place] == b'q' { b'p' } else { b'q' };
+            assert!(check(&String::from_utf8(bytes).unwrap(), true).is_err(), "{place}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Descriptors inferred from output scripts alone: Core's `InferDescriptor` without keys.
 //!
-//! Input: a script and its kind. Output: text.
+//! Input: a script and its type. Output: text.
 
 use crate::checksum::checksum;
 use crate::solver::TxoutType;
@@ -8,9 +8,9 @@ use lydian_primitives::push_hex;
 use lydian_script::uncompressed_key;
 
 /// Appends the descriptor with its checksum. `address` is the address of the script.
-pub fn write_inferred(script: &[u8], kind: &TxoutType<'_>, address: Option<&str>, out: &mut Vec<u8>) {
+pub fn write_inferred(script: &[u8], script_type: &TxoutType<'_>, address: Option<&str>, out: &mut Vec<u8>) {
     let start = out.len();
-    match (kind, address) {
+    match (script_type, address) {
         (TxoutType::Pubkey(key), _) if is_plain_key(key) => {
             out.extend_from_slice(b"pk(");
             push_hex(out, key);
@@ -24,7 +24,7 @@ pub fn write_inferred(script: &[u8], kind: &TxoutType<'_>, address: Option<&str>
         }
         (TxoutType::WitnessV1Taproot(key), _) if is_x_only(key) => {
             out.extend_from_slice(b"rawtr(");
-            push_hex(out, key);
+            push_hex(out, *key);
         }
         (_, Some(address)) => {
             out.extend_from_slice(b"addr(");
@@ -48,7 +48,7 @@ fn is_plain_key(key: &[u8]) -> bool {
 }
 
 /// Returns whether the key is the x coordinate of a curve point.
-fn is_x_only(key: &[u8]) -> bool {
+fn is_x_only(key: &[u8; 32]) -> bool {
     let mut compressed = [2; 33];
     compressed[1..].copy_from_slice(key);
     uncompressed_key(&compressed).is_some()

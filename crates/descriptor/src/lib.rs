@@ -1,9 +1,9 @@
-//! Addresses, output descriptors, and the kinds of output scripts, between text and scripts.
+//! Addresses, output descriptors, and the types of output scripts, between text and scripts.
 //!
-//! Input: text, or an output script; the chain. Output: scripts, or text, as Core converts them; for bad text, Core's
-//! error message.
+//! Input: text, or an output script; the chain. Output: scripts, or text, as Core converts them; for bad text, an error
+//! that is displayed with Core's message.
 //!
-//! [`address`]: addresses. [`Descriptors`]: descriptors and miniscript. [`solve`]: the kind of a script.
+//! [`Address`]: addresses. [`Descriptors`]: descriptors and miniscript. [`solve`]: the type of a script.
 //! [`write_inferred`]: the descriptor of a script alone. [`write_asm`]: its operations by name.
 //!
 //! Invariants: no input causes a panic; private keys in a descriptor are in no text that this crate writes. No I/O, no
@@ -11,16 +11,20 @@
 
 #![forbid(unsafe_code)]
 
-pub mod address;
+mod address;
 mod asm;
+mod base58;
 mod bech32;
 mod checksum;
-pub mod expression;
+mod expression;
 mod infer;
 pub mod limits;
 mod solver;
 
+pub use address::{Address, AddressError, UnknownProgram};
 pub use asm::write_asm;
-pub use expression::{Descriptors, Output};
+pub use bech32::{Bech32Error, Bech32Fault};
+pub use checksum::ChecksumError;
+pub use expression::{DescriptorError, Descriptors, KeyError, MiniscriptFault, Output};
 pub use infer::write_inferred;
 pub use solver::{TxoutType, solve};

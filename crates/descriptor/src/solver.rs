@@ -1,25 +1,25 @@
-//! The kind of an output script: Core's `Solver` (script/solver.cpp).
+//! The type of an output script: Core's `Solver` (script/solver.cpp).
 //!
-//! Input: a script. Output: its kind, with the relevant parts.
+//! Input: a script. Output: its type, with the parts that matter.
 
 use lydian_script::opcodes::{
     OP_1, OP_16, OP_CHECKMULTISIG, OP_CHECKSIG, OP_DUP, OP_EQUALVERIFY, OP_HASH160, OP_PUSHDATA4, OP_RETURN,
 };
 use lydian_script::{Op, is_minimal_push, is_p2sh, is_push_only, num, ops, witness_program};
 
-/// Core's `TxoutType`.
+/// The type of an output script, with what Core's `Solver` finds in it: Core's `TxoutType`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TxoutType<'a> {
     Nonstandard,
     Anchor,
     Pubkey(&'a [u8]),
-    PubkeyHash(&'a [u8]),
-    ScriptHash(&'a [u8]),
+    PubkeyHash(&'a [u8; 20]),
+    ScriptHash(&'a [u8; 20]),
     Multisig { required: i64, keys: Vec<&'a [u8]> },
     NullData,
-    WitnessV0ScriptHash(&'a [u8]),
-    WitnessV0KeyHash(&'a [u8]),
-    WitnessV1Taproot(&'a [u8]),
+    WitnessV0ScriptHash(&'a [u8; 32]),
+    WitnessV0KeyHash(&'a [u8; 20]),
+    WitnessV1Taproot(&'a [u8; 32]),
     WitnessUnknown { version: u8, program: &'a [u8] },
 }
 
@@ -42,33 +42,40 @@ impl TxoutType<'_> {
     }
 }
 
-/// Returns the kind of an output script.
+/// Returns the type of an output script: Core's `Solver`.
 pub fn solve(script: &[u8]) -> TxoutType<'_> {
-    if is_p2sh(script) {
-        return TxoutType::ScriptHash(&script[2..22]);
+    if is_p2sh(script)
+        && let Some(hash) = script[2..].first_chunk()
+    {
+        return TxoutType::ScriptHash(hash);
     }
     if let Some(witness) = witness_program(script) {
         let program = &script[2..];
-        return match (witness.version, program.len()) {
-            (0, 20) => TxoutType::WitnessV0KeyHash(program),
-            (0, 32) => TxoutType::WitnessV0ScriptHash(program),
-            (0, _) => TxoutType::Nonstandard,
-            (1, 32) => TxoutType::WitnessV1Taproot(program),
+        return match (witness.version, <&[u8; 20]>::try_from(program), <&[u8; 32]>::try_from(program)) {
+            (0, Ok(hash), _) => TxoutType::WitnessV0KeyHash(hash),
+            (0, _, Ok(hash)) => TxoutType::WitnessV0ScriptHash(hash),
+            (0, ..) => TxoutType::Nonstandard,
+            (1, _, Ok(key)) => TxoutType::WitnessV1Taproot(key),
             _ if witness.is_pay_to_anchor() => TxoutType::Anchor,
-            (version, _) => TxoutType::WitnessUnknown { version, program },
+            (version, ..) => TxoutType::WitnessUnknown { version, program },
         };
+    }
+    if let Some(hash) = pubkey_hash(script) {
+        return TxoutType::PubkeyHash(hash);
     }
     match script {
         [OP_RETURN, pushes @ ..] if is_push_only(pushes) => TxoutType::NullData,
         [size @ (33 | 65), key @ .., OP_CHECKSIG] if key.len() == usize::from(*size) && is_key_size(key) => {
             TxoutType::Pubkey(key)
         }
-        [OP_DUP, OP_HASH160, 20, hash @ .., OP_EQUALVERIFY, OP_CHECKSIG] if hash.len() == 20 => {
-            TxoutType::PubkeyHash(hash)
-        }
         [.., OP_CHECKMULTISIG] => multisig(script).unwrap_or(TxoutType::Nonstandard),
         _ => TxoutType::Nonstandard,
     }
+}
+
+fn pubkey_hash(script: &[u8]) -> Option<&[u8; 20]> {
+    let hash = script.strip_prefix(&[OP_DUP, OP_HASH160, 20])?;
+    hash.strip_suffix(&[OP_EQUALVERIFY, OP_CHECKSIG])?.try_into().ok()
 }
 
 /// Core's `CPubKey::ValidSize`.
@@ -114,7 +121,7 @@ mod tests {
     use lydian_primitives::hex;
 
     #[test]
-    fn kinds_by_their_bytes() {
+    fn types_by_their_bytes() {
         let key = format!("02{}", "11".repeat(32));
         let long = format!("04{}", "11".repeat(64));
         for (script, name) in [

@@ -4,8 +4,9 @@
 //! one call and are in no answer.
 
 use super::sha512::hmac_sha512;
+use crate::base58;
 use lydian_consensus::Chain;
-use lydian_hash::{hash160, sha256d};
+use lydian_hash::hash160;
 use secp256k1::{PublicKey, Scalar, SecretKey};
 
 /// The bit of a child number that marks derivation from the private key only.
@@ -37,7 +38,7 @@ fn prefixes(chain: Chain) -> Prefixes {
 
 /// Decodes a private key in WIF, and whether its public key is compressed: Core's `DecodeSecret`.
 pub(super) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool)> {
-    let bytes = decode_base58(text, 34)?;
+    let bytes = base58::decode_check(text, 34)?;
     let body = bytes.strip_prefix(&[prefixes(chain).secret])?;
     let (secret, is_compressed) = match body.len() {
         32 => (body, false),
@@ -50,7 +51,7 @@ pub(super) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool
 impl Extended {
     /// Decodes an extended key, public or private. Also returns the private key if there is one.
     pub(super) fn decode(text: &str, chain: Chain) -> Option<(Extended, Option<SecretKey>)> {
-        let bytes = decode_base58(text, 78)?;
+        let bytes = base58::decode_check(text, 78)?;
         let (version, rest) = bytes.split_first_chunk::<4>()?;
         let (&[depth], rest) = rest.split_first_chunk::<1>()?;
         let (&parent, rest) = rest.split_first_chunk::<4>()?;
@@ -77,10 +78,7 @@ impl Extended {
     pub(super) fn encode(&self, chain: Chain) -> String {
         let number = self.number.to_be_bytes();
         let parts = [&prefixes(chain).public[..], &[self.depth], &self.parent, &number, &self.chain_code, &self.key];
-        let mut bytes = parts.concat();
-        let sum = sha256d(&bytes);
-        bytes.extend_from_slice(&sum[..4]);
-        bs58::encode(bytes).into_string()
+        base58::encode_check(parts.concat())
     }
 
     /// The first four bytes of the hash of the key.
@@ -123,16 +121,11 @@ pub(super) fn fingerprint(key: &[u8]) -> [u8; 4] {
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
-fn decode_base58(text: &str, size_max: usize) -> Option<Vec<u8>> {
-    // Base58 text is more than a third longer than its bytes; texts above this bound are not decoded.
-    let bytes = bs58::decode(Some(text).filter(|text| text.len() < 2 * (size_max + 4))?).into_vec().ok()?;
-    let (body, sum) = bytes.split_last_chunk::<4>()?;
-    (body.len() <= size_max && sha256d(body)[..4] == sum[..]).then(|| body.to_vec())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_primitives::hex;
+    use serde_json::Value;
 
     /// BIP-0032, test vector 1: m, m/0H, m/0H/1.
     #[test]
@@ -164,6 +157,32 @@ mod tests {
             "x",
         ] {
             assert_eq!(Extended::decode(text, Chain::Main), None, "{text}");
+        }
+    }
+
+    const VALID: &str = include_str!("../../../../testdata/vectors/core/key_io_valid.json");
+    const INVALID: &str = include_str!("../../../../testdata/vectors/core/key_io_invalid.json");
+
+    /// The private keys of Core's key_io tests.
+    #[test]
+    fn private_keys_of_core() {
+        let mut count = 0;
+        for case in serde_json::from_str::<Vec<Value>>(VALID).unwrap() {
+            let (text, about) = (case[0].as_str().unwrap(), &case[2]);
+            let chain: Chain = about["chain"].as_str().unwrap().parse().unwrap();
+            let found = decode_secret(text, chain).map(|(key, is_compressed)| (key.to_secret_bytes(), is_compressed));
+            let expected = (about["isPrivkey"] == true).then(|| {
+                let bytes = hex(case[1].as_str().unwrap()).unwrap();
+                (bytes.try_into().unwrap(), about["isCompressed"] == true)
+            });
+            assert_eq!(found, expected, "{text}");
+            count += usize::from(found.is_some());
+        }
+        assert_eq!(count, 16);
+        for case in serde_json::from_str::<Vec<Vec<String>>>(INVALID).unwrap() {
+            for chain in Chain::ALL {
+                assert!(decode_secret(&case[0], chain).is_none(), "{}", case[0]);
+            }
         }
     }
 }

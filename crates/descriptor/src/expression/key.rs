@@ -1,9 +1,10 @@
 //! One key of a descriptor.
 //!
 //! Input: its text. Output: [`Key`], or several for a multipath key; from a key, its text without private keys, and the
-//! public key at a position with its origin. Core's `PubkeyProvider` (script/descriptor.cpp), with its error messages.
+//! public key at a position with its origin. Core's `PubkeyProvider` (script/descriptor.cpp).
 
 use super::bip32::{Extended, HARDENED, decode_secret, fingerprint};
+use super::error::KeyError;
 use super::parse::{Place, number};
 use lydian_consensus::Chain;
 use lydian_hash::hash160;
@@ -85,18 +86,15 @@ impl Derived {
 
 impl Key {
     /// Parses a key with its origin: Core's `ParsePubkey`.
-    pub(super) fn parse(text: &str, place: Place, chain: Chain, secrets: &mut Secrets) -> Result<Vec<Key>, String> {
+    pub(super) fn parse(text: &str, place: Place, chain: Chain, secrets: &mut Secrets) -> Result<Vec<Key>, KeyError> {
         if text.starts_with("musig(") {
-            return Err(match place {
-                Place::Tr => "musig() is not supported by Lydian yet".to_owned(),
-                _ => "musig() is only allowed in tr() and rawtr()".to_owned(),
-            });
+            return Err(if place == Place::Tr { KeyError::MusigNotSupported } else { KeyError::MusigPlace });
         }
         let parts: Vec<&str> = text.split(']').collect();
         let (origin, text) = match parts[..] {
             [text] => (None, text),
             [origin, text] => (Some(origin), text),
-            _ => return Err("Multiple ']' characters found for a single pubkey".to_owned()),
+            _ => return Err(KeyError::OriginEnd),
         };
         let mut is_apostrophe = false;
         let origin = origin.map(|origin| parse_origin(origin, &mut is_apostrophe)).transpose()?;
@@ -190,15 +188,15 @@ impl Source {
         chain: Chain,
         is_apostrophe: &mut bool,
         secrets: &mut Secrets,
-    ) -> Result<Vec<Source>, String> {
+    ) -> Result<Vec<Source>, KeyError> {
         let may_be_long = matches!(place, Place::Top | Place::Sh);
         let mut parts: Vec<&str> = text.split('/').collect();
         let name = parts[0];
         if name.is_empty() {
-            return Err("No key provided".to_owned());
+            return Err(KeyError::Missing);
         }
         if name.starts_with(is_space) || name.ends_with(is_space) {
-            return Err(format!("Key '{name}' is invalid due to whitespace"));
+            return Err(KeyError::Whitespace(name.to_owned()));
         }
         if parts.len() == 1 {
             if let Some(bytes) = is_hex(name).then(|| hex(name).ok()).flatten() {
@@ -206,7 +204,7 @@ impl Source {
             }
             if let Some((secret, is_compressed)) = decode_secret(name, chain) {
                 if !is_compressed && !may_be_long {
-                    return Err("Uncompressed keys are not allowed".to_owned());
+                    return Err(KeyError::Uncompressed);
                 }
                 let key = PublicKey::from_secret_key(&secret);
                 let key = if is_compressed { key.serialize().to_vec() } else { key.serialize_uncompressed().to_vec() };
@@ -215,7 +213,7 @@ impl Source {
             }
         }
         let Some((root, secret)) = Extended::decode(name, chain) else {
-            return Err(format!("key '{name}' is not valid"));
+            return Err(KeyError::Invalid(name.to_owned()));
         };
         let last = match parts.last() {
             Some(&"*") => Last::Star,
@@ -241,13 +239,13 @@ impl Source {
 }
 
 /// Parses a public key in hex.
-fn plain(text: &str, bytes: Vec<u8>, place: Place, may_be_long: bool) -> Result<Vec<Source>, String> {
+fn plain(text: &str, bytes: Vec<u8>, place: Place, may_be_long: bool) -> Result<Vec<Source>, KeyError> {
     if matches!((bytes.first(), bytes.len()), (Some(6 | 7), 65)) {
-        return Err("Hybrid public keys are not allowed".to_owned());
+        return Err(KeyError::Hybrid);
     }
     if uncompressed_key(&bytes).is_some() {
         return match bytes.len() {
-            65 if !may_be_long => Err("Uncompressed keys are not allowed".to_owned()),
+            65 if !may_be_long => Err(KeyError::Uncompressed),
             _ => Ok(vec![Source::Plain { key: bytes, is_x_only: false }]),
         };
     }
@@ -257,28 +255,27 @@ fn plain(text: &str, bytes: Vec<u8>, place: Place, may_be_long: bool) -> Result<
             return Ok(vec![Source::Plain { key, is_x_only: true }]);
         }
     }
-    Err(format!("Pubkey '{text}' is invalid"))
+    Err(KeyError::Pubkey(text.to_owned()))
 }
 
-fn parse_origin(text: &str, is_apostrophe: &mut bool) -> Result<([u8; 4], Vec<u32>), String> {
+fn parse_origin(text: &str, is_apostrophe: &mut bool) -> Result<([u8; 4], Vec<u32>), KeyError> {
     let Some(inner) = text.strip_prefix('[') else {
-        let found = text.chars().next().unwrap_or(']');
-        return Err(format!("Key origin start '[ character expected but not found, got '{found}' instead"));
+        return Err(KeyError::OriginStart(text.chars().next().unwrap_or(']')));
     };
     let parts: Vec<&str> = inner.split('/').collect();
     let name = parts[0];
     if name.len() != 8 {
-        return Err(format!("Fingerprint is not 4 bytes ({} characters instead of 8 characters)", name.len()));
+        return Err(KeyError::FingerprintSize(name.len()));
     }
     let bytes = is_hex(name).then(|| hex(name).ok()).flatten();
     let fingerprint = bytes.and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
-    let fingerprint = fingerprint.ok_or_else(|| format!("Fingerprint '{name}' is not hex"))?;
+    let fingerprint = fingerprint.ok_or_else(|| KeyError::FingerprintNotHex(name.to_owned()))?;
     let mut paths = parse_path(&parts[1..], false, is_apostrophe)?;
     Ok((fingerprint, paths.swap_remove(0)))
 }
 
 /// Parses a path: one, or one for each alternative of `<a;b>`. Core's `ParseKeyPath`.
-fn parse_path(parts: &[&str], may_branch: bool, is_apostrophe: &mut bool) -> Result<Vec<Vec<u32>>, String> {
+fn parse_path(parts: &[&str], may_branch: bool, is_apostrophe: &mut bool) -> Result<Vec<Vec<u32>>, KeyError> {
     let mut path = Vec::new();
     let mut branches: Option<(usize, Vec<u32>)> = None;
     for part in parts {
@@ -292,22 +289,20 @@ fn parse_path(parts: &[&str], may_branch: bool, is_apostrophe: &mut bool) -> Res
             continue;
         };
         if !may_branch {
-            return Err(format!(
-                "Key path value '{part}' specifies multipath in a section where multipath is not allowed"
-            ));
+            return Err(KeyError::MultipathPlace((*part).to_owned()));
         }
         if branches.is_some() {
-            return Err("Multiple multipath key path specifiers found".to_owned());
+            return Err(KeyError::MultipathRepeated);
         }
         let words: Vec<&str> = inner.split(';').collect();
         if words.len() < 2 {
-            return Err("Multipath key path specifiers must have at least two items".to_owned());
+            return Err(KeyError::MultipathSingle);
         }
         let mut values = Vec::new();
         for word in words {
             let step = parse_step(word, is_apostrophe)?;
             if values.contains(&step) {
-                return Err(format!("Duplicated key path value {step} in multipath specifier"));
+                return Err(KeyError::MultipathDuplicate(step));
             }
             values.push(step);
         }
@@ -323,7 +318,7 @@ fn parse_path(parts: &[&str], may_branch: bool, is_apostrophe: &mut bool) -> Res
     Ok(values.into_iter().map(with).collect())
 }
 
-fn parse_step(text: &str, is_apostrophe: &mut bool) -> Result<u32, String> {
+fn parse_step(text: &str, is_apostrophe: &mut bool) -> Result<u32, KeyError> {
     let (digits, hardened) = match text.strip_suffix(['\'', 'h']) {
         Some(digits) => {
             *is_apostrophe = text.ends_with('\'');
@@ -332,8 +327,8 @@ fn parse_step(text: &str, is_apostrophe: &mut bool) -> Result<u32, String> {
         None => (text, 0),
     };
     match number(digits) {
-        None => Err(format!("Key path value '{digits}' is not a valid uint32")),
-        Some(step) if step >= HARDENED => Err(format!("Key path value {step} is out of range")),
+        None => Err(KeyError::StepNotNumber(digits.to_owned())),
+        Some(step) if step >= HARDENED => Err(KeyError::StepRange(step)),
         Some(step) => Ok(step | hardened),
     }
 }

@@ -15,6 +15,7 @@ mod types;
 
 pub(super) use parse::parse;
 
+use super::error::MiniscriptFault;
 use bounds::{Ops, Stack};
 use std::collections::BTreeSet;
 use types::{Type, compute, has};
@@ -91,27 +92,23 @@ impl Fragment {
         Fragment::new(kind, 0, Vec::new(), Vec::new(), subs, is_leaf)
     }
 
-    /// The reason for a refusal, in Core's words. `keys` are the texts of its keys.
-    pub(super) fn refusal(&self, keys: &[String]) -> Option<String> {
+    /// The part that is refused, as text, and why. `keys` are the texts of its keys.
+    pub(super) fn refusal(&self, keys: &[String]) -> Option<(String, MiniscriptFault)> {
         if self.is_sane() && self.is_satisfiable() {
             return None;
         }
         let insane = self.find_insane().unwrap_or(self);
-        let words = match () {
-            () if !insane.is_valid() => " is invalid",
-            () if self.is_sane() => " is not satisfiable",
-            () if !has(insane.kind_type, "m") => " is not sane: malleable witnesses exist",
-            () if std::ptr::eq(insane, self) && !has(insane.kind_type, "s") => {
-                " is not sane: witnesses without signature exist"
-            }
-            () if !has(insane.kind_type, "k") => {
-                " is not sane: contains mixes of timelocks expressed in blocks and seconds"
-            }
-            () if insane.has_duplicates => " is not sane: contains duplicate public keys",
-            () if !insane.has_valid_satisfactions() => " is not sane: needs witnesses that may exceed resource limits",
-            () => " is not sane",
+        let fault = match () {
+            () if !insane.is_valid() => MiniscriptFault::Invalid,
+            () if self.is_sane() => MiniscriptFault::NotSatisfiable,
+            () if !has(insane.kind_type, "m") => MiniscriptFault::Malleable,
+            () if std::ptr::eq(insane, self) && !has(insane.kind_type, "s") => MiniscriptFault::NoSignature,
+            () if !has(insane.kind_type, "k") => MiniscriptFault::MixedTimelocks,
+            () if insane.has_duplicates => MiniscriptFault::DuplicateKeys,
+            () if !insane.has_valid_satisfactions() => MiniscriptFault::ResourceLimits,
+            () => MiniscriptFault::NotSane,
         };
-        Some(insane.text(&|index, _| keys[index].clone()) + words)
+        Some((insane.text(&|index, _| keys[index].clone()), fault))
     }
 
     /// Marks fragments with duplicate keys. Returns the keys of the fragment if there are no duplicates.

@@ -5,8 +5,8 @@
 
 use super::key::{Derived, Key, Secrets};
 use super::miniscript::Fragment;
-use crate::address;
-use crate::checksum::checksum;
+use crate::address::Address;
+use crate::checksum::with_checksum;
 use crate::infer::write_inferred;
 use crate::solver::solve;
 use lydian_consensus::Chain;
@@ -28,7 +28,7 @@ pub(super) enum Node {
     Wsh(Box<Node>),
     Tr { key: Key, leaves: Vec<(usize, Node)> },
     RawTr(Key),
-    Addr(Vec<u8>),
+    Addr(Address),
     Raw(Vec<u8>),
     Unused(Key),
     Miniscript { fragment: Arc<Fragment>, keys: Vec<Key>, is_leaf: bool },
@@ -91,7 +91,7 @@ impl Node {
                 let leaves: Vec<_> = leaves.iter().map(|(depth, leaf)| (*depth, leaf.text(chain))).collect();
                 taproot_text(&key.text(chain), &leaves)
             }
-            Node::Addr(script) => format!("addr({})", address::encode(&solve(script), chain).unwrap_or_default()),
+            Node::Addr(address) => format!("addr({})", address.text(chain)),
             Node::Raw(script) => format!("raw({})", to_hex(script)),
             Node::Miniscript { fragment, keys, .. } => fragment.text(&|index, _| keys[index].text(chain)),
         }
@@ -103,11 +103,8 @@ impl Node {
         Some(match self {
             Node::Combo(key) => combo(&key.derive(position, secrets)?).into_iter().map(output).collect(),
             Node::Unused(key) => key.derive(position, secrets).map(|_| Vec::new())?,
-            Node::Addr(script) | Node::Raw(script) => {
-                let (kind, mut text) = (solve(script), Vec::new());
-                write_inferred(script, &kind, address::encode(&kind, chain).as_deref(), &mut text);
-                vec![Output { script: script.clone(), descriptor: String::from_utf8_lossy(&text).into_owned() }]
-            }
+            Node::Addr(address) => vec![inferred(address.script(), chain)],
+            Node::Raw(script) => vec![inferred(script.clone(), chain)],
             _ => vec![output(self.single(position, secrets)?)],
         })
     }
@@ -207,12 +204,12 @@ fn combo(key: &Derived) -> Vec<(Vec<u8>, String)> {
     all
 }
 
-pub(super) fn with_checksum(mut text: String) -> String {
-    if let Some(sum) = checksum(text.as_bytes()) {
-        text.push('#');
-        text.extend(sum.map(char::from));
-    }
-    text
+/// A script with the descriptor that describes it alone.
+pub(super) fn inferred(script: Vec<u8>, chain: Chain) -> Output {
+    let (script_type, mut text) = (solve(&script), Vec::new());
+    let address = Address::of_type(&script_type).map(|address| address.text(chain));
+    write_inferred(&script, &script_type, address.as_deref(), &mut text);
+    Output { descriptor: String::from_utf8_lossy(&text).into_owned(), script }
 }
 
 fn taproot_text(key: &str, leaves: &[(usize, String)]) -> String {

@@ -1,14 +1,14 @@
 //! The grammar of descriptors: Core's `ParseScript` (script/descriptor.cpp).
 //!
-//! Input: a string without its checksum. Output: one [`Node`] for each multipath alternative; or Core's error message,
-//! which is empty for text after a complete descriptor.
+//! Input: a string without its checksum. Output: one [`Node`] for each multipath alternative.
 //!
 //! Invariants: no input causes a panic; functions nest at most three deep, braces at most [`DEPTH_MAX`].
 
+use super::error::{DescriptorError, KeyError};
 use super::key::{Key, Secrets, is_hex};
 use super::miniscript;
 use super::node::{Multi, Node};
-use crate::address;
+use crate::address::Address;
 use lydian_consensus::Chain;
 use lydian_primitives::hex;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub(super) fn take(rest: &mut &str, letter: char) -> bool {
 
 impl Parser<'_> {
     /// Parses a script expression. The text after it is left in `rest`.
-    pub(super) fn script(&mut self, rest: &mut &str, place: Place) -> Result<Vec<Node>, String> {
+    pub(super) fn script(&mut self, rest: &mut &str, place: Place) -> Result<Vec<Node>, DescriptorError> {
         let text = expression(rest);
         let is_legacy = matches!(place, Place::Top | Place::Sh | Place::Wsh);
         if let Some(inner) = function("pk", text) {
@@ -85,7 +85,7 @@ impl Parser<'_> {
         if let Some(inner) = function("combo", text) {
             return match place {
                 Place::Top => self.of_key("combo", inner, place, Node::Combo),
-                _ => Err("Can only have combo() at top level".to_owned()),
+                _ => Err(only_at_top("combo()")),
             };
         }
         for (name, is_leaf, is_sorted) in MULTIS {
@@ -93,86 +93,88 @@ impl Parser<'_> {
             return match is_leaf {
                 true if place == Place::Tr => self.multi(inner, place, is_leaf, is_sorted),
                 false if is_legacy => self.multi(inner, place, is_leaf, is_sorted),
-                true => Err("Can only have multi_a/sortedmulti_a inside tr()".to_owned()),
-                false => Err("Can only have multi/sortedmulti at top level, in sh(), or in wsh()".to_owned()),
+                true => Err(DescriptorError::Place { function: "multi_a/sortedmulti_a", allowed: "inside tr()" }),
+                false => Err(DescriptorError::Place {
+                    function: "multi/sortedmulti",
+                    allowed: "at top level, in sh(), or in wsh()",
+                }),
             };
         }
         if let Some(found) = self.wrapped(text, place) {
             return found;
         }
-        if let Some(found) = self.only_at_top(text, place) {
+        if let Some(found) = self.top_function(text, place) {
             return found;
         }
         self.other(text, place)
     }
 
     /// Parses what no function above has accepted: miniscript, or an error.
-    fn other(&mut self, text: &str, place: Place) -> Result<Vec<Node>, String> {
-        let Some((fragment, keys)) = miniscript::parse(self, text, place)? else {
+    fn other(&mut self, text: &str, place: Place) -> Result<Vec<Node>, DescriptorError> {
+        let Some((fragment, keys)) = miniscript::parse(self, text, place).map_err(DescriptorError::BareKey)? else {
             return match place {
-                Place::Sh => Err("A function is needed within P2SH".to_owned()),
-                Place::Wsh => Err("A function is needed within P2WSH".to_owned()),
-                _ => Err(format!("'{text}' is not a valid descriptor function")),
+                Place::Sh => Err(DescriptorError::NoFunction { within: "P2SH" }),
+                Place::Wsh => Err(DescriptorError::NoFunction { within: "P2WSH" }),
+                _ => Err(DescriptorError::UnknownFunction(text.to_owned())),
             };
         };
         if !matches!(place, Place::Wsh | Place::Tr) {
-            return Err("Miniscript expressions can only be used in wsh or tr.".to_owned());
+            return Err(DescriptorError::MiniscriptPlace);
         }
         let texts: Vec<_> = keys.iter().map(|key| key[0].text(self.chain)).collect();
-        if let Some(words) = fragment.refusal(&texts) {
-            return Err(words);
+        if let Some((expression, fault)) = fragment.refusal(&texts) {
+            return Err(DescriptorError::Miniscript { expression, fault });
         }
         let count = keys.iter().map(Vec::len).max().unwrap_or(1);
-        let columns =
-            same_length(keys, count).ok_or("Miniscript: Multipath derivation paths have mismatched lengths")?;
+        let columns = same_length(keys, count).ok_or(DescriptorError::MultipathLengths { function: "Miniscript" })?;
         let (fragment, is_leaf) = (Arc::new(fragment), place == Place::Tr);
         let node = |keys| Node::Miniscript { fragment: Arc::clone(&fragment), keys, is_leaf };
         Ok(columns.into_iter().map(node).collect())
     }
 
-    fn wrapped(&mut self, text: &str, place: Place) -> Option<Result<Vec<Node>, String>> {
+    fn wrapped(&mut self, text: &str, place: Place) -> Option<Result<Vec<Node>, DescriptorError>> {
         let is_outer = matches!(place, Place::Top | Place::Sh);
-        let refuse = |words: &str| Some(Err(words.to_owned()));
+        let not_outer = |function| Err(DescriptorError::Place { function, allowed: "at top level or inside sh()" });
         if let Some(inner) = function("wpkh", text) {
             return match is_outer {
                 true => {
                     Some(self.keys("wpkh", inner, Place::Wpkh).map(|keys| keys.into_iter().map(Node::Wpkh).collect()))
                 }
-                false => refuse("Can only have wpkh() at top level or inside sh()"),
+                false => Some(not_outer("wpkh()")),
             };
         }
         if let Some(inner) = function("sh", text) {
             return match place {
                 Place::Top => Some(self.inside(inner, Place::Sh, |node| Node::Sh(Box::new(node)))),
-                _ => refuse("Can only have sh() at top level"),
+                _ => Some(Err(only_at_top("sh()"))),
             };
         }
         let inner = function("wsh", text)?;
         match is_outer {
             true => Some(self.inside(inner, Place::Wsh, |node| Node::Wsh(Box::new(node)))),
-            false => refuse("Can only have wsh() at top level or inside sh()"),
+            false => Some(not_outer("wsh()")),
         }
     }
 
-    fn inside(&mut self, inner: &str, place: Place, wrap: fn(Node) -> Node) -> Result<Vec<Node>, String> {
+    fn inside(&mut self, inner: &str, place: Place, wrap: fn(Node) -> Node) -> Result<Vec<Node>, DescriptorError> {
         let mut rest = inner;
         let nodes = self.script(&mut rest, place)?;
-        // Core has no message for this.
-        if rest.is_empty() { Ok(nodes.into_iter().map(wrap).collect()) } else { Err(String::new()) }
+        if rest.is_empty() { Ok(nodes.into_iter().map(wrap).collect()) } else { Err(DescriptorError::Trailing) }
     }
 
-    fn only_at_top(&mut self, text: &str, place: Place) -> Option<Result<Vec<Node>, String>> {
-        let (name, inner) = ["addr", "tr", "rawtr", "unused", "raw"]
-            .into_iter()
-            .find_map(|name| function(name, text).map(|inner| (name, inner)))?;
+    fn top_function(&mut self, text: &str, place: Place) -> Option<Result<Vec<Node>, DescriptorError>> {
+        /// Each with its name in Core's message.
+        const FUNCTIONS: [(&str, &str); 5] =
+            [("addr", "addr()"), ("tr", "tr"), ("rawtr", "rawtr"), ("unused", "unused"), ("raw", "raw()")];
+        let found = FUNCTIONS.into_iter().find_map(|names| function(names.0, text).map(|inner| (names, inner)));
+        let ((name, shown), inner) = found?;
         if place != Place::Top {
-            let brackets = if matches!(name, "addr" | "raw") { "()" } else { "" };
-            return Some(Err(format!("Can only have {name}{brackets} at top level")));
+            return Some(Err(only_at_top(shown)));
         }
         Some(match name {
-            "addr" => match address::decode(inner, self.chain) {
-                Ok(script) => Ok(vec![Node::Addr(script)]),
-                Err(_) => Err("Address is not valid".to_owned()),
+            "addr" => match Address::parse(inner, self.chain) {
+                Ok(address) => Ok(vec![Node::Addr(address)]),
+                Err(_) => Err(DescriptorError::Address),
             },
             "tr" => self.taproot(inner),
             "rawtr" => {
@@ -180,88 +182,93 @@ impl Parser<'_> {
                 let key = expression(&mut rest);
                 match rest {
                     "" => self.of_key("rawtr", key, Place::Tr, Node::RawTr),
-                    _ => Err("rawtr(): only one key expected.".to_owned()),
+                    _ => Err(DescriptorError::RawtrKeys),
                 }
             }
             "unused" => self.unused(inner),
             _ => match hex(inner).ok().filter(|_| is_hex(inner)) {
                 Some(script) => Ok(vec![Node::Raw(script)]),
-                None => Err("Raw script is not hex".to_owned()),
+                None => Err(DescriptorError::RawNotHex),
             },
         })
     }
 
-    fn unused(&mut self, inner: &str) -> Result<Vec<Node>, String> {
+    fn unused(&mut self, inner: &str) -> Result<Vec<Node>, DescriptorError> {
         let mut rest = inner;
         let key = expression(&mut rest);
         if !rest.is_empty() {
-            return Err("unused(): only one key expected".to_owned());
+            return Err(DescriptorError::UnusedKeys);
         }
-        let keys = Key::parse(key, Place::Top, self.chain, self.secrets)?;
+        let keys = Key::parse(key, Place::Top, self.chain, self.secrets).map_err(DescriptorError::BareKey)?;
         match keys.iter().any(Key::is_range) {
-            true => Err("unused(): key cannot be ranged".to_owned()),
+            true => Err(DescriptorError::UnusedRange),
             false => Ok(keys.into_iter().map(Node::Unused).collect()),
         }
     }
 
-    fn keys(&mut self, name: &str, text: &str, place: Place) -> Result<Vec<Key>, String> {
-        Key::parse(text, place, self.chain, self.secrets).map_err(|words| format!("{name}(): {words}"))
+    fn keys(&mut self, function: &'static str, text: &str, place: Place) -> Result<Vec<Key>, DescriptorError> {
+        let named = |error: KeyError| DescriptorError::Key { function, error };
+        Key::parse(text, place, self.chain, self.secrets).map_err(named)
     }
 
     fn of_key(
         &mut self,
-        name: &str,
+        function: &'static str,
         text: &str,
         place: Place,
         node: impl Fn(Key) -> Node,
-    ) -> Result<Vec<Node>, String> {
-        Ok(self.keys(name, text, place)?.into_iter().map(node).collect())
+    ) -> Result<Vec<Node>, DescriptorError> {
+        Ok(self.keys(function, text, place)?.into_iter().map(node).collect())
     }
 
-    fn multi(&mut self, inner: &str, place: Place, is_leaf: bool, is_sorted: bool) -> Result<Vec<Node>, String> {
+    fn multi(
+        &mut self,
+        inner: &str,
+        place: Place,
+        is_leaf: bool,
+        is_sorted: bool,
+    ) -> Result<Vec<Node>, DescriptorError> {
         let mut rest = inner;
         let threshold = expression(&mut rest);
-        let required = number(threshold).ok_or_else(|| format!("Multi threshold '{threshold}' is not valid"))?;
+        let required = number(threshold).ok_or_else(|| DescriptorError::MultiThreshold(threshold.to_owned()))?;
         let mut keys = Vec::new();
         let mut script_size = 0;
         while let Some(found) = rest.chars().next() {
             if !take(&mut rest, ',') {
-                return Err(format!("Multi: expected ',', got '{found}'"));
+                return Err(DescriptorError::Comma { function: "Multi", found });
             }
             let text = expression(&mut rest);
-            let parsed =
-                Key::parse(text, place, self.chain, self.secrets).map_err(|words| format!("Multi: {words}"))?;
+            let parsed = Key::parse(text, place, self.chain, self.secrets).map_err(DescriptorError::MultiKey)?;
             script_size += parsed[0].size() + 1;
             keys.push(parsed);
         }
         check_multi(keys.len(), required, script_size, place, is_leaf)?;
         let count = keys.iter().map(Vec::len).max().unwrap_or(0);
-        let columns = same_length(keys, count).ok_or("multi(): Multipath derivation paths have mismatched lengths")?;
+        let columns = same_length(keys, count).ok_or(DescriptorError::MultipathLengths { function: "multi()" })?;
         let node = |keys| Node::Multi(Multi { required, keys, is_sorted, is_leaf });
         Ok(columns.into_iter().map(node).collect())
     }
 
-    fn taproot(&mut self, inner: &str) -> Result<Vec<Node>, String> {
+    fn taproot(&mut self, inner: &str) -> Result<Vec<Node>, DescriptorError> {
         let mut rest = inner;
         let key = expression(&mut rest);
         let keys = self.keys("tr", key, Place::Tr)?;
         let (mut leaves, mut depths) = (Vec::new(), Vec::new());
         if let Some(found) = rest.chars().next() {
             if !take(&mut rest, ',') {
-                return Err(format!("tr: expected ',', got '{found}'"));
+                return Err(DescriptorError::Comma { function: "tr", found });
             }
             self.tree(&mut rest, &mut leaves, &mut depths)?;
             if !rest.is_empty() {
-                return Err("tr(): expected ')' after script expression".to_owned());
+                return Err(DescriptorError::Tree { expected: ')' });
             }
         }
         let count = leaves.iter().map(Vec::len).chain([keys.len()]).max().unwrap_or(1);
         let leaves = match leaves.is_empty() {
             true => vec![Vec::new(); count],
-            false => same_length(leaves, count).ok_or("tr(): Multipath subscripts have mismatched lengths")?,
+            false => same_length(leaves, count).ok_or(DescriptorError::MultipathLeaves)?,
         };
-        let keys = same_length(vec![keys], count)
-            .ok_or("tr(): Multipath internal key mismatches multipath subscripts lengths")?;
+        let keys = same_length(vec![keys], count).ok_or(DescriptorError::MultipathInternalKey)?;
         let nodes = keys.into_iter().flatten().zip(leaves);
         let node =
             |(key, leaves): (Key, Vec<Node>)| Node::Tr { key, leaves: depths.iter().copied().zip(leaves).collect() };
@@ -269,14 +276,19 @@ impl Parser<'_> {
     }
 
     /// Parses leaves from left to right, with their depths.
-    fn tree(&mut self, rest: &mut &str, leaves: &mut Vec<Vec<Node>>, depths: &mut Vec<usize>) -> Result<(), String> {
+    fn tree(
+        &mut self,
+        rest: &mut &str,
+        leaves: &mut Vec<Vec<Node>>,
+        depths: &mut Vec<usize>,
+    ) -> Result<(), DescriptorError> {
         // The path to the current leaf; true: right.
         let mut branches = Vec::new();
         loop {
             while take(rest, '{') {
                 branches.push(false);
                 if branches.len() > DEPTH_MAX {
-                    return Err(format!("tr() supports at most {DEPTH_MAX} nesting levels"));
+                    return Err(DescriptorError::TreeDepth { max: DEPTH_MAX });
                 }
             }
             let mut leaf = expression(rest);
@@ -284,44 +296,49 @@ impl Parser<'_> {
             depths.push(branches.len());
             while branches.last() == Some(&true) {
                 if !take(rest, '}') {
-                    return Err("tr(): expected '}' after script expression".to_owned());
+                    return Err(DescriptorError::Tree { expected: '}' });
                 }
                 branches.pop();
             }
             let Some(branch) = branches.last_mut() else { return Ok(()) };
             if !take(rest, ',') {
-                return Err("tr(): expected ',' after script expression".to_owned());
+                return Err(DescriptorError::Tree { expected: ',' });
             }
             *branch = true;
         }
     }
 }
 
+fn only_at_top(function: &'static str) -> DescriptorError {
+    DescriptorError::Place { function, allowed: "at top level" }
+}
+
 /// Name, whether it is for leaves, whether the keys are sorted.
 const MULTIS: [(&str, bool, bool); 4] =
     [("multi", false, false), ("sortedmulti", false, true), ("multi_a", true, false), ("sortedmulti_a", true, true)];
 
-fn check_multi(count: usize, required: u32, script_size: usize, place: Place, is_leaf: bool) -> Result<(), String> {
-    let (what, keys_max) = if is_leaf { ("multi_a", KEYS_TAPROOT_MAX) } else { ("multisig", KEYS_MAX) };
-    if !(1..=keys_max).contains(&count) {
-        return Err(format!("Cannot have {count} keys in {what}; must have between 1 and {keys_max} keys, inclusive"));
+fn check_multi(
+    count: usize,
+    required: u32,
+    script_size: usize,
+    place: Place,
+    is_leaf: bool,
+) -> Result<(), DescriptorError> {
+    let (function, max) = if is_leaf { ("multi_a", KEYS_TAPROOT_MAX) } else { ("multisig", KEYS_MAX) };
+    if !(1..=max).contains(&count) {
+        return Err(DescriptorError::KeyCount { function, count, max });
     }
     if required == 0 {
-        return Err("Multisig threshold cannot be 0, must be at least 1".to_owned());
+        return Err(DescriptorError::ThresholdZero);
     }
     if usize::try_from(required).is_ok_and(|required| required > count) {
-        return Err(format!(
-            "Multisig threshold cannot be larger than the number of keys; threshold is {required} but only {count} keys specified"
-        ));
+        return Err(DescriptorError::ThresholdAboveKeys { threshold: required, count });
     }
     if place == Place::Top && count > 3 {
-        return Err(format!("Cannot have {count} pubkeys in bare multisig; only at most 3 pubkeys"));
+        return Err(DescriptorError::BareKeyCount(count));
     }
     if place == Place::Sh && script_size + 3 > REDEEM_SCRIPT_MAX {
-        return Err(format!(
-            "P2SH script is too large, {} bytes is larger than {REDEEM_SCRIPT_MAX} bytes",
-            script_size + 3
-        ));
+        return Err(DescriptorError::RedeemScriptSize { size: script_size + 3, max: REDEEM_SCRIPT_MAX });
     }
     Ok(())
 }

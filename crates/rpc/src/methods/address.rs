@@ -5,7 +5,7 @@ use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::output::{Asm, Hex, OwnedScript};
 use crate::result::{Answer, Form, Inline, result};
 use lydian_consensus::Chain;
-use lydian_descriptor::{TxoutType, address, solve, write_inferred};
+use lydian_descriptor::{Address, TxoutType, solve, write_inferred};
 use lydian_hash::{hash160, sha256};
 use lydian_primitives::hex;
 use lydian_script::builder::scripts;
@@ -61,9 +61,9 @@ result! {
 
 fn validateaddress(call: &Call<'_>) -> Result<AddressAnswer, RpcError> {
     let chain = call.context.settings.params.chain;
-    let script = match address::decode(call.text(0)?, chain) {
-        Ok(script) => script,
-        Err(bad) => {
+    let address = match Address::parse(call.text(0)?, chain) {
+        Ok(address) => address,
+        Err(error) => {
             return Ok(AddressAnswer {
                 isvalid: false,
                 address: None,
@@ -72,29 +72,28 @@ fn validateaddress(call: &Call<'_>) -> Result<AddressAnswer, RpcError> {
                 iswitness: None,
                 witness_version: None,
                 witness_program: None,
-                error_locations: Some(bad.places),
-                error: Some(bad.words),
+                error_locations: Some(error.positions().to_vec()),
+                error: Some(error.to_string()),
             });
         }
     };
-    let kind = solve(&script);
-    let (isscript, iswitness, program) = match &kind {
-        TxoutType::PubkeyHash(_) => (Some(false), false, None),
-        TxoutType::ScriptHash(_) => (Some(true), false, None),
-        TxoutType::WitnessV0KeyHash(program) => (Some(false), true, Some((0, *program))),
-        TxoutType::WitnessV0ScriptHash(program) => (Some(true), true, Some((0, *program))),
-        TxoutType::WitnessV1Taproot(program) => (Some(true), true, Some((1, *program))),
-        TxoutType::WitnessUnknown { version, program } => (None, true, Some((*version, *program))),
-        _ => (Some(true), true, None),
+    let (isscript, iswitness, program) = match &address {
+        Address::PubkeyHash(_) => (Some(false), false, None),
+        Address::ScriptHash(_) => (Some(true), false, None),
+        Address::WitnessV0KeyHash(hash) => (Some(false), true, Some((0, &hash[..]))),
+        Address::WitnessV0ScriptHash(hash) => (Some(true), true, Some((0, &hash[..]))),
+        Address::WitnessV1Taproot(key) => (Some(true), true, Some((1, &key[..]))),
+        Address::WitnessUnknown(unknown) => (None, true, Some((unknown.version(), unknown.program()))),
+        Address::PayToAnchor => (Some(true), true, None),
     };
     Ok(AddressAnswer {
         isvalid: true,
-        address: address::encode(&kind, chain),
+        address: Some(address.text(chain)),
         isscript,
         iswitness: Some(iswitness),
         witness_version: program.map(|(version, _)| version),
         witness_program: program.map(|(_, program)| Hex(program.to_vec())),
-        script: Some(Hex(script)),
+        script: Some(Hex(address.script())),
         error_locations: None,
         error: None,
     })
@@ -149,7 +148,7 @@ fn decodescript(call: &Call<'_>) -> Result<DecodedScript, RpcError> {
         script.map_err(|_| RpcError::parameter(format!("argument must be hexadecimal string (not '{text}')")))?;
     let chain = call.context.settings.params.chain;
     let kind = solve(&script);
-    let own_address = address::encode(&kind, chain);
+    let own_address = Address::of_type(&kind).map(|address| address.text(chain));
     let mut desc = Vec::new();
     write_inferred(&script, &kind, own_address.as_deref(), &mut desc);
     let can_wrap = can_wrap(&script, &kind);
@@ -169,13 +168,13 @@ fn decodescript(call: &Call<'_>) -> Result<DecodedScript, RpcError> {
 
 /// The address that wraps a script in pay-to-script-hash.
 fn p2sh_address(script: &[u8], chain: Chain) -> String {
-    address::encode(&solve(&scripts::p2sh(&hash160(script))), chain).unwrap_or_default()
+    Address::ScriptHash(hash160(script)).text(chain)
 }
 
 /// Whether wrapping the script in pay-to-script-hash makes sense.
-fn can_wrap(script: &[u8], kind: &TxoutType<'_>) -> bool {
-    let is_of_kind = matches!(
-        kind,
+fn can_wrap(script: &[u8], script_type: &TxoutType<'_>) -> bool {
+    let is_of_type = matches!(
+        script_type,
         TxoutType::Multisig { .. }
             | TxoutType::Nonstandard
             | TxoutType::Pubkey(_)
@@ -192,14 +191,14 @@ fn can_wrap(script: &[u8], kind: &TxoutType<'_>) -> bool {
             && op.opcode != OP_CHECKSIGADD
             && !is_op_success(op.opcode)
     };
-    is_of_kind && !is_unspendable(script) && ops(script).all(|op| op.is_ok_and(is_plain))
+    is_of_type && !is_unspendable(script) && ops(script).all(|op| op.is_ok_and(is_plain))
 }
 
 /// The witness program that pays the script, if there can be one.
-fn witness_script(script: &[u8], kind: &TxoutType<'_>) -> Option<Vec<u8>> {
-    match kind {
+fn witness_script(script: &[u8], script_type: &TxoutType<'_>) -> Option<Vec<u8>> {
+    match script_type {
         TxoutType::Pubkey(key) if key.len() == 33 => Some(scripts::witness_program(0, &hash160(key))),
-        TxoutType::PubkeyHash(hash) => Some(scripts::witness_program(0, hash)),
+        TxoutType::PubkeyHash(hash) => Some(scripts::witness_program(0, &hash[..])),
         TxoutType::Multisig { keys, .. } if keys.iter().all(|key| key.len() == 33) => {
             Some(scripts::witness_program(0, &sha256(script)))
         }

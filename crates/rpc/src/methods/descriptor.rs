@@ -6,7 +6,7 @@ use crate::json::Json;
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::result::{cases, result};
 use lydian_consensus::Chain;
-use lydian_descriptor::{Descriptors, Output, TxoutType, address, expression, solve};
+use lydian_descriptor::{Address, DescriptorError, Descriptors, Output, TxoutType, solve};
 
 /// Which descriptors are supported.
 pub(crate) const UNDERSTOOD: &str = "All of Core's descriptors except musig() are supported.";
@@ -58,17 +58,21 @@ fn bad_descriptor(words: impl Into<String>) -> RpcError {
     RpcError::new(code::INVALID_ADDRESS_OR_KEY, words)
 }
 
+fn parse(text: &str, chain: Chain, must_have_checksum: bool) -> Result<Descriptors, RpcError> {
+    Descriptors::parse(text, chain, must_have_checksum).map_err(|error| bad_descriptor(error.to_string()))
+}
+
 fn getdescriptorinfo(call: &Call<'_>) -> Result<DescriptorInfo, RpcError> {
     info(call.text(0)?, call.context.settings.params.chain)
 }
 
 fn info(text: &str, chain: Chain) -> Result<DescriptorInfo, RpcError> {
-    let parsed = expression::parse(text, chain, false).map_err(bad_descriptor)?;
+    let parsed = parse(text, chain, false)?;
     let texts = parsed.texts();
     Ok(DescriptorInfo {
         descriptor: texts.first().cloned().unwrap_or_default(),
         multipath_expansion: (texts.len() > 1).then_some(texts),
-        checksum: expression::checksum_of(text).unwrap_or_default(),
+        checksum: parsed.checksum().to_owned(),
         isrange: parsed.is_range(),
         issolvable: parsed.is_solvable(),
         hasprivatekeys: parsed.has_secrets(),
@@ -94,7 +98,7 @@ fn deriveaddresses(call: &Call<'_>) -> Result<Addresses, RpcError> {
 
 fn addresses(text: &str, range: Option<&Json>, chain: Chain) -> Result<Addresses, RpcError> {
     let ends = range.filter(|range| !range.is_null()).map_or(Ok((0, 0)), parse_range)?;
-    let parsed = expression::parse(text, chain, true).map_err(bad_descriptor)?;
+    let parsed = parse(text, chain, true)?;
     match (parsed.is_range(), range) {
         (false, Some(_)) => {
             return Err(RpcError::parameter("Range should not be specified for an un-ranged descriptor"));
@@ -120,11 +124,10 @@ fn addresses_of(
         let outputs = parsed.expand(index, position);
         let outputs = outputs.ok_or_else(|| bad_descriptor("Cannot derive script without private keys"))?;
         for output in &outputs {
-            let kind = solve(&output.script);
-            match address::encode(&kind, chain) {
-                Some(address) => found.push(address),
+            match Address::of_script(&output.script) {
+                Some(address) => found.push(address.text(chain)),
                 // This is the script of combo() that has no address.
-                None if outputs.len() > 1 && matches!(kind, TxoutType::Pubkey(_)) => {}
+                None if outputs.len() > 1 && matches!(solve(&output.script), TxoutType::Pubkey(_)) => {}
                 None => return Err(bad_descriptor("Descriptor does not have a corresponding address")),
             }
         }
@@ -177,7 +180,7 @@ pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, Rpc
         }
         _ => return Err(RpcError::parameter("Scan object needs to be either a string or an object")),
     };
-    let parsed = expression::parse(text, chain, false).map_err(bad_descriptor)?;
+    let parsed = parse(text, chain, false)?;
     let (begin, end) = if parsed.is_range() { ends } else { (0, 0) };
     let mut outputs = Vec::new();
     for position in begin..=end {
@@ -193,10 +196,10 @@ pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, Rpc
 
 /// Returns the script that a new block pays to; an inner `Err` if `text` is not a descriptor. Core's
 /// `getScriptFromDescriptor`.
-pub(crate) fn paid_script(text: &str, chain: Chain) -> Result<Result<Vec<u8>, String>, RpcError> {
-    let parsed = match expression::parse(text, chain, false) {
+pub(crate) fn paid_script(text: &str, chain: Chain) -> Result<Result<Vec<u8>, DescriptorError>, RpcError> {
+    let parsed = match Descriptors::parse(text, chain, false) {
         Ok(parsed) => parsed,
-        Err(words) => return Ok(Err(words)),
+        Err(error) => return Ok(Err(error)),
     };
     if parsed.count() > 1 {
         return Err(RpcError::parameter("Multipath descriptor not accepted"));

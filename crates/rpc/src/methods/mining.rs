@@ -11,7 +11,7 @@ use crate::result::result;
 use crate::versionbits::next_version;
 use lydian_consensus::limits::MAX_TIMEWARP;
 use lydian_consensus::{Deployment, HeaderView, U256, block_subsidy, pow};
-use lydian_descriptor::address;
+use lydian_descriptor::Address;
 use lydian_engine::Engine;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Transaction, hex};
@@ -203,16 +203,16 @@ fn generatetoaddress(call: &Call<'_>) -> Result<Vec<BlockHash>, RpcError> {
         // Core reads an int and converts it to an unsigned number.
         Some(value) => i64::from(value.as_integer::<i32>()?).cast_unsigned(),
     };
-    let script = address::decode(call.text(1)?, call.context.settings.params.chain);
-    let script = script.map_err(|_| RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Error: Invalid address"))?;
-    generate(call, count, &script, tries)
+    let address = Address::parse(call.text(1)?, call.context.settings.params.chain);
+    let address = address.map_err(|_| RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Error: Invalid address"))?;
+    generate(call, count, &address.script(), tries)
 }
 
 fn generatetodescriptor(call: &Call<'_>) -> Result<Vec<BlockHash>, RpcError> {
     let count: i32 = call.arg(0).as_integer()?;
     let tries = call.given(2).map_or(Ok(TRIES_DEFAULT), Json::as_integer)?;
     let script = paid_script(call.text(1)?, call.context.settings.params.chain)?;
-    let script = script.map_err(|words| RpcError::new(code::INVALID_ADDRESS_OR_KEY, words))?;
+    let script = script.map_err(|error| RpcError::new(code::INVALID_ADDRESS_OR_KEY, error.to_string()))?;
     generate(call, count, &script, tries)
 }
 
@@ -230,8 +230,9 @@ fn generateblock(call: &Call<'_>) -> Result<Generated, RpcError> {
     let (output, chain) = (call.text(0)?, call.context.settings.params.chain);
     let script = match paid_script(output, chain)? {
         Ok(script) => script,
-        Err(_) => address::decode(output, chain)
-            .map_err(|_| RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Error: Invalid address or descriptor"))?,
+        Err(_) => Address::parse(output, chain)
+            .map_err(|_| RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Error: Invalid address or descriptor"))?
+            .script(),
     };
     let mut txs = Vec::new();
     for value in call.arg(1).as_array()? {

@@ -5,7 +5,7 @@
 use super::hashes::Hex;
 use crate::result::{Answer, Form, result};
 use lydian_consensus::Chain;
-use lydian_descriptor::{address, solve, write_asm, write_inferred};
+use lydian_descriptor::{Address, solve, write_asm, write_inferred};
 
 result! {
     /// An output script.
@@ -28,7 +28,7 @@ result! {
 impl<'a> ScriptAnswer<'a> {
     pub(crate) fn new(script: &'a [u8], chain: Chain) -> ScriptAnswer<'a> {
         let kind = solve(script);
-        let address = address::encode(&kind, chain);
+        let address = Address::of_type(&kind).map(|address| address.text(chain));
         let mut desc = Vec::new();
         write_inferred(script, &kind, address.as_deref(), &mut desc);
         ScriptAnswer {

@@ -1,8 +1,9 @@
 //! The grammar of miniscript: Core's `miniscript::Parse`.
 //!
 //! Input: a string. Output: a fragment that is not yet checked for sanity, with its keys; `None` if the string is not
-//! miniscript; an error message if a key is invalid.
+//! miniscript; an error if a key is invalid.
 
+use super::super::error::KeyError;
 use super::super::key::{Key, Secrets, is_hex};
 use super::super::parse::{Parser, Place, expression, function, take};
 use super::{Fragment, Kind, LEAF_SIZE_MAX, SCRIPT_SIZE_MAX};
@@ -13,7 +14,7 @@ use lydian_primitives::hex;
 pub(in super::super) type Parsed = (Fragment, Vec<Vec<Key>>);
 
 /// Parses a whole string. `place` decides how keys are parsed: as in wsh(), or as in a leaf.
-pub(in super::super) fn parse(parser: &mut Parser<'_>, text: &str, place: Place) -> Result<Option<Parsed>, String> {
+pub(in super::super) fn parse(parser: &mut Parser<'_>, text: &str, place: Place) -> Result<Option<Parsed>, KeyError> {
     let is_leaf = place != Place::Wsh;
     let mut reader = Reader { parser, is_leaf, keys: Vec::new(), error: None };
     let mut rest = text;
@@ -36,7 +37,7 @@ struct Reader<'a, 'b> {
     is_leaf: bool,
     keys: Vec<Vec<Key>>,
     /// The error of an invalid key.
-    error: Option<String>,
+    error: Option<KeyError>,
 }
 
 /// Core's `MAX_PUBKEYS_PER_MULTISIG` and `MAX_PUBKEYS_PER_MULTI_A`.
@@ -155,8 +156,8 @@ impl Reader<'_, '_> {
                 self.keys.push(keys);
                 Some(self.keys.len() - 1)
             }
-            Err(words) => {
-                self.error = Some(words);
+            Err(error) => {
+                self.error = Some(error);
                 None
             }
         }
