@@ -8,6 +8,7 @@
 use crate::metadata::Metadata;
 use crate::tree::Tree;
 
+mod answers;
 mod attributes;
 mod banned;
 mod checklist;
@@ -71,6 +72,7 @@ const CHECKS: &[Check] = &[
     Check { name: "dead files", run: dead_files::check },
     Check { name: "figures", run: |tree, _| figures::check(tree) },
     Check { name: "places", run: |tree, _| places::check(tree) },
+    Check { name: "answers", run: |tree, _| answers::check(tree) },
     Check { name: "dependencies", run: dependencies::check },
     Check { name: "licences", run: |_, metadata| licences::check(metadata) },
     Check { name: "width", run: |tree, _| width::check(tree) },
