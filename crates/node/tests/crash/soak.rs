@@ -1,7 +1,8 @@
 //! A long run: peers that connect, attack and leave, and RPC clients, against one node. After a sixth of the time (ten
 //! minutes of the hour) its memory does not grow by more than 5 %, and the number of its open files is constant. The
 //! memory after a round depends on its attack, so the largest memory of each cycle of all attacks is compared with that
-//! of the first cycle. `LYDIAN_SOAK_SECONDS` is the length of the run (`make soak`: one hour); without it nothing is run.
+//! of the first cycle. `LYDIAN_SOAK_SECONDS` is the length of the run (`make soak`: one hour); without it nothing is
+//! run.
 
 use crate::attack::{Attack, Attackers};
 use crate::hostile::memory_kb;
