@@ -167,8 +167,8 @@ fn core_is_kept_out_of_the_directories_of_a_running_node() {
             assert!(err.contains("Cannot obtain a lock on directory"), "{arguments:?}: {err}");
             assert_eq!(output.status.code(), Some(1));
             let mut changed = changes(&before, &snapshot(&blocks.join("regtest/blocks")));
-            // Written by our node, some time after its start.
-            changed.retain(|path| !path.contains("/index/totals"));
+            // Written by our node, some time after its start; Core has no files of these names.
+            changed.retain(|path| !path.contains("/index/totals") && !path.ends_with("/index/index.log"));
             assert_eq!(changed, [""; 0]);
         }
         node.result("stop", "[]");
