@@ -343,7 +343,9 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its log texts.
+    /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its log texts. Unlike Core, a request for headers gets
+    /// the empty answer: Core asks again only after an answer or two minutes, and would miss the blocks announced until
+    /// then.
     fn is_ignored_while_loading(&mut self, id: PeerId, message: &Message) -> bool {
         let text = match message {
             Message::GetHeaders(_) => format!("Ignoring getheaders from peer={id} while importing/reindexing"),
@@ -356,6 +358,9 @@ impl PeerManager {
             _ => return false,
         };
         self.context.log_debug(text);
+        if matches!(message, Message::GetHeaders(_)) {
+            self.context.send(id, Message::Headers(Vec::new()));
+        }
         true
     }
 }
