@@ -343,9 +343,9 @@ impl PeerManager {
         self.request_blocks();
     }
 
-    /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its log texts. Unlike Core, a request for headers gets
-    /// the empty answer: Core asks again only after an answer or two minutes, and would miss the blocks announced until
-    /// then.
+    /// Core's checks of `LoadingBlocks` in `ProcessMessage`, with its log texts. Unlike in Core, a request for headers
+    /// gets the empty answer: Core asks again only after an answer or two minutes, and would miss the blocks announced
+    /// until then.
     fn is_ignored_while_loading(&mut self, id: PeerId, message: &Message) -> bool {
         let text = match message {
             Message::GetHeaders(_) => format!("Ignoring getheaders from peer={id} while importing/reindexing"),
