@@ -24,7 +24,7 @@ fn is_v2(knots: &Running) -> bool {
 }
 
 #[test]
-#[ignore = "needs Bitcoin Knots, an 18 MB download that `make test-peers` makes; then: cargo test -p lydian-lab --test peers -- --ignored"]
+#[ignore = "needs Bitcoin Knots (18 MB): `lydian-lab peers install knots`; then: cargo test -p lydian-lab --test peers -- --ignored, which make test-peers runs"]
 fn lydian_syncs_from_knots_and_follows_it() {
     for v2 in [false, true] {
         let scratch = scratch(&format!("peers-from-knots-{v2}"));
@@ -48,7 +48,7 @@ fn lydian_syncs_from_knots_and_follows_it() {
 }
 
 #[test]
-#[ignore = "needs Bitcoin Knots, an 18 MB download that `make test-peers` makes; then: cargo test -p lydian-lab --test peers -- --ignored"]
+#[ignore = "needs Bitcoin Knots (18 MB): `lydian-lab peers install knots`; then: cargo test -p lydian-lab --test peers -- --ignored, which make test-peers runs"]
 fn knots_syncs_from_lydian_and_follows_it() {
     for v2 in [false, true] {
         let scratch = scratch(&format!("peers-to-knots-{v2}"));
