@@ -88,7 +88,7 @@ mod tests {
 
     fn found(section: &str) -> Vec<(usize, String)> {
         let text = format!("# Title\n\n## Where is ...?\n\n{section}\n## Next\n\n1. `no/where`\n");
-        let files = [(PATH, &text[..]), ("crates/a/src/b.rs", "//! x\nfn sum_inputs() {}\n")];
+        let files = [(PATH, &text[..]), ("crates/a/src/b.rs", "//! x\nfn sum_inputs() {}\n"), ("docs/d.md", "x\n")];
         check(&Tree::of(&files)).into_iter().map(|one| (one.line, one.message)).collect()
     }
 
@@ -106,7 +106,7 @@ mod tests {
         let other = "`sum` is in no file that the answer names".to_owned();
         assert_eq!(found("1. `sum` in `crates/a/src/b.rs`.\n"), [(5, other)]);
         // The files of another answer do not count.
-        assert_eq!(found("1. `crates/a/src/b.rs`\n2. `sum_inputs` in `CONTRIBUTING.md`, `x`\n").len(), 1);
+        assert_eq!(found("1. `crates/a/src/b.rs`\n2. `sum_inputs` in `docs/d.md`, `x`\n").len(), 1);
         assert_eq!(found("1. Look around.\n"), [(5, "the answer names no file".to_owned())]);
     }
 
