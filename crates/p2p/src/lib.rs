@@ -15,6 +15,7 @@ pub mod address_relay;
 pub mod addrman;
 pub mod anchors;
 pub mod bans;
+pub mod channel;
 pub mod chain_view;
 pub mod datafile;
 pub mod discourage;

@@ -1,0 +1,181 @@
+//! [`Channel`]: one connection without its socket: when received bytes may be processed and a message may be handed to
+//! the manager, what memory the connection is charged for, and which progress is reported.
+//!
+//! Input: received bytes, the sizes of what waits to be sent, the time. Output: messages for the manager with the charge
+//! for their bytes and with memory for their answer.
+//!
+//! Received bytes are processed only when there is room for what the transport makes of them; if there is room for only
+//! a few of them, those are processed. Invariant: everything that is held for the peer is charged to its account
+//! ([`crate::memory`]). Cost: a few additions per call, and that of the transport. It waits for nothing.
+
+use crate::memory::{Charge, PeerMemory, Waiting};
+use lydian_wire::transport::{FRAME_SIZE_MIN, Received, Transport, TransportError};
+use std::time::Duration;
+
+/// Time allowed to send the remaining output to a peer that is being disconnected.
+pub const FAREWELL_TIME: Duration = Duration::from_secs(5);
+
+/// Memory that a waiting message takes in addition to its payload.
+const MESSAGE_BYTES: usize = 128;
+
+/// Bytes that are processed at a time while memory is short.
+const SHORT_READ_BYTES: usize = 4 << 10;
+
+/// Progress of an incomplete message is reported for at least this many new bytes, and at most once per interval.
+const PROGRESS_BYTES: usize = 4 << 10;
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// One connection without its socket.
+#[derive(Debug)]
+pub struct Channel {
+    transport: Transport,
+    memory: PeerMemory,
+    /// Maximum bytes of complete messages that wait; above it, no more bytes are processed.
+    receive_buffer: usize,
+    /// Charge for bytes received and not handed over, and charge for bytes that wait to be sent.
+    receiving: Charge,
+    sending: Charge,
+    /// Reservation for a block that is being read.
+    block: Option<Charge>,
+    /// Set while a block is next in the send queue and there is no memory for it.
+    waiting: Option<Waiting>,
+    /// Bytes for which there was no memory when they were about to be processed.
+    refused_bytes: usize,
+    /// Bytes of the incomplete message that were reported to the manager, and the time of the report.
+    progress_bytes: usize,
+    progress_reported: Duration,
+}
+
+/// A message for the manager.
+#[derive(Debug)]
+pub struct Handover {
+    pub received: Received,
+    /// The bytes of the message.
+    pub charge: Charge,
+    /// Memory for its answer, until the answer is queued.
+    pub answer: Charge,
+}
+
+impl Channel {
+    pub fn new(transport: Transport, memory: PeerMemory, receive_buffer: usize) -> Channel {
+        Channel {
+            transport,
+            receive_buffer: receive_buffer.max(1),
+            receiving: memory.charge_received(0),
+            sending: memory.charge_to_send(0),
+            memory,
+            block: None,
+            waiting: None,
+            refused_bytes: 0,
+            progress_bytes: 0,
+            progress_reported: Duration::ZERO,
+        }
+    }
+
+    pub fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// Returns the transport to send with. Received bytes go through [`Channel::receive`].
+    pub fn transport_mut(&mut self) -> &mut Transport {
+        &mut self.transport
+    }
+
+    /// Whether the complete messages that wait leave room for more.
+    pub fn may_receive(&self) -> bool {
+        self.transport.message_bytes() < self.receive_buffer
+    }
+
+    /// Passes received bytes to the transport, all at once or a short part of them. Returns the number of bytes that it
+    /// took, which is 0 if there is no memory or no room for them, and the error of the transport.
+    pub fn receive(&mut self, bytes: &[u8]) -> (usize, Result<(), TransportError>) {
+        self.refused_bytes = 0;
+        if bytes.is_empty() || !self.may_receive() {
+            return (0, Ok(()));
+        }
+        for count in [bytes.len(), bytes.len().min(SHORT_READ_BYTES)] {
+            let growth = self.transport.growth(count) + count / FRAME_SIZE_MIN * MESSAGE_BYTES;
+            if self.receiving.try_receive(growth) {
+                self.refused_bytes = 0;
+                return (count, self.transport.receive(&bytes[..count]));
+            }
+            self.refused_bytes = growth;
+        }
+        (0, Ok(()))
+    }
+
+    /// Whether there was no memory for the bytes of the last call of [`Channel::receive`].
+    pub fn is_short(&self) -> bool {
+        self.refused_bytes > 0
+    }
+
+    /// Returns the bytes that the connection holds for the peer's messages or needs to go on reading.
+    pub fn needed_bytes(&self) -> usize {
+        self.receiving.bytes() + self.refused_bytes
+    }
+
+    /// Returns the next message for the manager, if there is one and there is memory for its answer. `queued_bytes` is
+    /// the memory of queued items that the last [`Channel::count_memory`] did not include.
+    pub fn next_message(&mut self, queued_bytes: usize) -> Option<Handover> {
+        if self.transport.message_count() == 0 {
+            return None;
+        }
+        let answer = self.memory.reserve_answer(self.sending.bytes() + queued_bytes)?;
+        let received = self.transport.next_message()?;
+        let charge = self.memory.charge_received(received.payload.capacity() + MESSAGE_BYTES);
+        self.count_received();
+        Some(Handover { received, charge, answer })
+    }
+
+    /// Charges what is held now. `to_send` is the number of bytes that wait to be sent.
+    pub fn count_memory(&mut self, to_send: usize) {
+        self.block = None;
+        self.count_received();
+        self.sending.set(to_send);
+    }
+
+    fn count_received(&mut self) {
+        let messages = self.transport.message_bytes() + self.transport.message_count() * MESSAGE_BYTES;
+        self.receiving.set(self.transport.buffered_size() + messages);
+    }
+
+    /// Returns whether the next item may be sent. One that is made of a block of `block_bytes` needs memory, which is
+    /// reserved until the next [`Channel::count_memory`].
+    pub fn may_send(&mut self, block_bytes: Option<usize>) -> bool {
+        let Some(bytes) = block_bytes else {
+            self.waiting = None;
+            return true;
+        };
+        self.block = self.memory.charge_block(bytes);
+        if self.block.is_some() {
+            self.waiting = None;
+        } else if self.waiting.is_none() {
+            self.waiting = Some(self.memory.wait_to_send());
+        }
+        self.block.is_some()
+    }
+
+    /// Whether the next item waits for memory.
+    pub fn is_waiting_to_send(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Calls `report` with the number of new bytes of a long incomplete message, if that is due. `report` returns
+    /// whether the manager will get the number; otherwise the next report covers it.
+    pub fn report_progress(&mut self, now: Duration, report: impl FnOnce(u64) -> bool) {
+        let buffered = self.transport.buffered_size();
+        if buffered < self.progress_bytes {
+            self.progress_bytes = 0;
+        }
+        let fresh = buffered - self.progress_bytes;
+        if fresh < PROGRESS_BYTES || now.saturating_sub(self.progress_reported) < PROGRESS_INTERVAL {
+            return;
+        }
+        if report(fresh as u64) {
+            (self.progress_bytes, self.progress_reported) = (buffered, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+use super::*;
+use crate::limits::ANSWER_BYTES;
+use crate::{MemoryBudget, MemoryPlan};
+use lydian_wire::Command;
+
+const MAGIC: [u8; 4] = [1, 2, 3, 4];
+
+/// A message with this payload, as bytes of the wire.
+fn message(size: usize) -> Vec<u8> {
+    let mut sender = Transport::v1(MAGIC);
+    sender.send(Command::BLOCK, &vec![7; size]);
+    sender.take_output()
+}
+
+/// Accounts of two connections, without a common part.
+fn memory(share: usize) -> PeerMemory {
+    let plan = MemoryPlan { total: usize::MAX, connections_max: 2, share, rooms: 0, common: 0, receive_common: 0 };
+    PeerMemory::open(&MemoryBudget::new(plan)).unwrap()
+}
+
+/// Bytes are processed in short parts while there is no room for all of them, and not at all while there is none.
+#[test]
+fn memory_decides_how_much_is_processed() {
+    let memory = memory(100_000);
+    let mut channel = Channel::new(Transport::v1(MAGIC), memory.clone(), 1_000_000);
+    let bytes = message(20_000);
+    let (count, result) = channel.receive(&bytes);
+    assert!(result.is_ok() && count == SHORT_READ_BYTES && !channel.is_short());
+    channel.count_memory(0);
+    let other = memory.charge_received(100_000);
+    let (count, result) = channel.receive(&bytes[SHORT_READ_BYTES..]);
+    assert!(result.is_ok() && count == 0 && channel.is_short());
+    assert!(channel.needed_bytes() > SHORT_READ_BYTES);
+    drop(other);
+    let mut done = SHORT_READ_BYTES;
+    while done < bytes.len() {
+        let (count, result) = channel.receive(&bytes[done..]);
+        assert!(result.is_ok() && count > 0);
+        channel.count_memory(0);
+        done += count;
+    }
+    assert_eq!(channel.transport().message_count(), 1);
+    assert!(memory.used() >= 20_000);
+    let handover = channel.next_message(0).unwrap();
+    assert!(handover.charge.bytes() >= 20_000 && handover.received.payload == [7; 20_000]);
+    drop(handover);
+    assert_eq!(memory.used(), 0);
+}
+
+/// No more bytes are processed while the messages that wait fill the receive buffer.
+#[test]
+fn a_full_receive_buffer_is_not_filled_further() {
+    let mut channel = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000);
+    let bytes = message(2_000);
+    assert_eq!(channel.receive(&bytes).0, bytes.len(), "a message may be larger than the buffer");
+    assert!(!channel.may_receive() && channel.receive(&bytes).0 == 0 && !channel.is_short());
+    assert!(channel.next_message(0).is_some() && channel.may_receive());
+}
+
+/// A message is handed over only with memory for its answer.
+#[test]
+fn a_message_waits_for_memory_for_its_answer() {
+    let memory = memory(1_000_000);
+    let mut channel = Channel::new(Transport::v1(MAGIC), memory.clone(), 1_000_000);
+    channel.receive(&message(100)).1.unwrap();
+    let queued = memory.charge_to_send(2_000_000);
+    assert!(channel.next_message(ANSWER_BYTES).is_none() && channel.transport().message_count() == 1);
+    drop(queued);
+    let handover = channel.next_message(ANSWER_BYTES).unwrap();
+    assert!(handover.answer.bytes() > 0 && memory.used() >= handover.answer.bytes() + 100);
+}
+
+/// A block is sent only with memory for it, and other connections see that one waits.
+#[test]
+fn a_block_waits_for_memory() {
+    let memory = memory(1_000_000);
+    let mut channel = Channel::new(Transport::v1(MAGIC), memory.clone(), 1_000_000);
+    assert!(!channel.may_send(Some(2_000_000)) && channel.is_waiting_to_send() && memory.budget().has_waiting());
+    assert!(channel.may_send(Some(500_000)) && !channel.is_waiting_to_send() && memory.used() == 500_000);
+    assert!(!memory.budget().has_waiting());
+    channel.count_memory(10);
+    assert_eq!(memory.used(), 10);
+    assert!(!channel.may_send(Some(2_000_000)) && channel.may_send(None) && !channel.is_waiting_to_send());
+}
+
+/// Progress of a long message is reported at intervals, and again if the report was not taken.
+#[test]
+fn progress_is_reported_at_intervals() {
+    let mut channel = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000_000);
+    let bytes = message(100_000);
+    let mut now = Duration::from_secs(1);
+    let reported = |channel: &mut Channel, now, is_taken| {
+        let mut reported = None;
+        channel.report_progress(now, |bytes| {
+            reported = Some(bytes);
+            is_taken
+        });
+        reported
+    };
+    channel.receive(&bytes[..PROGRESS_BYTES]).1.unwrap();
+    assert_eq!(reported(&mut channel, now, true), None, "without its header it is shorter");
+    channel.receive(&bytes[PROGRESS_BYTES..3 * PROGRESS_BYTES]).1.unwrap();
+    let fresh = reported(&mut channel, now, false);
+    assert!(fresh.is_some_and(|fresh| fresh > 2 * PROGRESS_BYTES as u64), "{fresh:?}");
+    assert_eq!(reported(&mut channel, now, true), fresh, "it was not taken");
+    channel.receive(&bytes[3 * PROGRESS_BYTES..5 * PROGRESS_BYTES]).1.unwrap();
+    assert_eq!(reported(&mut channel, now, true), None, "too early");
+    now += PROGRESS_INTERVAL;
+    assert_eq!(reported(&mut channel, now, true), Some(2 * PROGRESS_BYTES as u64));
+    channel.receive(&bytes[5 * PROGRESS_BYTES..]).1.unwrap();
+    now += PROGRESS_INTERVAL;
+    assert_eq!(reported(&mut channel, now, true), None, "the message is complete");
+}
