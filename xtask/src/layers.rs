@@ -52,7 +52,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "query", level: 8, purpose: "read-only facade: one consistent snapshot", uses: &["chain", "coins", "index", "mempool"] },
     Layer { name: "electrum", level: 9, purpose: "the Electrum protocol", uses: &["query", "engine", "mempool", "p2p", "serve", "descriptor"] },
     Layer { name: "esplora", level: 9, purpose: "the Esplora protocol", uses: &["query", "engine", "mempool", "p2p", "serve", "descriptor"] },
-    Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "wire", "engine", "consensus", "disk"] },
+    Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "wire", "engine", "disk"] },
     Layer { name: "rpc", level: 9, purpose: "JSON-RPC, REST and ZMQ", uses: &["query", "engine", "mempool", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "dashboard", level: 9, purpose: "the web page for people", uses: &["query", "engine", "mempool", "p2p", "serve"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },

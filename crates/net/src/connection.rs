@@ -16,19 +16,19 @@
 use crate::capture::{Capture, Direction};
 use crate::ending::{Ending, rejected};
 use crate::event::Event;
-use crate::outbox::{Outbox, Outgoing};
+use crate::outbox::Outbox;
 use crate::output::Output;
 use crate::proxy::{Reader, Writer};
 use crate::{Buffers, Events, Host, queues};
 use lydian_engine::Engine;
+use lydian_p2p::Traffic;
+use lydian_p2p::channel::{Channel, FAREWELL_TIME, Handover};
+use lydian_p2p::driver;
 use lydian_p2p::manager::NewPeer;
-use lydian_p2p::memory::{Charge, Waiting};
-use lydian_p2p::pace::MessagePace;
+use lydian_p2p::outgoing::{Outgoing, Ready, stored_size};
 use lydian_p2p::peer::Permissions;
-use lydian_p2p::{PeerMemory, Traffic};
-use lydian_primitives::{Block, BlockHash, RawBlock};
-use lydian_wire::transport::{FRAME_SIZE_MIN, Framed, Received, Transport, TransportError};
-use lydian_wire::{BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, Message, TransportKind};
+use lydian_wire::transport::{Framed, Received, Transport, TransportError};
+use lydian_wire::{Command, TransportKind};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,19 +37,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-/// Maximum bytes per read from a socket, and bytes that are processed at a time while memory is short.
+/// Maximum bytes per read from a socket.
 const READ_BYTES: usize = 64 << 10;
-const SHORT_READ_BYTES: usize = 4 << 10;
-
-/// Progress of an incomplete message is reported for at least this many new bytes, and at most once per interval.
-const PROGRESS_BYTES: usize = 4 << 10;
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-
-/// Time allowed to send the remaining output to a peer that is being disconnected.
-const FAREWELL_TIME: Duration = Duration::from_secs(5);
-
-/// Memory that a waiting message takes in addition to its payload.
-const MESSAGE_BYTES: usize = 128;
 
 /// Time until memory is requested again, and until a slow peer is checked again.
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
@@ -73,7 +62,7 @@ const SLOW_TIME: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Connection {
     new: NewPeer,
-    transport: Transport,
+    channel: Channel,
     events: Events,
     host: Arc<dyn Host>,
     engine: Arc<Engine>,
@@ -90,27 +79,11 @@ pub(crate) struct Connection {
     /// Bytes that the socket has taken.
     sent_bytes: u64,
     rejected_bytes: u64,
-    /// Bytes of the incomplete message that were reported to the manager, and the time of the report.
-    progress_bytes: usize,
-    progress_reported: Duration,
     traffic: Arc<Traffic>,
-    memory: PeerMemory,
-    /// Charge for bytes received and not delivered, and charge for bytes that wait for the socket.
-    receiving: Charge,
-    sending: Charge,
     /// Permits for reading blocks from disk, shared by all connections.
     reads: Arc<Semaphore>,
-    /// Reservation for a block that is being read.
-    block: Option<Charge>,
-    /// Set while a block is next in the queue and there is no memory for it.
-    waiting: Option<Waiting>,
     /// Start of the current measurement of block sending, and `sent_bytes` at that time.
     block_since: Option<(Duration, u64)>,
-    /// How fast messages are processed, and how long the next one must wait for that.
-    pace: MessagePace,
-    paced: Option<Duration>,
-    /// Bytes for which there was no memory when they were about to be processed.
-    refused_bytes: usize,
     /// Time since which the peer has not been read from because memory is short.
     unread_since: Option<Duration>,
     capture: Option<Arc<Capture>>,
@@ -125,41 +98,34 @@ impl Connection {
         engine: Arc<Engine>,
         (buffers, reads): (Buffers, Arc<Semaphore>),
     ) -> Connection {
-        let memory = new.memory.clone();
         let receive_buffer = u32::try_from(buffers.receive).unwrap_or(u32::MAX);
+        let mut channel = Channel::new(transport, new.memory.clone(), receive_buffer as usize);
+        if new.permissions.contains(Permissions::NO_BAN) {
+            channel.lift_pace();
+        }
         Connection {
             send_buffer: buffers.send.max(1),
             receive_buffer,
             traffic: Arc::clone(&new.traffic),
+            outbox: Arc::new(Outbox::new(buffers.send, &new.memory)),
+            channel,
             new,
-            transport,
             events,
             host,
             engine,
-            outbox: Arc::new(Outbox::new(buffers.send, &memory)),
             room: queues::room(receive_buffer),
             output: Output::default(),
             framed: VecDeque::new(),
             sent_bytes: 0,
             rejected_bytes: 0,
-            progress_bytes: 0,
-            progress_reported: Duration::ZERO,
-            receiving: memory.charge_received(0),
-            sending: memory.charge_to_send(0),
-            memory,
             reads,
-            block: None,
-            waiting: None,
             block_since: None,
-            pace: MessagePace::default(),
-            paced: None,
-            refused_bytes: 0,
             unread_since: None,
             capture: None,
         }
     }
 
-    /// Writes sent messages to files: `-capturemessages`.
+    /// Writes all messages to files: `-capturemessages`.
     pub(crate) fn capture_to(self, capture: Option<Arc<Capture>>) -> Connection {
         Connection { capture, ..self }
     }
@@ -173,8 +139,8 @@ impl Connection {
         }
         let ending = self.converse(reader, writer).await;
         ending.log(self.host.as_ref(), peer, &self.new.endpoint);
-        let wants_v1 = self.transport.should_reconnect_v1();
-        let _ = self.events.send(Event::Disconnected { peer, wants_v1 }).await;
+        let wants_v1 = self.channel.transport().should_reconnect_v1();
+        let _ = self.events.send(driver::Event::Disconnected { peer, wants_v1 }.into()).await;
     }
 
     /// Returns the reason why the connection ended.
@@ -182,11 +148,11 @@ impl Connection {
         let mut buffer = vec![0; READ_BYTES];
         // The part of the buffer that is not processed yet.
         let mut unread = 0..0;
-        if self.transport.kind() == TransportKind::V1 {
+        if self.channel.transport().kind() == TransportKind::V1 {
             self.traffic.note_transport(TransportKind::V1, None);
         }
         self.take_output();
-        if self.transport.kind() == TransportKind::Detecting && !self.new.kind.is_inbound() {
+        if self.channel.transport().kind() == TransportKind::Detecting && !self.new.kind.is_inbound() {
             self.host.debug(|| format!("start sending v2 handshake to peer={}", self.new.id));
         }
         loop {
@@ -211,8 +177,8 @@ impl Connection {
             if let Some(reason) = self.check_memory(has_memory) {
                 return reason;
             }
-            let (pause, may_read) = (self.pause(has_memory), unread.is_empty() && self.may_process());
-            if has_memory && self.may_process() && !unread.is_empty() {
+            let (pause, may_read) = (self.pause(has_memory), unread.is_empty() && self.channel.may_receive());
+            if has_memory && self.channel.may_receive() && !unread.is_empty() {
                 continue;
             }
             tokio::select! {
@@ -238,26 +204,13 @@ impl Connection {
 
     /// Charges what is held now.
     fn count_memory(&mut self) {
-        let messages = self.transport.message_bytes() + self.transport.message_count() * MESSAGE_BYTES;
-        self.block = None;
-        self.receiving.set(self.transport.buffered_size() + messages);
-        self.sending.set(self.output.memory_bytes() + self.framed.len() * size_of::<Framed>());
+        self.channel.count_memory(self.output.memory_bytes() + self.framed.len() * size_of::<Framed>());
     }
 
     /// Returns whether the next item may be sent. A block needs memory.
     fn may_send_next(&mut self) -> bool {
-        let Some(hash) = self.outbox.next_block() else {
-            self.waiting = None;
-            return true;
-        };
-        let size = self.engine.header_info(&hash).and_then(|info| info.node.block).map_or(0, |block| block.size);
-        self.block = self.memory.charge_block(usize::try_from(size).unwrap_or(usize::MAX));
-        if self.block.is_some() {
-            self.waiting = None;
-        } else if self.waiting.is_none() {
-            self.waiting = Some(self.memory.wait_to_send());
-        }
-        self.block.is_some()
+        let block = self.outbox.next_block();
+        self.channel.may_send(block.map(|hash| stored_size(&self.engine, &hash)))
     }
 
     /// Returns the reason to end the connection for its use of memory, if there is one.
@@ -265,8 +218,8 @@ impl Connection {
         let now = self.host.now().elapsed;
         let is_trusted = self.new.permissions.contains(Permissions::NO_BAN);
         // Blocks held for sending do not count: for those, the rate at which the peer takes them is checked.
-        let needed = self.receiving.bytes() + self.refused_bytes;
-        if has_memory || needed <= self.memory.budget().plan().share {
+        let needed = self.channel.needed_bytes();
+        if has_memory || needed <= self.new.memory.budget().plan().share {
             self.unread_since = None;
         } else {
             let since = *self.unread_since.get_or_insert(now);
@@ -281,7 +234,7 @@ impl Connection {
         if time > SLOW_TIME && !is_slow {
             self.block_since = Some((now, self.sent_bytes));
         }
-        (is_slow && !is_trusted && self.memory.budget().has_waiting()).then(|| {
+        (is_slow && !is_trusted && self.new.memory.budget().has_waiting()).then(|| {
             let seconds = time.as_secs();
             Ending::Memory(format!("took {taken} bytes of blocks in {seconds} s while others wait for that memory"))
         })
@@ -289,12 +242,12 @@ impl Connection {
 
     /// Time until the loop must check again even if nothing happens.
     fn pause(&self, has_memory: bool) -> Option<Duration> {
-        let pause = match (has_memory && self.waiting.is_none(), self.block_since) {
+        let pause = match (has_memory && !self.channel.is_waiting_to_send(), self.block_since) {
             (false, _) => Some(MEMORY_PAUSE),
             (true, Some(_)) => Some(SLOW_PAUSE),
             (true, None) => None,
         };
-        [pause, self.paced.map(|wait| wait.max(PACE_PAUSE))].into_iter().flatten().min()
+        [pause, self.channel.paced().map(|wait| wait.max(PACE_PAUSE))].into_iter().flatten().min()
     }
 
     /// Sends what is queued before the end as far as the peer takes it in time. If `reason` is already set, only the
@@ -342,73 +295,57 @@ impl Connection {
         }
     }
 
-    /// Whether the received messages that wait leave room for more.
-    fn may_process(&self) -> bool {
-        self.paced.is_none() && self.transport.message_bytes() < self.receive_buffer.max(1) as usize
-    }
-
-    /// Passes received bytes to the transport, all at once or a short part of them. Returns whether there was memory
-    /// for it.
+    /// Passes received bytes to the transport. Returns whether there was memory for some of them.
     fn process(&mut self, buffer: &[u8], unread: &mut Range<usize>) -> Result<bool, TransportError> {
-        self.refused_bytes = 0;
-        let bytes = &buffer[unread.clone()];
-        if bytes.is_empty() || !self.may_process() {
-            return Ok(true);
+        let (count, received) = self.channel.receive(&buffer[unread.clone()]);
+        if count == 0 {
+            return Ok(!self.channel.is_short());
         }
-        for count in [bytes.len(), bytes.len().min(SHORT_READ_BYTES)] {
-            let growth = self.transport.growth(count) + count / FRAME_SIZE_MIN * MESSAGE_BYTES;
-            if self.receiving.try_receive(growth) {
-                unread.start += count;
-                let received = self.transport.receive(&bytes[..count]);
-                self.note_received();
-                self.take_output();
-                self.report_progress();
-                for message in self.transport.take_rejected() {
-                    self.host.debug(|| rejected(&message, self.new.id));
-                }
-                return received.map(|()| true);
-            }
-            self.refused_bytes = growth;
+        unread.start += count;
+        self.note_received();
+        self.take_output();
+        self.report_progress();
+        for message in self.channel.transport_mut().take_rejected() {
+            self.host.debug(|| rejected(&message, self.new.id));
         }
-        Ok(false)
+        received.map(|()| true)
     }
 
     /// Counts dropped messages, and notes which transport the peer uses.
     fn note_received(&mut self) {
-        let rejected = self.transport.rejected_bytes();
+        let rejected = self.channel.transport().rejected_bytes();
         if rejected > self.rejected_bytes {
             self.traffic.note_received_message(None, rejected - self.rejected_bytes);
             self.rejected_bytes = rejected;
         }
         if self.traffic.transport().0 == TransportKind::Detecting {
-            self.traffic.note_transport(self.transport.kind(), self.transport.session_id());
+            let transport = self.channel.transport();
+            self.traffic.note_transport(transport.kind(), transport.session_id());
         }
     }
 
     fn take_output(&mut self) {
-        self.framed.extend(self.transport.take_framed());
-        self.output.push(self.transport.take_output());
+        let transport = self.channel.transport_mut();
+        self.framed.extend(transport.take_framed());
+        self.output.push(transport.take_output());
         self.count_memory();
     }
 
     async fn send(&mut self, item: Outgoing) -> Result<(), Ending> {
-        let is_block = !matches!(item, Outgoing::Message(_) | Outgoing::End { .. });
-        match item {
-            Outgoing::Message(message) => {
-                let (command, payload) = (message.command(), message.payload());
-                self.frame(command, &payload);
+        let is_block = item.block().is_some();
+        match self.make_ready(item).await {
+            Ready::Message { command, payload } => self.frame(command, &payload),
+            Ready::BadTransactionsRequest => {
+                let event = driver::Event::BadTransactionsRequest { from: self.new.id };
+                // If the receiver is gone, the network is ending.
+                let _ = self.events.send(event.into()).await;
             }
-            Outgoing::Block { hash, with_witness } => self.send_block(hash, with_witness).await?,
-            Outgoing::Compact { hash, nonce } => {
-                let compact = self.read(hash, move |raw| Some(CompactBlock::new(&parse(raw)?, nonce))).await?;
-                self.frame(Command::CMPCTBLOCK, &Message::CmpctBlock(Box::new(compact)).payload());
-            }
-            Outgoing::Transactions(request) => self.send_transactions(request).await?,
-            Outgoing::End { .. } => return Err(Ending::Asked),
+            Ready::Unreadable => return Err(Ending::BlockUnreadable),
+            Ready::End => return Err(Ending::Asked),
         }
         self.take_output();
         if is_block {
-            self.pace.sent_block();
+            self.channel.sent_block();
         }
         if is_block && self.block_since.is_none() {
             self.block_since = Some((self.host.now().elapsed, self.sent_bytes));
@@ -416,99 +353,52 @@ impl Connection {
         Ok(())
     }
 
-    async fn send_block(&mut self, hash: BlockHash, with_witness: bool) -> Result<(), Ending> {
-        if with_witness {
-            let raw = self.read(hash, Some).await?;
-            self.frame(Command::BLOCK, raw.as_bytes());
-        } else {
-            let bytes = self.read(hash, |raw| Some(parse(raw)?.stripped())).await?;
-            self.frame(Command::BLOCK, &bytes);
-        }
-        Ok(())
-    }
-
-    async fn send_transactions(&mut self, request: BlockTransactionsRequest) -> Result<(), Ending> {
-        let hash = request.block_hash;
-        let made = self.read(hash, move |raw| Some(BlockTransactions::new(&parse(raw)?, &request))).await?;
-        match made {
-            Some(answer) => {
-                let answer = Message::BlockTxn(answer);
-                self.frame(answer.command(), &answer.payload());
-            }
-            None => {
-                // If the receiver is gone, the network is ending.
-                let _ = self.events.send(Event::BadTransactionsRequest { from: self.new.id }).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a block and converts it. Only a few blocks are read at a time for all connections.
-    async fn read<T: Send + 'static>(
-        &self,
-        hash: BlockHash,
-        make: impl FnOnce(RawBlock) -> Option<T> + Send + 'static,
-    ) -> Result<T, Ending> {
+    /// Makes the message of an item. Only a few blocks are read at a time for all connections.
+    async fn make_ready(&self, item: Outgoing) -> Ready {
         let engine = Arc::clone(&self.engine);
+        if item.block().is_none() {
+            return item.ready(&engine);
+        }
         let place = Arc::clone(&self.reads).acquire_owned().await;
-        let read = tokio::task::spawn_blocking(move || {
-            let info = engine.header_info(&hash)?;
-            make(engine.raw_block(&info).ok().flatten()?)
-        });
-        let made = read.await;
+        let read = tokio::task::spawn_blocking(move || item.ready(&engine)).await;
         drop(place);
-        made.ok().flatten().ok_or(Ending::BlockUnreadable)
+        read.unwrap_or(Ready::Unreadable)
     }
 
     /// Adds a message to the output: Core's `PushMessage`.
     fn frame(&mut self, command: Command, payload: &[u8]) {
         let id = self.new.id;
         self.host.debug(|| format!("sending {} ({} bytes) peer={id}", command.as_str(), payload.len()));
+        self.capture(Direction::Sent, command, payload);
+        self.channel.transport_mut().send(command, payload);
+    }
+
+    fn capture(&self, direction: Direction, command: Command, payload: &[u8]) {
         if let Some(capture) = &self.capture {
-            capture.write(&self.new.endpoint, Direction::Sent, command, payload, self.host.as_ref());
+            capture.write(&self.new.endpoint, direction, command, payload, self.host.as_ref());
         }
-        self.transport.send(command, payload);
     }
 
     /// Reports the progress of a long incomplete message to the manager, at intervals.
     fn report_progress(&mut self) {
-        let (buffered, now) = (self.transport.buffered_size(), self.host.now().elapsed);
-        if buffered < self.progress_bytes {
-            self.progress_bytes = 0;
-        }
-        let fresh = buffered - self.progress_bytes;
-        if fresh < PROGRESS_BYTES || now.saturating_sub(self.progress_reported) < PROGRESS_INTERVAL {
-            return;
-        }
-        let event = Event::Progress { from: self.new.id, bytes: fresh as u64 };
+        let (from, events) = (self.new.id, &self.events);
         // If the queue is full, the manager has more important work; the next report covers it.
-        if self.events.try_send(event).is_ok() {
-            (self.progress_bytes, self.progress_reported) = (buffered, now);
-        }
+        let report = |bytes| events.try_send(driver::Event::Progress { from, bytes }.into()).is_ok();
+        self.channel.report_progress(self.host.now().elapsed, report);
     }
 
     /// Hands complete messages to the manager while it and the send queue have room.
     async fn deliver(&mut self) {
-        self.paced = None;
-        while let Some(command) = self.transport.next_command() {
-            let is_free = is_block(command) || self.new.permissions.contains(Permissions::NO_BAN);
-            if !is_free && let Err(wait) = self.pace.may_take(self.host.now().elapsed) {
-                self.paced = Some(wait);
-                return;
-            }
-            let Some(answer) = self.reserve_answer() else { return };
-            let Some(received) = self.transport.next_message() else { return };
-            if !is_free {
-                self.pace.take(self.host.now().elapsed);
-            }
-            let Received { command, payload, raw_size } = received;
+        while self.output.len() < self.send_buffer && !self.outbox.is_full() {
+            let (queued_bytes, now) = (self.outbox.memory_bytes(), self.host.now().elapsed);
+            let Some(handover) = self.channel.next_message(queued_bytes, now) else { return };
+            let Handover { received: Received { command, payload, raw_size }, charge, answer } = handover;
             self.traffic.note_received_message(Some(command), raw_size as u64);
             let size = queues::permits(raw_size, self.receive_buffer);
             let Ok(permit) = Arc::clone(&self.room).acquire_many_owned(size).await else { return };
-            let charge = self.memory.charge_received(payload.capacity() + MESSAGE_BYTES);
-            self.count_memory();
-            let event = Event::Message { from: self.new.id, command, payload, _permit: permit, _charge: charge };
-            if self.events.send(event).await.is_err() {
+            self.capture(Direction::Received, command, &payload);
+            let event = driver::Event::Message { from: self.new.id, command, payload, charge };
+            if self.events.send(Event::Message { event, permit }).await.is_err() {
                 return;
             }
             if is_request(command) {
@@ -519,22 +409,6 @@ impl Connection {
             drop(answer);
         }
     }
-
-    /// Memory for the answer to the next message, if the send queue has room.
-    fn reserve_answer(&self) -> Option<Charge> {
-        let has_room = self.output.len() < self.send_buffer && !self.outbox.is_full();
-        let waiting_bytes = self.sending.bytes() + self.outbox.memory_bytes();
-        has_room.then(|| self.memory.reserve_answer(waiting_bytes)).flatten()
-    }
-}
-
-fn parse(raw: RawBlock) -> Option<Block> {
-    raw.parse().ok()
-}
-
-/// Messages with a block or a part of one, which a peer sends when asked.
-fn is_block(command: Command) -> bool {
-    matches!(command, Command::BLOCK | Command::CMPCTBLOCK | Command::BLOCKTXN)
 }
 
 /// Messages that may have answers much larger than themselves.
@@ -548,10 +422,10 @@ mod tests {
     use lydian_consensus::{Chain, Params};
     use lydian_disk::SimDisk;
     use lydian_engine::{Layout, Settings};
-    use lydian_p2p::Moment;
     use lydian_p2p::manager::PeerId;
     use lydian_p2p::peer::{ConnectionKind, Permissions};
-    use lydian_wire::Endpoint;
+    use lydian_p2p::{Moment, PeerMemory};
+    use lydian_wire::{Endpoint, Message};
     use std::path::PathBuf;
     use tokio::io::duplex;
     use tokio::sync::mpsc;
@@ -608,7 +482,8 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(50)).await;
             outbox.push(Outgoing::End { reason: "enough".to_owned() });
             let ended = timeout(FAREWELL_TIME * 4, incoming.recv()).await;
-            assert!(matches!(ended, Ok(Some(Event::Disconnected { peer: PeerId(7), .. }))));
+            let is_end = |event| matches!(event, Event::Other(driver::Event::Disconnected { peer: PeerId(7), .. }));
+            assert!(ended.unwrap().is_some_and(is_end));
             running.await.unwrap();
         });
     }

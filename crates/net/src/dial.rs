@@ -5,11 +5,11 @@
 
 use crate::capture::Capture;
 use crate::connection::Connection;
-use crate::event::Event;
 use crate::listen::Listen;
 use crate::proxy::{Stream, Ways};
 use crate::{Buffers, Events, Host, NetworkSettings, queues};
 use lydian_engine::Engine;
+use lydian_p2p::driver::Event;
 use lydian_p2p::manager::{AttemptFailure, AttemptId, ConnectSettings, LookupId, NewPeer, PeerId, Target};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_p2p::permissions::Whitelist;
@@ -95,11 +95,6 @@ impl Dialer {
         &self.memory
     }
 
-    /// Where messages are captured, if they are.
-    pub(crate) fn capture(&self) -> Option<&Arc<Capture>> {
-        self.capture.as_ref()
-    }
-
     /// Makes a connection attempt and runs the resulting connection.
     pub(crate) async fn connect(self: Arc<Self>, attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool) {
         let endpoint = match &target {
@@ -111,7 +106,7 @@ impl Dialer {
             Ok(stream) => self.converse(stream, endpoint, Origin::Dialled { attempt, kind }, v2).await,
             Err(failure) => {
                 // If there is no receiver, the network is ending.
-                let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
+                let _ = self.events.send(Event::AttemptFailed { attempt, failure }.into()).await;
             }
         }
     }
@@ -141,7 +136,7 @@ impl Dialer {
                 Vec::new()
             }
         };
-        let _ = self.events.send(Event::Resolved { lookup, addresses }).await;
+        let _ = self.events.send(Event::Resolved { lookup, addresses }.into()).await;
     }
 
     /// Runs one connection from start to end.
@@ -153,7 +148,7 @@ impl Dialer {
             Err(reason) => {
                 if let Origin::Dialled { attempt, .. } = origin {
                     let failure = AttemptFailure::Target { reason };
-                    let _ = self.events.send(Event::AttemptFailed { attempt, failure }).await;
+                    let _ = self.events.send(Event::AttemptFailed { attempt, failure }.into()).await;
                 }
                 return;
             }
@@ -217,7 +212,7 @@ pub(crate) async fn tick(events: Events) {
     interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         interval.tick().await;
-        if events.send(Event::Tick).await.is_err() {
+        if events.send(Event::Tick.into()).await.is_err() {
             return;
         }
     }

@@ -42,6 +42,7 @@ pub use validate::{ValidationEnd, Validator};
 use dial::Dialer;
 use event::Event;
 use lydian_engine::{Engine, LogLevel, LogLine, LogSwitches, Observer};
+use lydian_p2p::driver;
 use lydian_p2p::files::FilesError;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
 use lydian_p2p::permissions::Whitelist;
@@ -230,14 +231,12 @@ impl Network {
         let (saves, to_save) = queues::saves();
         let (data, save_host) = (settings.data.clone(), Arc::clone(&host));
         let memory = Arc::clone(dialer.memory());
-        let capture = dialer.capture().cloned();
         let sockets = (dialer, runtime.handle().clone());
         let shared_host = Arc::clone(&host);
         // In the log, all socket threads together are one thread.
         shared_host.log(LogLevel::Info, format!("{} thread start", "net"));
         let manager_thread =
             ManagerThread::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
-        let manager_thread = manager_thread.capture_to(capture);
         let threads = vec![
             spawn("msghand", &shared_host, move || manager_thread.work(incoming))?,
             spawn("save", &shared_host, move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
@@ -282,7 +281,7 @@ impl Drop for Network {
         self.is_ending.store(true, Ordering::Release);
         self.validator.stop();
         // Wakes the manager's thread. If the queue is full, another event wakes it.
-        let _ = self.events.try_send(Event::Tick);
+        let _ = self.events.try_send(driver::Event::Tick.into());
         // Ends the connections and the ticks, and drops the last senders of events.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(SHUTDOWN_TIME);

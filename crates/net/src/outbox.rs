@@ -6,31 +6,12 @@
 
 use lydian_p2p::PeerMemory;
 use lydian_p2p::memory::Charge;
+use lydian_p2p::outgoing::Outgoing;
 use lydian_primitives::BlockHash;
-use lydian_wire::{BlockTransactionsRequest, Message};
+use lydian_wire::Message;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
-
-/// An item to send.
-#[derive(Debug)]
-pub(crate) enum Outgoing {
-    Message(Message),
-    Block {
-        hash: BlockHash,
-        with_witness: bool,
-    },
-    Compact {
-        hash: BlockHash,
-        nonce: u64,
-    },
-    /// Transactions of a stored block.
-    Transactions(BlockTransactionsRequest),
-    /// No more items: the connection ends once everything before this is sent.
-    End {
-        reason: String,
-    },
-}
 
 /// The send queue.
 #[derive(Debug)]
@@ -119,10 +100,7 @@ impl Outbox {
     pub(crate) fn next_block(&self) -> Option<BlockHash> {
         match self.lock().items.front()? {
             Item::Blocks { blocks, .. } => blocks.front().map(|wanted| wanted.hash),
-            Item::One(item) => match **item {
-                Outgoing::Transactions(ref request) => Some(request.block_hash),
-                _ => None,
-            },
+            Item::One(item) => item.block(),
         }
     }
 

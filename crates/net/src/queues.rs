@@ -6,7 +6,7 @@
 use crate::event::Event;
 use crate::files::Save;
 use crate::limits::{BLOCKS_QUEUED, EVENTS_QUEUED, SAVES_QUEUED};
-use crate::store::Delivery;
+use lydian_p2p::driver::Delivery;
 use lydian_p2p::limits::BLOCK_READS_MAX;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -46,6 +46,7 @@ pub(crate) fn permits(message_bytes: usize, room_bytes: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::limits::RECEIVE_BUFFER_BYTES;
+    use lydian_p2p::driver;
     use lydian_p2p::manager::{PeerId, SavedFile};
     use lydian_primitives::BlockHash;
     use std::sync::mpsc::TrySendError;
@@ -55,9 +56,10 @@ mod tests {
     #[test]
     fn who_has_more_events_waits() {
         let (events, mut incoming) = events();
-        (0..EVENTS_QUEUED).for_each(|_| events.try_send(Event::Tick).unwrap());
-        assert!(matches!(events.try_send(Event::Tick), Err(mpsc::error::TrySendError::Full(_))));
-        assert!(incoming.try_recv().is_ok() && events.try_send(Event::Tick).is_ok());
+        let tick = || Event::Other(driver::Event::Tick);
+        (0..EVENTS_QUEUED).for_each(|_| events.try_send(tick()).unwrap());
+        assert!(matches!(events.try_send(tick()), Err(mpsc::error::TrySendError::Full(_))));
+        assert!(incoming.try_recv().is_ok() && events.try_send(tick()).is_ok());
     }
 
     /// limit: BLOCKS_QUEUED at
@@ -65,7 +67,7 @@ mod tests {
     #[test]
     fn blocks_above_the_bound_are_given_back() {
         let (blocks, to_store) = blocks();
-        let delivery = |from| Delivery { from: PeerId(from), hash: BlockHash::ZERO, bytes: Vec::new(), _charge: None };
+        let delivery = |from| Delivery { from: PeerId(from), hash: BlockHash::ZERO, bytes: Vec::new(), charge: None };
         (0..BLOCKS_QUEUED as u64).for_each(|from| blocks.try_send(delivery(from)).unwrap());
         let Err(TrySendError::Full(lost)) = blocks.try_send(delivery(u64::MAX)) else { panic!("no bound") };
         assert_eq!(lost.from, PeerId(u64::MAX));

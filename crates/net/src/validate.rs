@@ -5,8 +5,8 @@
 //! blocks that arrive meanwhile.
 
 use crate::Events;
-use crate::event::Event;
 use lydian_engine::{Cancel, Engine, EngineError, InitialDownload, Observer};
+use lydian_p2p::driver;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -88,14 +88,9 @@ impl Validator {
         while self.wait() {
             match self.engine.advance(&self.cancel, self.observer.as_ref()) {
                 Ok(advance) => {
-                    for (hash, violation) in advance.invalid {
-                        self.send(Event::Invalid { hash, reason: violation.to_string() });
-                    }
-                    for (hash, _) in advance.unreadable {
-                        self.send(Event::NotReadable { hash });
-                    }
-                    self.send(Event::ChainChanged);
-                    if advance.is_stopped {
+                    let is_stopped = advance.is_stopped;
+                    driver::validated(advance).for_each(|event| self.send(event));
+                    if is_stopped {
                         self.lock().end.get_or_insert(ValidationEnd::Stopped);
                     }
                 }
@@ -122,8 +117,8 @@ impl Validator {
         !state.is_ending
     }
 
-    fn send(&self, event: Event) {
+    fn send(&self, event: driver::Event) {
         // If there is no receiver, the network is ending.
-        let _ = self.events.blocking_send(event);
+        let _ = self.events.blocking_send(event.into());
     }
 }

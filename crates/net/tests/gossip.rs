@@ -16,15 +16,14 @@ use lydian_engine::{Engine, InitialDownload, LogLine, Unobserved};
 use lydian_net::{Host, Network};
 use lydian_oracle::Scratch;
 use lydian_p2p::local_address::{LocalAddresses, LocalSettings};
-use lydian_p2p::manager::{ConnectSettings, PeerInfo};
+use lydian_p2p::manager::{ConnectSettings, PeerInfo, Question, Reply};
 use lydian_p2p::peer::ConnectionKind;
 use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress};
 use lydian_p2p::{Moment, UnixTime};
-use lydian_wire::{Endpoint, Network as Net, Services, TimedAddress};
+use lydian_wire::{Endpoint, Network as Net};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,8 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Factor of the clock: addresses are relayed after half a minute on average.
 const HASTE: u32 = 20;
-
-const SERVICES: Services = Services(1 | 1 << 3 | 1 << 10 | 1 << 11);
 
 #[derive(Debug)]
 struct FastHost {
@@ -129,20 +126,19 @@ fn node(address: &str, proxy: SocketAddr, map: &Map, known: &[&str]) -> Node {
     let network = Network::start(&engine, &settings, host, Arc::new(Unobserved)).unwrap();
     map.lock().unwrap().insert(address.to_owned(), network.addresses()[0]);
     let known: Vec<_> = known.iter().map(|text| Endpoint::parse(text, 18444).unwrap()).collect();
-    assert!(network.handle().ask(Box::new(move |manager, now| {
-        for endpoint in known {
-            let address = TimedAddress { time: now.unix.to_u32(), services: SERVICES, endpoint };
-            manager.addrman_mut().add(&[address], &endpoint.addr, 0, now.unix);
-        }
-    })));
+    for Endpoint { addr, port } in known {
+        let (reply, answer) = Reply::pair();
+        assert!(network.handle().ask(Question::AddAddress { addr, port, is_tried: false, reply }));
+        answer.recv().unwrap().unwrap();
+    }
     Node { network, _engine: engine, _scratch: scratch }
 }
 
 impl Node {
     fn peers(&self) -> Vec<PeerInfo> {
-        let (answer, answers) = sync_channel(1);
-        assert!(self.network.handle().ask(Box::new(move |manager, now| answer.send(manager.peers(now)).unwrap())));
-        answers.recv().unwrap().into_iter().filter(|peer| peer.version != 0).collect()
+        let (reply, answer) = Reply::pair();
+        assert!(self.network.handle().ask(Question::Peers(reply)));
+        answer.recv().unwrap().into_iter().filter(|peer| peer.version != 0).collect()
     }
 
     /// Whether it chose a peer at this address for a lasting connection.

@@ -12,12 +12,12 @@ use lydian_disk::RealDisk;
 use lydian_engine::{LogLine, Unobserved};
 use lydian_net::{DataFolder, Host, Listen, Network, NetworkError};
 use lydian_oracle::Scratch;
-use lydian_p2p::Moment;
-use lydian_p2p::manager::{ConnectSettings, PeerManager};
-use lydian_wire::{Endpoint, NetAddr, Services, TimedAddress};
+use lydian_p2p::manager::{ConnectSettings, Question, Reply};
+use lydian_p2p::{Moment, UnixTime};
+use lydian_wire::{NetAddr, Subnet};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longer than any step here takes on a busy machine.
@@ -51,15 +51,10 @@ fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Networ
 }
 
 /// Returns the manager's answer.
-fn ask<T: Send + 'static>(
-    network: &Network,
-    question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
-) -> T {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    assert!(network.handle().ask(Box::new(move |manager, now| {
-        let _ = sender.send(question(manager, now));
-    })));
-    receiver.recv_timeout(PATIENCE).unwrap()
+fn ask<T>(network: &Network, question: impl FnOnce(Reply<T>) -> Question) -> T {
+    let (reply, answer) = Reply::pair();
+    assert!(network.handle().ask(question(reply)));
+    answer.recv_timeout(PATIENCE).unwrap()
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -71,7 +66,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 fn ready_peers(network: &Network) -> usize {
-    ask(network, |manager, now| manager.peers(now).iter().filter(|peer| peer.version > 0).count())
+    ask(network, Question::Peers).iter().filter(|peer| peer.version > 0).count()
 }
 
 #[test]
@@ -79,25 +74,26 @@ fn addresses_and_bans_last_from_run_to_run() {
     let scratch = Scratch::new("net-lasting");
     let folder = scratch.path();
     let network = start(folder, "127.0.0.1:0", ConnectSettings::default()).unwrap();
-    ask(&network, |manager, now| {
-        for last in 1..=100 {
-            let addr = NetAddr::Ipv4([11, last, 1, 1].into());
-            let endpoint = Endpoint::new(addr, 8333);
-            let address = TimedAddress { time: now.unix.to_u32(), services: Services::NETWORK, endpoint };
-            manager.addrman_mut().add(&[address], &addr, 0, now.unix);
-        }
-        assert!(manager.ban("9.9.0.0/16".parse().unwrap(), 3600, false));
-    });
-    let known = ask(&network, |manager, _| manager.addrman().size(None, None));
-    assert!(known > 80, "{known}");
+    for last in 1..=100 {
+        let addr = NetAddr::Ipv4([11, last, 1, 1].into());
+        // An address that finds its place taken is dropped.
+        let _ = ask(&network, |reply| Question::AddAddress { addr, port: 8333, is_tried: false, reply });
+    }
+    let subnet: Subnet = "9.9.0.0/16".parse().unwrap();
+    assert!(ask(&network, |reply| Question::Ban { subnet, seconds: 3600, is_absolute: false, reply }));
+    let known = |network: &Network| {
+        let counts = ask(network, |reply| Question::AddressCounts { networks: vec![None], reply });
+        counts[0].new + counts[0].tried
+    };
+    let before = known(&network);
+    assert!(before > 80, "{before}");
     drop(network);
     assert!(!folder.join("anchors.dat").exists(), "no peer was chosen");
 
     let network = start(folder, "127.0.0.1:0", ConnectSettings::default()).unwrap();
-    assert_eq!(ask(&network, |manager, _| manager.addrman().size(None, None)), known);
-    let is_banned =
-        |manager: &mut PeerManager, now: Moment| manager.bans().is_banned(&"9.9.1.1".parse().unwrap(), now.unix);
-    assert!(ask(&network, is_banned));
+    assert_eq!(known(&network), before);
+    let (subnet, now) = ("9.9.1.1".parse().unwrap(), UnixTime(support::unix_seconds()));
+    assert!(ask(&network, |reply| Question::IsBanned { subnet, is_single: true, now, reply }));
     drop(network);
 
     let path = folder.join("peers.dat");
@@ -122,8 +118,8 @@ fn a_peer_that_was_away_is_found_again() {
     let back = start(first.path(), &address.to_string(), ConnectSettings::default()).unwrap();
     wait_until("they are connected again", || ready_peers(&network) == 1 && ready_peers(&back) == 1);
     // Off and on again.
-    ask(&network, |manager, _| manager.set_network_active(false));
+    assert!(!ask(&network, |reply| Question::SetNetworkActive { on: false, reply }));
     wait_until("the network is off", || ready_peers(&network) == 0 && ready_peers(&back) == 0);
-    ask(&network, |manager, _| manager.set_network_active(true));
+    assert!(ask(&network, |reply| Question::SetNetworkActive { on: true, reply }));
     wait_until("the network is on", || ready_peers(&network) == 1);
 }

@@ -13,7 +13,7 @@ use lydian_engine::{Engine, LogLevel, LogLine, Unobserved};
 use lydian_net::{Host, Listen};
 use lydian_oracle::Scratch;
 use lydian_p2p::Moment;
-use lydian_p2p::manager::{ConnectSettings, PeerInfo};
+use lydian_p2p::manager::{ConnectSettings, PeerInfo, Question, Reply};
 use lydian_p2p::peer::Permissions;
 use lydian_p2p::permissions::{WhiteRange, Whitelist};
 use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress};
@@ -74,9 +74,9 @@ fn node(name: &str, listen: Vec<Listen>, connect: ConnectSettings, whitelist: Wh
 
 impl Node {
     fn peers(&self) -> Vec<PeerInfo> {
-        let (answer, answers) = sync_channel(1);
-        assert!(self.network.handle().ask(Box::new(move |manager, now| answer.send(manager.peers(now)).unwrap())));
-        answers.recv().unwrap()
+        let (reply, answer) = Reply::pair();
+        assert!(self.network.handle().ask(Question::Peers(reply)));
+        answer.recv().unwrap()
     }
 
     /// Returns the peers with a complete handshake, once there are at least `count`.

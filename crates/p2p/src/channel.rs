@@ -4,11 +4,14 @@
 //! Input: received bytes, the sizes of what waits to be sent, the time. Output: messages for the manager with the charge
 //! for their bytes and with memory for their answer.
 //!
+//! Messages of a peer that sends more than [`crate::pace`] allows wait; meanwhile none of its bytes are processed.
 //! Received bytes are processed only when there is room for what the transport makes of them; if there is room for only
 //! a few of them, those are processed. Invariant: everything that is held for the peer is charged to its account
 //! ([`crate::memory`]). Cost: a few additions per call, and that of the transport. It waits for nothing.
 
 use crate::memory::{Charge, PeerMemory, Waiting};
+use crate::pace::MessagePace;
+use lydian_wire::Command;
 use lydian_wire::transport::{FRAME_SIZE_MIN, Received, Transport, TransportError};
 use std::time::Duration;
 
@@ -39,6 +42,10 @@ pub struct Channel {
     block: Option<Charge>,
     /// Set while a block is next in the send queue and there is no memory for it.
     waiting: Option<Waiting>,
+    /// How fast messages are handed over; `None` for a peer that is not limited.
+    pace: Option<MessagePace>,
+    /// How long the next message must wait for its pace.
+    paced: Option<Duration>,
     /// Bytes for which there was no memory when they were about to be processed.
     refused_bytes: usize,
     /// Bytes of the incomplete message that were reported to the manager, and the time of the report.
@@ -66,6 +73,8 @@ impl Channel {
             memory,
             block: None,
             waiting: None,
+            pace: Some(MessagePace::default()),
+            paced: None,
             refused_bytes: 0,
             progress_bytes: 0,
             progress_reported: Duration::ZERO,
@@ -81,9 +90,26 @@ impl Channel {
         &mut self.transport
     }
 
-    /// Whether the complete messages that wait leave room for more.
+    /// Ends the limit to the number of messages: for peers with `noban`.
+    pub fn lift_pace(&mut self) {
+        self.pace = None;
+    }
+
+    /// How long the next message must wait because the peer has sent too many.
+    pub fn paced(&self) -> Option<Duration> {
+        self.paced
+    }
+
+    /// Called when a block has been sent to the peer.
+    pub fn sent_block(&mut self) {
+        if let Some(pace) = &mut self.pace {
+            pace.sent_block();
+        }
+    }
+
+    /// Whether the complete messages that wait leave room for more, and the peer has not sent too many.
     pub fn may_receive(&self) -> bool {
-        self.transport.message_bytes() < self.receive_buffer
+        self.paced.is_none() && self.transport.message_bytes() < self.receive_buffer
     }
 
     /// Passes received bytes to the transport, all at once or a short part of them. Returns the number of bytes that it
@@ -114,13 +140,20 @@ impl Channel {
         self.receiving.bytes() + self.refused_bytes
     }
 
-    /// Returns the next message for the manager, if there is one and there is memory for its answer. `queued_bytes` is
+    /// Returns the next message for the manager, if there is one, its time has come, and there is memory for its answer. `queued_bytes` is
     /// the memory of queued items that the last [`Channel::count_memory`] did not include.
-    pub fn next_message(&mut self, queued_bytes: usize) -> Option<Handover> {
-        if self.transport.message_count() == 0 {
+    pub fn next_message(&mut self, queued_bytes: usize, now: Duration) -> Option<Handover> {
+        self.paced = None;
+        let command = self.transport.next_command()?;
+        let mut pace = self.pace.as_mut().filter(|_| !is_block(command));
+        if let Some(Err(wait)) = pace.as_ref().map(|pace| pace.may_take(now)) {
+            self.paced = Some(wait);
             return None;
         }
         let answer = self.memory.reserve_answer(self.sending.bytes() + queued_bytes)?;
+        if let Some(pace) = &mut pace {
+            pace.take(now);
+        }
         let received = self.transport.next_message()?;
         let charge = self.memory.charge_received(received.payload.capacity() + MESSAGE_BYTES);
         self.count_received();
@@ -175,6 +208,11 @@ impl Channel {
             (self.progress_bytes, self.progress_reported) = (buffered, now);
         }
     }
+}
+
+/// Messages with a block or a part of one, which a peer sends when asked.
+fn is_block(command: Command) -> bool {
+    matches!(command, Command::BLOCK | Command::CMPCTBLOCK | Command::BLOCKTXN)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! All peers: the message exchange with each, what to request from which peer, what to announce to which peer.
 //!
 //! Bitcoin Core's `PeerManager` (net_processing.cpp). Input: opened and closed connections, messages, verdicts of the
-//! engine, the time. Output: [`Action`]s, which the owner of the sockets executes.
+//! engine, the time. Output: [`Action`]s, which [`crate::driver`] carries out.
 //!
 //! Invariants: no socket, no file, no clock; blocks are passed on as received and are never validated here; a peer is
 //! discouraged only for what Core discourages, and never if it is trusted (`noban`) or was connected manually. Until
@@ -11,6 +11,7 @@
 
 mod action;
 mod addresses;
+mod ask;
 mod blocks;
 mod clock;
 mod connections;
@@ -27,14 +28,18 @@ mod violation;
 
 pub use action::{Action, ManagerSettings, NewPeer, StoreOutcome};
 pub use addresses::SavedFile;
+pub use ask::{
+    AddressCounts, AddressRefusal, AddressTable, NetworkInfo, NodeCommand, NodeRefusal, Question, Reply, TrafficInfo,
+};
 pub use connections::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, Target};
 pub use figures::{Presync, SyncFigures};
 pub use held::Held;
 pub use peer::PeerId;
-pub use peer::info::{PeerInfo, Question};
+pub use peer::info::PeerInfo;
 
 use crate::address_relay::Secret;
 use crate::chain_view::ChainView;
+use crate::outgoing::Outgoing;
 use crate::peer::{Connection, Peer};
 use crate::time::Moment;
 pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
@@ -132,7 +137,8 @@ impl PeerManager {
         let link = match link {
             Ok(link) => link,
             Err(reason) => {
-                self.context.actions.push(Action::Disconnect { peer: new.id, reason: reason.to_owned() });
+                let item = Outgoing::End { reason: reason.to_owned() };
+                self.context.actions.push(Action::Send { to: new.id, item });
                 return;
             }
         };
@@ -237,7 +243,7 @@ impl PeerManager {
     }
 
     /// Validation found that a stored block breaks a rule.
-    pub fn block_invalid(&mut self, hash: &BlockHash, _reason: &str, now: Moment) {
+    pub fn block_invalid(&mut self, hash: &BlockHash, now: Moment) {
         self.context.now = now;
         if let Some(sender) = self.blocks.take_invalid(&mut self.context, hash) {
             self.settle(sender);

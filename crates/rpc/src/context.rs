@@ -11,12 +11,10 @@ use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
 pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
-use lydian_p2p::Moment;
-use lydian_p2p::manager::{PeerManager, Question};
+use lydian_p2p::manager::{Question, Reply};
 use lydian_serve::Budget;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Services of the program.
@@ -210,15 +208,9 @@ impl Context {
     }
 
     /// Returns the peer manager's answer; `None` if there is no network.
-    pub fn ask_peers<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
-    ) -> Option<T> {
-        let (sender, answer) = sync_channel(1);
-        let is_asked = self.peers.get()?.ask(Box::new(move |manager, now| {
-            // The caller is waiting.
-            let _ = sender.send(question(manager, now));
-        }));
+    pub fn ask_peers<T>(&self, question: impl FnOnce(Reply<T>) -> Question) -> Option<T> {
+        let (reply, answer) = Reply::pair();
+        let is_asked = self.peers.get()?.ask(question(reply));
         // An error means that the network ended before the question was processed.
         if is_asked { answer.recv().ok() } else { None }
     }

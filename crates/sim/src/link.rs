@@ -1,18 +1,20 @@
 //! One connection: two transports, and between them a wire with a rate, a latency and splits chosen by the seed.
 //!
 //! Input: messages of both sides, the time. Output: what arrives when, as [`Step`]s that the world adds to its queue.
-//! The node's side behaves like `lydian_net` with a socket: it does not read while too much waits to be sent.
+//! The node's side is the shipped [`Channel`], with a wire in place of a socket: the node does not read while too much
+//! waits to be sent.
 //! Invariant: nothing is lost, duplicated or reordered. Must never: depend on the meaning of a message.
 
 use lydian_chains::rng::Random;
 use lydian_engine::Engine;
+use lydian_net::limits::RECEIVE_BUFFER_BYTES;
+use lydian_p2p::channel::{Channel, Handover};
 use lydian_p2p::limits::PEER_SHARE_MIN;
 use lydian_p2p::manager::PeerId;
-use lydian_p2p::memory::Charge;
+use lydian_p2p::outgoing::{Outgoing, Ready, stored_size};
 use lydian_p2p::{MemoryPlan, PeerMemory};
 use lydian_primitives::BlockHash;
-use lydian_wire::transport::{FRAME_SIZE_MIN, Received, Transport, V2Secrets};
-use lydian_wire::{BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, Message};
+use lydian_wire::transport::{Transport, V2Secrets};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -25,11 +27,6 @@ const WIRE_WINDOW: usize = 256 << 10;
 /// Maximum number of bytes sent at once.
 const CHUNK_MAX: u64 = 64 << 10;
 
-/// How many bytes of a long message must have arrived, and how much time must have passed, before the node reports
-/// progress to its manager; as in `lydian_net`.
-const PROGRESS_BYTES: usize = 4 << 10;
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
-
 /// The memory of all peers: so little that hostile peers can fill it, with room for the largest messages of two peers.
 pub const MEMORY: MemoryPlan = MemoryPlan {
     total: 0,
@@ -39,21 +36,6 @@ pub const MEMORY: MemoryPlan = MemoryPlan {
     common: 12_000_000,
     receive_common: 8_000_000,
 };
-
-/// Bytes that a queued message takes in addition to its payload, as in `lydian_net`.
-pub const MESSAGE_BYTES: usize = 128;
-
-/// Bytes that are processed at a time while memory is short, as in the node.
-const SHORT_READ_BYTES: usize = 4 << 10;
-
-/// An item in the node's send queue.
-#[derive(Debug)]
-pub enum Outgoing {
-    Message(Message),
-    Block { hash: BlockHash, with_witness: bool },
-    Compact { hash: BlockHash, nonce: u64 },
-    Transactions(BlockTransactionsRequest),
-}
 
 /// An event for the world's queue.
 #[derive(Debug)]
@@ -84,7 +66,7 @@ pub struct Link {
     /// The index of the actor at the other end.
     pub actor: usize,
     wire: Wire,
-    pub node: Transport,
+    pub node: Channel,
     pub peer: Transport,
     /// The node's messages that are not framed yet, and their size as far as it is known.
     outbox: VecDeque<Outgoing>,
@@ -104,11 +86,6 @@ pub struct Link {
     pub is_deaf: bool,
     /// The node ends the connection once everything is sent.
     pub farewell: Option<String>,
-    /// Bytes of the incomplete message that were reported to the manager, and the time of the last report.
-    progress: (usize, Duration),
-    pub memory: PeerMemory,
-    receiving: Charge,
-    sending: Charge,
     /// Whether it waits for memory, to be read from or to be sent a block.
     pub is_short: bool,
     /// Requests for transactions that a block does not have.
@@ -146,7 +123,7 @@ impl Link {
             id,
             actor: side.actor,
             wire,
-            node,
+            node: Channel::new(node, memory, RECEIVE_BUFFER_BYTES),
             peer,
             outbox: VecDeque::new(),
             outbox_bytes: 0,
@@ -160,10 +137,6 @@ impl Link {
             error: None,
             is_deaf: false,
             farewell: None,
-            progress: (0, Duration::ZERO),
-            receiving: memory.charge_received(0),
-            sending: memory.charge_to_send(0),
-            memory,
             is_short: false,
             bad_requests: 0,
         }
@@ -177,18 +150,17 @@ impl Link {
 
     /// Returns the bytes of memory that the node holds for this connection.
     pub fn held_bytes(&self) -> usize {
-        self.outbox_bytes
-            + self.node_output.len()
-            + self.node.output_size()
-            + self.node.buffered_size()
-            + self.node.message_bytes()
+        let transport = self.node.transport();
+        self.bytes_to_send() + transport.buffered_size() + transport.message_bytes()
     }
 
     /// Charges the memory that is held now.
     pub fn count_memory(&mut self) {
-        let messages = self.node.message_bytes() + self.node.message_count() * MESSAGE_BYTES;
-        self.receiving.set(self.node.buffered_size() + messages);
-        self.sending.set(self.outbox_bytes + self.node_output.len() + self.node.output_size());
+        self.node.count_memory(self.bytes_to_send());
+    }
+
+    fn bytes_to_send(&self) -> usize {
+        self.outbox_bytes + self.node_output.len() + self.node.transport().output_size()
     }
 
     /// Whether so much waits to be sent that the node must not read.
@@ -200,33 +172,25 @@ impl Link {
     pub fn pump_node(&mut self, engine: &Engine, random: &mut Random, later: &mut Vec<(Duration, Step)>) {
         while self.node_output.len() < SEND_BUFFER_BYTES {
             let Some(item) = self.outbox.pop_front() else { break };
-            if block_of(&item).is_some_and(|hash| !self.has_room_for(engine, &hash)) {
+            if !self.node.may_send(item.block().map(|hash| stored_size(engine, &hash))) {
                 self.outbox.push_front(item);
                 self.is_short = true;
                 break;
             }
             self.outbox_bytes -= size(&item);
-            match item {
-                Outgoing::Message(message) => self.node.send_message(&message),
-                Outgoing::Block { hash, with_witness } => match read_block(engine, &hash, with_witness) {
-                    Some(bytes) => self.node.send(Command::BLOCK, &bytes),
-                    None => self.farewell = Some("cannot load block from disk".to_owned()),
-                },
-                Outgoing::Compact { hash, nonce } => match read_compact(engine, &hash, nonce) {
-                    Some(compact) => self.node.send_message(&Message::CmpctBlock(Box::new(compact))),
-                    None => self.farewell = Some("cannot load block from disk".to_owned()),
-                },
-                Outgoing::Transactions(request) => match read_transactions(engine, &request) {
-                    Some(Some(answer)) => self.node.send_message(&Message::BlockTxn(answer)),
-                    Some(None) => self.bad_requests += 1,
-                    None => self.farewell = Some("cannot load block from disk".to_owned()),
-                },
+            if item.block().is_some() {
+                self.node.sent_block();
             }
-            self.node_output.extend(self.node.take_output());
-            self.count_memory();
+            match item.ready(engine) {
+                Ready::Message { command, payload } => self.node.transport_mut().send(command, &payload),
+                Ready::BadTransactionsRequest => self.bad_requests += 1,
+                Ready::Unreadable => self.farewell = Some("cannot load block from disk".to_owned()),
+                // The world keeps the end of the connection in `farewell`.
+                Ready::End => {}
+            }
+            self.take_output();
         }
-        self.node_output.extend(self.node.take_output());
-        self.count_memory();
+        self.take_output();
         if self.is_node_sending || self.node_output.is_empty() || self.is_deaf {
             return;
         }
@@ -236,9 +200,10 @@ impl Link {
         later.push((time + self.wire.latency, Step::ToPeer(bytes)));
     }
 
-    fn has_room_for(&self, engine: &Engine, hash: &BlockHash) -> bool {
-        let size = engine.header_info(hash).and_then(|info| info.node.block).map_or(0, |block| block.size);
-        self.memory.charge_block(usize::try_from(size).unwrap()).is_some()
+    /// Takes what the transport has to send.
+    fn take_output(&mut self) {
+        self.node_output.extend(self.node.transport_mut().take_output());
+        self.count_memory();
     }
 
     pub fn pump_peer(&mut self, random: &mut Random, later: &mut Vec<(Duration, Step)>) {
@@ -270,53 +235,38 @@ impl Link {
     }
 
     /// Returns the next message for the manager, if the node would read one now. An error ends the connection.
-    pub fn read(&mut self) -> Result<Option<Received>, String> {
+    pub fn read(&mut self, now: Duration) -> Result<Option<Handover>, String> {
         loop {
             if self.is_full() || self.farewell.is_some() {
                 return Ok(None);
             }
-            if self.node.message_count() > 0 && self.memory.reserve_answer(self.sending.bytes()).is_none() {
-                self.is_short = true;
+            if let Some(message) = self.node.next_message(0, now) {
+                return Ok(Some(message));
+            }
+            if self.node.paced().is_some() {
                 return Ok(None);
             }
-            if let Some(message) = self.node.next_message() {
-                return Ok(Some(message));
+            if self.node.transport().message_count() > 0 {
+                self.is_short = true;
+                return Ok(None);
             }
             if let Some(error) = self.error.take() {
                 return Err(error);
             }
             let Some(mut bytes) = self.unread.pop_front() else { return Ok(None) };
-            let mut fits = |count: &usize| {
-                let growth = self.node.growth(*count) + count / FRAME_SIZE_MIN * MESSAGE_BYTES;
-                self.receiving.try_receive(growth)
-            };
-            let Some(count) = [bytes.len(), bytes.len().min(SHORT_READ_BYTES)].into_iter().find(&mut fits) else {
-                self.unread.push_front(bytes);
-                self.is_short = true;
-                return Ok(None);
-            };
+            let (count, result) = self.node.receive(&bytes);
+            self.unread_bytes -= count;
             if count < bytes.len() {
                 self.unread.push_front(bytes.split_off(count));
             }
-            self.unread_bytes -= bytes.len();
-            let result = self.node.receive(&bytes);
-            self.node_output.extend(self.node.take_output());
-            self.count_memory();
+            if count == 0 {
+                self.is_short = true;
+                return Ok(None);
+            }
+            self.take_output();
             // Messages before an error count.
             self.error = result.err().map(|error| error.to_string());
         }
-    }
-
-    /// Returns how many more bytes of a long message have arrived, if a report is due.
-    pub fn progress(&mut self, now: Duration) -> Option<u64> {
-        let (buffered, (told, at)) = (self.node.buffered_size(), self.progress);
-        let told = if buffered < told { 0 } else { told };
-        self.progress.0 = told;
-        if buffered - told < PROGRESS_BYTES || now.saturating_sub(at) < PROGRESS_INTERVAL {
-            return None;
-        }
-        self.progress = (buffered, now);
-        Some((buffered - told) as u64)
     }
 
     /// Queues raw bytes that bypass the peer's transport.
@@ -358,29 +308,6 @@ fn size(item: &Outgoing) -> usize {
         // As the node packs them.
         Outgoing::Block { .. } | Outgoing::Compact { .. } => size_of::<BlockHash>() + 1,
         Outgoing::Transactions(request) => size_of::<Outgoing>() + 2 * request.indexes.len(),
+        Outgoing::End { .. } => 0,
     }
-}
-
-fn block_of(item: &Outgoing) -> Option<BlockHash> {
-    match item {
-        Outgoing::Message(_) => None,
-        Outgoing::Block { hash, .. } | Outgoing::Compact { hash, .. } => Some(*hash),
-        Outgoing::Transactions(request) => Some(request.block_hash),
-    }
-}
-
-fn read_transactions(engine: &Engine, request: &BlockTransactionsRequest) -> Option<Option<BlockTransactions>> {
-    let block = engine.block(&engine.header_info(&request.block_hash)?).ok().flatten()?;
-    Some(BlockTransactions::new(&block, request))
-}
-
-fn read_block(engine: &Engine, hash: &BlockHash, with_witness: bool) -> Option<Vec<u8>> {
-    let info = engine.header_info(hash)?;
-    let raw = engine.raw_block(&info).ok().flatten()?;
-    if with_witness { Some(raw.as_bytes().to_vec()) } else { raw.parse().ok().map(|block| block.stripped()) }
-}
-
-fn read_compact(engine: &Engine, hash: &BlockHash, nonce: u64) -> Option<CompactBlock> {
-    let block = engine.block(&engine.header_info(hash)?).ok().flatten()?;
-    Some(CompactBlock::new(&block, nonce))
 }

@@ -2,19 +2,16 @@
 //! `lydian` drive them.
 //!
 //! Input: what arrives over links, the time. Output: bytes on links, a chain. Storing and validating are sequential and
-//! take virtual time, so that other events can occur in between. Invariant: every action of the manager is carried out,
-//! in order.
+//! take virtual time, so that other events can occur in between.
 
 use crate::chain::params;
-use lydian_consensus::{Rejected, Rule, U256};
+use lydian_consensus::U256;
 use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_p2p::manager::{Action, ConnectSettings, ManagerSettings, PeerId, PeerManager, StoreOutcome};
-use lydian_p2p::memory::Charge;
+use lydian_p2p::driver::{self, Delivery, Event};
+use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerManager, StoreOutcome};
 use lydian_p2p::peer::Local;
 use lydian_p2p::{AddrMan, Bans, Moment};
-use lydian_primitives::{BlockHash, RawBlock};
-use lydian_wire::message::block_size;
 use lydian_wire::{Network, Services};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -36,16 +33,6 @@ pub struct Node {
     pub is_storing: bool,
     pub is_validating: bool,
     pub has_work: bool,
-}
-
-/// A block to be stored.
-#[derive(Debug)]
-pub struct Delivery {
-    pub from: PeerId,
-    pub hash: BlockHash,
-    pub bytes: Vec<u8>,
-    /// The bytes are charged to the peer until they are stored.
-    pub charge: Option<Charge>,
 }
 
 impl Node {
@@ -84,55 +71,25 @@ impl Node {
         Node { engine, manager, to_store, is_storing: false, is_validating: false, has_work: false }
     }
 
-    pub fn take_actions(&mut self) -> Vec<Action> {
-        self.manager.take_actions()
-    }
-
-    /// Stores the oldest queued block, as `lydian_net`'s thread `store` does.
-    pub fn store(&mut self, now: Moment) {
-        let Some(Delivery { from, hash, bytes, charge: _charge }) = self.to_store.pop_front() else { return };
-        let outcome = self.outcome(bytes, now);
-        self.has_work |= outcome == StoreOutcome::Stored;
-        self.manager.block_stored(from, &hash, &outcome, now);
+    /// Stores the oldest queued block, as `lydian_net`'s thread `store` does, and returns it with the result for the
+    /// manager.
+    pub fn store(&mut self, now: Moment) -> Option<(Delivery, Event)> {
+        let mut delivery = self.to_store.pop_front()?;
+        let event = delivery.store(&self.engine, now).unwrap();
+        self.has_work |= matches!(event, Event::Stored { outcome: StoreOutcome::Stored, .. });
+        Some((delivery, event))
     }
 
     /// Submits a block of the operator. It is in the active chain before the manager is notified.
     pub fn submit(&mut self, bytes: Vec<u8>, now: Moment) {
-        assert_eq!(self.outcome(bytes, now), StoreOutcome::Stored);
+        assert_eq!(driver::store_block(&self.engine, bytes, now).unwrap(), StoreOutcome::Stored);
         let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
         assert!(advance.invalid.is_empty());
     }
 
-    fn outcome(&self, mut bytes: Vec<u8>, now: Moment) -> StoreOutcome {
-        match block_size(&bytes) {
-            Ok(size) => bytes.truncate(size),
-            Err(error) => return StoreOutcome::Malformed { reason: error.to_string() },
-        }
-        let block = match RawBlock::new(bytes).parse() {
-            Ok(block) => block,
-            Err(error) => return StoreOutcome::Malformed { reason: error.to_string() },
-        };
-        match self.engine.store_block(block, i64::try_from(now.unix.0).unwrap()).unwrap() {
-            Ok(_) => StoreOutcome::Stored,
-            Err(Rejected::Duplicate) => StoreOutcome::Known,
-            Err(rejected @ Rejected::DuplicateInvalid) => StoreOutcome::KnownInvalid { reason: rejected.to_string() },
-            Err(Rejected::Violation(violation)) => match violation.rule {
-                Rule::TimeTooNew => StoreOutcome::TooEarly,
-                rule => StoreOutcome::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
-            },
-        }
-    }
-
-    /// Validates the stored blocks, as `lydian_net`'s thread `validate` does.
-    pub fn validate(&mut self, now: Moment) {
+    /// Validates the stored blocks, as `lydian_net`'s thread `validate` does, and returns the results for the manager.
+    pub fn validate(&mut self) -> impl Iterator<Item = Event> + use<> {
         self.has_work = false;
-        let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
-        for (hash, violation) in advance.invalid {
-            self.manager.block_invalid(&hash, &violation.to_string(), now);
-        }
-        for (hash, _) in advance.unreadable {
-            self.manager.block_unreadable(&hash, now);
-        }
-        self.manager.chain_changed(now);
+        driver::validated(self.engine.advance(&Cancel::new(), &Unobserved).unwrap())
     }
 }

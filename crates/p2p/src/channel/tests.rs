@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::ANSWER_BYTES;
+use crate::limits::{ANSWER_BYTES, MESSAGES_BURST};
 use crate::{MemoryBudget, MemoryPlan};
 use lydian_wire::Command;
 
@@ -41,7 +41,7 @@ fn memory_decides_how_much_is_processed() {
     }
     assert_eq!(channel.transport().message_count(), 1);
     assert!(memory.used() >= 20_000);
-    let handover = channel.next_message(0).unwrap();
+    let handover = channel.next_message(0, Duration::ZERO).unwrap();
     assert!(handover.charge.bytes() >= 20_000 && handover.received.payload == [7; 20_000]);
     drop(handover);
     assert_eq!(memory.used(), 0);
@@ -54,7 +54,7 @@ fn a_full_receive_buffer_is_not_filled_further() {
     let bytes = message(2_000);
     assert_eq!(channel.receive(&bytes).0, bytes.len(), "a message may be larger than the buffer");
     assert!(!channel.may_receive() && channel.receive(&bytes).0 == 0 && !channel.is_short());
-    assert!(channel.next_message(0).is_some() && channel.may_receive());
+    assert!(channel.next_message(0, Duration::ZERO).is_some() && channel.may_receive());
 }
 
 /// A message is handed over only with memory for its answer.
@@ -64,9 +64,9 @@ fn a_message_waits_for_memory_for_its_answer() {
     let mut channel = Channel::new(Transport::v1(MAGIC), memory.clone(), 1_000_000);
     channel.receive(&message(100)).1.unwrap();
     let queued = memory.charge_to_send(2_000_000);
-    assert!(channel.next_message(ANSWER_BYTES).is_none() && channel.transport().message_count() == 1);
+    assert!(channel.next_message(ANSWER_BYTES, Duration::ZERO).is_none() && channel.transport().message_count() == 1);
     drop(queued);
-    let handover = channel.next_message(ANSWER_BYTES).unwrap();
+    let handover = channel.next_message(ANSWER_BYTES, Duration::ZERO).unwrap();
     assert!(handover.answer.bytes() > 0 && memory.used() >= handover.answer.bytes() + 100);
 }
 
@@ -110,4 +110,32 @@ fn progress_is_reported_at_intervals() {
     channel.receive(&bytes[5 * PROGRESS_BYTES..]).1.unwrap();
     now += PROGRESS_INTERVAL;
     assert_eq!(reported(&mut channel, now, true), None, "the message is complete");
+}
+
+/// Messages above the rate wait, blocks do not, and a peer with `noban` is not limited.
+#[test]
+fn messages_above_the_rate_wait_and_nothing_is_read() {
+    let start = Duration::from_secs(100);
+    let pings = || {
+        let mut sender = Transport::v1(MAGIC);
+        (0..=MESSAGES_BURST).for_each(|_| sender.send(Command::PING, &[7; 8]));
+        sender.take_output()
+    };
+    let mut channel = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000_000);
+    channel.receive(&pings()).1.unwrap();
+    (0..MESSAGES_BURST).for_each(|_| assert!(channel.next_message(0, start).is_some()));
+    assert!(channel.paced().is_none() && channel.next_message(0, start).is_none() && channel.paced().is_some());
+    assert!(!channel.may_receive() && channel.receive(&message(10)).0 == 0 && !channel.is_short());
+    let later = start + channel.paced().unwrap();
+    assert!(channel.next_message(0, later).is_some() && channel.may_receive());
+    channel.receive(&message(10)).1.unwrap();
+    assert!(channel.next_message(0, later).is_some(), "a block");
+    channel.receive(&pings()).1.unwrap();
+    assert!(channel.next_message(0, later).is_none());
+    channel.sent_block();
+    assert!(channel.next_message(0, later).is_some());
+    let mut trusted = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000_000);
+    trusted.lift_pace();
+    trusted.receive(&pings()).1.unwrap();
+    assert_eq!(std::iter::from_fn(|| trusted.next_message(0, start)).count(), 1 + MESSAGES_BURST as usize);
 }

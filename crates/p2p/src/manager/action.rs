@@ -3,12 +3,13 @@
 //! Data only. Invariant: every [`Action`] is carried out once, in order.
 
 use super::{AttemptId, ConnectSettings, LookupId, PeerId, SavedFile, Target};
+use crate::outgoing::Outgoing;
 use crate::peer::{ConnectionKind, Local, Permissions};
 use crate::{PeerMemory, Traffic};
 use lydian_consensus::{Params, U256};
 use lydian_engine::{InitialDownload, LogLine};
 use lydian_primitives::BlockHash;
-use lydian_wire::{BlockTransactionsRequest, Endpoint, Message, Network};
+use lydian_wire::{Endpoint, Network};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -54,60 +55,19 @@ pub struct NewPeer {
     pub memory: PeerMemory,
 }
 
-/// An action for the owner of the sockets.
+/// An action for [`crate::driver`].
 #[derive(Debug)]
 pub enum Action {
-    Send {
-        to: PeerId,
-        message: Message,
-    },
-    /// Send a stored block, with or without witnesses. If it cannot be read, the connection is closed.
-    SendBlock {
-        to: PeerId,
-        hash: BlockHash,
-        with_witness: bool,
-    },
-    /// Send a stored block as a compact block. If it cannot be read, the connection is closed.
-    SendCompact {
-        to: PeerId,
-        hash: BlockHash,
-        nonce: u64,
-    },
-    /// Send transactions of a stored block. If the block has fewer, the answer is
-    /// [`PeerManager::bad_transactions_request`].
-    SendBlockTransactions {
-        to: PeerId,
-        request: BlockTransactionsRequest,
-    },
-    /// Disconnect after the queued data was sent, or after five seconds. The reason is for the log.
-    Disconnect {
-        peer: PeerId,
-        reason: String,
-    },
+    /// Add an item to the send queue of a peer.
+    Send { to: PeerId, item: Outgoing },
     /// A block was received: it is passed to the engine, and [`PeerManager::block_stored`] reports the result.
-    Store {
-        from: PeerId,
-        hash: BlockHash,
-        bytes: Vec<u8>,
-    },
+    Store { from: PeerId, hash: BlockHash, bytes: Vec<u8> },
     /// Open a connection; the answer is [`PeerManager::connected`] or [`PeerManager::attempt_failed`].
-    Connect {
-        attempt: AttemptId,
-        kind: ConnectionKind,
-        target: Target,
-        v2: bool,
-    },
+    Connect { attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool },
     /// Ask the system for the addresses of a name; the answer is [`PeerManager::resolved`].
-    Resolve {
-        lookup: LookupId,
-        host: String,
-        count_max: usize,
-    },
+    Resolve { lookup: LookupId, host: String, count_max: usize },
     /// Replace a file with these bytes. A failure is only logged.
-    Save {
-        file: SavedFile,
-        bytes: Vec<u8>,
-    },
+    Save { file: SavedFile, bytes: Vec<u8> },
     /// Log this line.
     Log(LogLine),
 }

@@ -11,6 +11,7 @@ use super::peer::PeerState;
 use super::pool::TransactionPool;
 use super::{Action, Event, ManagerSettings, PeerId, Violation};
 use crate::chain_view::ChainView;
+use crate::outgoing::Outgoing;
 use crate::time::{Moment, UnixTime};
 use lydian_chain::HeaderId;
 use lydian_consensus::U256;
@@ -112,7 +113,7 @@ impl Context {
             && !peer.is_leaving
         {
             peer.talk.note_sent(now);
-            self.actions.push(Action::Send { to, message });
+            self.actions.push(Action::Send { to, item: Outgoing::Message(message) });
         }
     }
 
@@ -144,7 +145,7 @@ impl Context {
             // Its requests go to other peers immediately, because its socket may take a while to close.
             peer.blocks.forget_requests();
             self.events.push_back(Event::Left(id));
-            self.actions.push(Action::Disconnect { peer: id, reason: reason.into() });
+            self.actions.push(Action::Send { to: id, item: Outgoing::End { reason: reason.into() } });
         }
     }
 

@@ -1,20 +1,18 @@
-//! Questions and requests of the operator and of the node: the public face of the parts.
+//! Requests of the operator and of the node: the public face of the parts.
 //!
-//! Input: calls of the RPC methods and of the sockets' owner. Output: answers, and what the parts do because of them.
-//! Nothing here decides anything.
+//! Input: calls of [`PeerManager::ask`] and of the manager's owner. Output: answers, and what the parts do because of
+//! them. Nothing here decides anything.
 
 use super::{Action, AddedNode, PeerId, PeerManager};
 use crate::local_address::LocalAddress;
-use crate::peer::{ConnectionKind, Local};
-use crate::proxies::Proxies;
+use crate::memory::PeerMemory;
+use crate::peer::ConnectionKind;
 use crate::time::Moment;
 use crate::traffic::TrafficTotals;
-use crate::upload::UploadInfo;
 use crate::{AddrMan, Bans};
 use lydian_engine::LogSwitches;
 use lydian_primitives::BlockHash;
-use lydian_wire::{Command, Message, Network, Subnet};
-use std::collections::BTreeSet;
+use lydian_wire::Subnet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,9 +24,9 @@ impl PeerManager {
         std::mem::take(&mut self.context.actions)
     }
 
-    /// Sets the time for requests of the operator between two ticks.
-    pub fn set_time(&mut self, now: Moment) {
-        self.context.now = now;
+    /// Returns the account of a peer's memory.
+    pub(crate) fn memory(&self, id: PeerId) -> Option<&PeerMemory> {
+        self.context.peers.get(&id).map(|peer| &peer.memory)
     }
 
     /// Sets what is logged from now on. Before the first call, everything is logged.
@@ -40,26 +38,6 @@ impl PeerManager {
     /// Returns our own addresses, as far as they are known.
     pub fn local_addresses(&self) -> Vec<LocalAddress> {
         self.context.settings.local.own.list()
-    }
-
-    /// Returns what this node announces about itself.
-    pub fn local(&self) -> &Local {
-        &self.context.settings.local
-    }
-
-    /// Returns the networks that we can connect to.
-    pub fn reachable(&self) -> &BTreeSet<Network> {
-        &self.context.settings.reachable
-    }
-
-    /// Returns the proxies that peers are reached through.
-    pub fn proxies(&self) -> &Proxies {
-        &self.context.settings.connect.proxies
-    }
-
-    /// Returns the state of `-maxuploadtarget`.
-    pub fn upload_info(&mut self) -> UploadInfo {
-        self.blocks.upload_mut().info(&self.context)
     }
 
     /// Returns the byte counters of all connections.
@@ -107,10 +85,6 @@ impl PeerManager {
         self.addresses.unban(&mut self.context, subnet)
     }
 
-    pub fn clear_bans(&mut self) {
-        self.addresses.clear_bans(&mut self.context);
-    }
-
     /// The node shuts down cleanly: writes everything that must be kept.
     pub fn end(&mut self, now: Moment) {
         self.context.now = now;
@@ -121,7 +95,7 @@ impl PeerManager {
     }
 
     /// Makes waiting tasks due earlier by `delta`: Core's `MockForward`, for `mockscheduler`.
-    pub fn mock_forward(&mut self, delta: Duration, now: Moment) {
+    pub(super) fn mock_forward(&mut self, delta: Duration, now: Moment) {
         self.context.now = now;
         self.connections.mock_forward(&self.context, delta);
         self.addresses.mock_forward(&self.context, delta);
@@ -165,12 +139,6 @@ impl PeerManager {
         is_found
     }
 
-    pub fn disconnect_peer(&mut self, id: PeerId) -> bool {
-        let is_found = self.connections.disconnect_peer(&mut self.context, id);
-        self.route();
-        is_found
-    }
-
     /// Closes the connections to all addresses of a subnet.
     pub fn disconnect_subnet(&mut self, subnet: &Subnet) -> bool {
         let is_found = self.connections.disconnect_subnet(&mut self.context, subnet);
@@ -202,15 +170,5 @@ impl PeerManager {
     pub fn fetch_block(&mut self, id: PeerId, hash: &BlockHash, now: Moment) -> Result<(), &'static str> {
         self.context.now = now;
         self.blocks.fetch_block(&mut self.context, id, hash)
-    }
-
-    /// Sends a message unchanged: `sendmsgtopeer`. Returns false if the peer is gone or its handshake is not complete.
-    pub fn send_raw(&mut self, id: PeerId, command: Command, payload: Vec<u8>, now: Moment) -> bool {
-        self.context.now = now;
-        let is_there = self.context.peers.get(&id).is_some_and(|peer| peer.is_ready() && !peer.is_leaving);
-        if is_there {
-            self.context.send(id, Message::Unknown { command, payload });
-        }
-        is_there
     }
 }

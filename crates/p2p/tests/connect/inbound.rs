@@ -1,7 +1,7 @@
 //! Which inbound connections are accepted, and which peers are evicted for them.
 
 use crate::world::*;
-use lydian_p2p::manager::{ConnectSettings, SavedFile};
+use lydian_p2p::manager::{ConnectSettings, Question, Reply, SavedFile};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 
 /// A world with this number of inbound slots.
@@ -92,14 +92,15 @@ fn what_was_discouraged_before_goes_first() {
 fn no_banned_or_discouraged_address_is_dialled() {
     let mut world = World::choosing(20, |_| {});
     let time = world.now();
-    world.manager.set_time(time);
-    let now = world.now().unix;
+    let now = time.unix;
     for number in 0..10 {
         let addr = address(number, now).endpoint.addr;
         if number % 2 == 0 {
             world.manager.bans_mut().discourage(&addr);
         } else {
-            world.manager.ban(addr.to_string().parse().unwrap(), 3600, false);
+            let (reply, _) = Reply::pair();
+            let subnet = addr.to_string().parse().unwrap();
+            world.manager.ask(Question::Ban { subnet, seconds: 3600, is_absolute: false, reply }, time);
         }
     }
     world.run(60);

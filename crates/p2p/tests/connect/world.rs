@@ -3,13 +3,15 @@
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
-use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT};
+use lydian_engine::{Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT};
+use lydian_p2p::driver::{self, Delivery, Event, Outside};
 use lydian_p2p::manager::{
-    Action, AttemptFailure, AttemptId, ConnectSettings, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile,
+    AttemptFailure, AttemptId, ConnectSettings, LookupId, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile,
     Target,
 };
+use lydian_p2p::outgoing::Outgoing;
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
-use lydian_p2p::{AddrMan, Bans, Moment, UnixTime};
+use lydian_p2p::{AddrMan, Bans, Moment, PeerMemory, UnixTime};
 use lydian_wire::message::{PROTOCOL_VERSION, Version};
 use lydian_wire::{Endpoint, Inv, InvType, Message, NetAddr, Network, Services, TimedAddress};
 use rand_chacha::ChaCha20Rng;
@@ -155,62 +157,18 @@ impl World {
     pub(crate) fn run(&mut self, seconds: u64) {
         for _ in 0..seconds * 10 {
             self.elapsed += Duration::from_millis(100);
-            let now = self.now();
-            self.manager.tick(now);
-            self.act();
+            driver::drive(self, Event::Tick);
         }
     }
 
     /// Executes the manager's actions.
     pub(crate) fn act(&mut self) {
-        loop {
-            let actions = self.manager.take_actions();
-            if actions.is_empty() {
-                return;
-            }
-            actions.into_iter().for_each(|action| self.carry_out(action));
-        }
-    }
-
-    fn carry_out(&mut self, action: Action) {
-        let now = self.now();
-        match action {
-            Action::Connect { attempt, kind, target, v2 } => {
-                let tried = Tried { at: self.elapsed, id: attempt, kind, target: target.to_string(), v2 };
-                self.tried.push(tried.clone());
-                self.targets.push(target.clone());
-                match &self.answers {
-                    Answers::Everybody => self.succeed(&tried),
-                    Answers::Only(some) if some.contains(&tried.target) => self.succeed(&tried),
-                    Answers::Later => {}
-                    Answers::Nobody | Answers::Only(_) => self.fail(attempt),
-                }
-                assert!(matches!(target, Target::Endpoint(_)) || self.ended.is_empty());
-            }
-            Action::Resolve { lookup, host, count_max } => {
-                let mut found = self.names.get(&host).cloned().unwrap_or_default();
-                found.truncate(count_max);
-                self.resolved.push(host);
-                self.manager.resolved(lookup, &found, now);
-            }
-            Action::Send { to, message } => self.answer(to, &message),
-            Action::Disconnect { peer, reason } => {
-                self.ended.push((peer, reason));
-                self.end(peer);
-            }
-            Action::Save { file, bytes } => self.saved.push((file, bytes)),
-            Action::Log(line) => self.log.push(line.text),
-            Action::SendBlock { .. }
-            | Action::SendCompact { .. }
-            | Action::SendBlockTransactions { .. }
-            | Action::Store { .. } => {}
-        }
+        driver::act(self);
     }
 
     pub(crate) fn fail(&mut self, attempt: AttemptId) {
         let failure = AttemptFailure::Target { reason: "refused".to_owned() };
-        let now = self.now();
-        self.manager.attempt_failed(attempt, &failure, now);
+        driver::take(self, Event::AttemptFailed { attempt, failure });
     }
 
     /// The target of an attempt accepts the connection.
@@ -255,17 +213,15 @@ impl World {
             local,
             v2: true,
             traffic: Arc::default(),
-            memory: lydian_p2p::PeerMemory::default(),
+            memory: PeerMemory::default(),
         };
-        let now = self.now();
-        self.manager.connected(new, now);
+        driver::take(self, Event::Connected(new));
         id
     }
 
     pub(crate) fn end(&mut self, peer: PeerId) {
         if self.standing.remove(&peer).is_some() {
-            let now = self.now();
-            self.manager.disconnected(peer, now);
+            driver::take(self, Event::Disconnected { peer, wants_v1: false });
         }
     }
 
@@ -284,8 +240,9 @@ impl World {
     }
 
     fn send_message(&mut self, from: PeerId, message: &Message) {
-        let now = self.now();
-        self.manager.received(from, message.command(), message.payload(), now);
+        let charge = PeerMemory::default().charge_received(0);
+        let (command, payload) = (message.command(), message.payload());
+        driver::take(self, Event::Message { from, command, payload, charge });
     }
 
     fn answer(&mut self, to: PeerId, message: &Message) {
@@ -323,6 +280,60 @@ impl World {
     pub(crate) fn seconds(&self) -> Vec<f64> {
         let first = self.tried.first().map_or(Duration::ZERO, |tried| tried.at);
         self.tried.iter().map(|tried| (tried.at - first).as_secs_f64()).collect()
+    }
+}
+
+impl Outside for World {
+    fn manager(&mut self) -> &mut PeerManager {
+        &mut self.manager
+    }
+
+    fn now(&self) -> Moment {
+        World::now(self)
+    }
+
+    fn push(&mut self, to: PeerId, item: Outgoing) {
+        match item {
+            Outgoing::Message(message) => self.answer(to, &message),
+            Outgoing::End { reason } => {
+                self.ended.push((to, reason));
+                self.end(to);
+            }
+            Outgoing::Block { .. } | Outgoing::Compact { .. } | Outgoing::Transactions(_) => {}
+        }
+    }
+
+    fn dial(&mut self, attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool) {
+        let tried = Tried { at: self.elapsed, id: attempt, kind, target: target.to_string(), v2 };
+        self.tried.push(tried.clone());
+        self.targets.push(target.clone());
+        match &self.answers {
+            Answers::Everybody => self.succeed(&tried),
+            Answers::Only(some) if some.contains(&tried.target) => self.succeed(&tried),
+            Answers::Later => {}
+            Answers::Nobody | Answers::Only(_) => self.fail(attempt),
+        }
+        assert!(matches!(target, Target::Endpoint(_)) || self.ended.is_empty());
+    }
+
+    fn resolve(&mut self, lookup: LookupId, host: String, count_max: usize) {
+        let mut addresses = self.names.get(&host).cloned().unwrap_or_default();
+        addresses.truncate(count_max);
+        self.resolved.push(host);
+        driver::take(self, Event::Resolved { lookup, addresses });
+    }
+
+    fn save(&mut self, file: SavedFile, bytes: Vec<u8>) {
+        self.saved.push((file, bytes));
+    }
+
+    fn log(&mut self, line: LogLine) {
+        self.log.push(line.text);
+    }
+
+    fn queue_block(&mut self, _: Delivery) -> Result<(), Delivery> {
+        // No peer of these tests sends blocks.
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::bench::Bench;
 use crate::chain::{Made, block_on};
 use lydian_engine::{Cancel, Unobserved};
+use lydian_p2p::driver::Event;
 use lydian_p2p::manager::PeerId;
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_primitives::BlockHash;
@@ -21,8 +22,7 @@ fn submit(bench: &Bench, count: u32) -> Vec<Made> {
 }
 
 fn announce_tip(bench: &mut Bench) {
-    bench.manager.chain_changed(bench.now());
-    bench.act();
+    bench.drive(Event::ChainChanged);
 }
 
 /// A peer that has our chain. `high_bandwidth`: it wants unrequested compact blocks; `wants_headers`: it wants headers.

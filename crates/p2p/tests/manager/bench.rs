@@ -2,17 +2,20 @@
 //! threads of a node, unless a test delays that.
 
 use crate::chain::{Made, block_on};
-use lydian_consensus::{Chain, Params, Rejected, Rule, U256};
+use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
-use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_engine::{Cancel, Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_p2p::driver::{self, Delivery, Event, Outside};
 use lydian_p2p::manager::{
-    Action, ConnectSettings, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile, StoreOutcome,
+    AttemptId, ConnectSettings, LookupId, ManagerSettings, NewPeer, PeerId, PeerManager, Question, Reply, SavedFile,
+    StoreOutcome, Target,
 };
+use lydian_p2p::outgoing::{Outgoing, Ready};
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
-use lydian_p2p::{AddrMan, Bans, Moment, UnixTime};
-use lydian_primitives::{BlockHash, Header, RawBlock};
-use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version, block_size};
-use lydian_wire::{BlockTransactions, Endpoint, Inv, InvType, Message, NetAddr, Network, Services};
+use lydian_p2p::{AddrMan, Bans, Moment, PeerMemory, UnixTime};
+use lydian_primitives::{BlockHash, Header};
+use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version};
+use lydian_wire::{Endpoint, Inv, InvType, Message, NetAddr, Network, Services};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::BTreeMap;
@@ -21,14 +24,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const START: u32 = 1_790_000_000;
-
-/// A block to be stored.
-#[derive(Debug)]
-pub(crate) struct Delivery {
-    pub(crate) from: PeerId,
-    pub(crate) hash: BlockHash,
-    pub(crate) bytes: Vec<u8>,
-}
 
 pub(crate) struct Bench {
     pub(crate) engine: Arc<Engine>,
@@ -47,6 +42,8 @@ pub(crate) struct Bench {
     /// Blocks are not stored until [`Bench::store`] is called.
     pub(crate) holds_back: bool,
     pub(crate) deliveries: Vec<Delivery>,
+    /// The maximum number of blocks that wait to be stored.
+    pub(crate) deliveries_max: usize,
     pub(crate) chain: Vec<Made>,
     peers: u64,
 }
@@ -101,6 +98,7 @@ impl Bench {
             log: Vec::new(),
             holds_back: false,
             deliveries: Vec::new(),
+            deliveries_max: usize::MAX,
             chain: Vec::new(),
             peers: 0,
         }
@@ -143,8 +141,7 @@ impl Bench {
             self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
             self.chain.push(made);
         }
-        self.manager.chain_changed(self.now());
-        self.act();
+        self.drive(Event::ChainChanged);
     }
 
     /// Connects a peer that supports compact blocks, with a completed handshake.
@@ -190,10 +187,9 @@ impl Bench {
         let byte = u8::try_from(self.peers).unwrap();
         let endpoint = Endpoint::new(NetAddr::Ipv4([byte, 2, 3, 4].into()), 8333);
         let (attempt, local, v2) = (None, Endpoint::default(), false);
-        let (is_onion, traffic, memory) = (false, Arc::default(), lydian_p2p::PeerMemory::default());
+        let (is_onion, traffic, memory) = (false, Arc::default(), PeerMemory::default());
         let new = NewPeer { id, kind, endpoint, permissions, is_onion, attempt, local, v2, traffic, memory };
-        self.manager.connected(new, self.now());
-        self.act();
+        self.drive(Event::Connected(new));
         id
     }
 
@@ -226,8 +222,7 @@ impl Bench {
 
     /// Receives a message from a peer and executes the resulting actions.
     pub(crate) fn send(&mut self, from: PeerId, message: Message) {
-        self.manager.received(from, message.command(), message.payload(), self.now());
-        self.act();
+        self.drive(received(from, &message));
     }
 
     pub(crate) fn announce(&mut self, from: PeerId, headers: &[Header]) {
@@ -239,9 +234,7 @@ impl Bench {
         let end = self.elapsed + time;
         while self.elapsed < end {
             self.elapsed += Duration::from_millis(100);
-            self.manager.chain_changed(self.now());
-            self.manager.tick(self.now());
-            self.act();
+            self.drive(Event::Tick);
         }
     }
 
@@ -260,87 +253,43 @@ impl Bench {
         }
     }
 
-    /// Calls the manager as an RPC method does.
-    pub(crate) fn ask(&mut self, question: impl FnOnce(&mut PeerManager, Moment)) {
-        let now = self.now();
-        question(&mut self.manager, now);
+    /// Asks the manager as an RPC method does.
+    pub(crate) fn ask<T>(&mut self, question: impl FnOnce(Reply<T>) -> Question) -> T {
+        let (reply, answer) = Reply::pair();
+        self.drive(Event::Ask(question(reply)));
+        answer.try_recv().unwrap()
+    }
+
+    /// Passes an event to the manager, and executes the resulting actions.
+    pub(crate) fn drive(&mut self, event: Event) {
+        driver::take(self, event);
         self.act();
     }
 
     pub(crate) fn act(&mut self) {
-        loop {
-            let actions = self.manager.take_actions();
-            if actions.is_empty() {
-                return;
-            }
-            actions.into_iter().for_each(|action| self.carry_out(action));
-            if !self.holds_back {
-                self.store();
-            }
-        }
-    }
-
-    fn carry_out(&mut self, action: Action) {
-        match action {
-            Action::Send { to, message } => self.sent.entry(to).or_default().push(message),
-            Action::SendBlock { to, hash, with_witness } => self.served.push((to, hash, with_witness)),
-            Action::SendCompact { to, hash, .. } => self.served_compact.push((to, hash)),
-            Action::SendBlockTransactions { to, request } => {
-                let info = self.engine.header_info(&request.block_hash).unwrap();
-                let block = self.engine.block(&info).unwrap().unwrap();
-                match BlockTransactions::new(&block, &request) {
-                    Some(answer) => self.sent.entry(to).or_default().push(Message::BlockTxn(answer)),
-                    None => self.manager.bad_transactions_request(to, self.now()),
-                }
-            }
-            Action::Disconnect { peer, reason } => {
-                self.ended.insert(peer, reason);
-                self.manager.disconnected(peer, self.now());
-            }
-            Action::Store { from, hash, bytes } => self.deliveries.push(Delivery { from, hash, bytes }),
-            Action::Log(line) => self.log.push(line.text),
-            Action::Save { file, .. } => self.saved.push(file),
-            Action::Connect { .. } | Action::Resolve { .. } => {}
+        driver::act(self);
+        if !self.holds_back {
+            self.store();
         }
     }
 
     /// Stores and validates the delivered blocks.
     pub(crate) fn store(&mut self) {
-        for Delivery { from, hash, bytes } in std::mem::take(&mut self.deliveries) {
-            let outcome = self.outcome(bytes);
-            self.manager.block_stored(from, &hash, &outcome, self.now());
-            let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
-            for (hash, violation) in advance.invalid {
-                self.manager.block_invalid(&hash, &violation.to_string(), self.now());
+        while !self.deliveries.is_empty() {
+            for mut delivery in std::mem::take(&mut self.deliveries) {
+                let stored = delivery.store(&self.engine, self.now()).unwrap();
+                driver::drive(self, stored);
+                let advance = self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+                driver::validated(advance).for_each(|event| driver::drive(self, event));
             }
-            self.manager.chain_changed(self.now());
-        }
-        let is_held = std::mem::replace(&mut self.holds_back, true);
-        self.act();
-        self.holds_back = is_held;
-        if !self.deliveries.is_empty() && !is_held {
-            self.store();
+            if self.holds_back {
+                return;
+            }
         }
     }
 
-    pub(crate) fn outcome(&self, mut bytes: Vec<u8>) -> StoreOutcome {
-        match block_size(&bytes) {
-            Ok(size) => bytes.truncate(size),
-            Err(error) => return StoreOutcome::Malformed { reason: error.to_string() },
-        }
-        let block = match RawBlock::new(bytes).parse() {
-            Ok(block) => block,
-            Err(error) => return StoreOutcome::Malformed { reason: error.to_string() },
-        };
-        match self.engine.store_block(block, self.unix()).unwrap() {
-            Ok(_) => StoreOutcome::Stored,
-            Err(Rejected::Duplicate) => StoreOutcome::Known,
-            Err(Rejected::DuplicateInvalid) => StoreOutcome::KnownInvalid { reason: "duplicate-invalid".to_owned() },
-            Err(Rejected::Violation(violation)) => match violation.rule {
-                Rule::TimeTooNew => StoreOutcome::TooEarly,
-                rule => StoreOutcome::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
-            },
-        }
+    pub(crate) fn outcome(&self, bytes: Vec<u8>) -> StoreOutcome {
+        driver::store_block(&self.engine, bytes, self.now()).unwrap()
     }
 
     /// Returns the messages sent to a peer since the last call.
@@ -365,4 +314,60 @@ impl Bench {
     pub(crate) fn has_logged(&self, words: &str) -> bool {
         self.log.iter().any(|line| line.contains(words))
     }
+}
+
+impl Outside for Bench {
+    fn manager(&mut self) -> &mut PeerManager {
+        &mut self.manager
+    }
+
+    fn now(&self) -> Moment {
+        Bench::now(self)
+    }
+
+    fn push(&mut self, to: PeerId, item: Outgoing) {
+        match item {
+            Outgoing::Message(message) => self.sent.entry(to).or_default().push(message),
+            Outgoing::Block { hash, with_witness } => self.served.push((to, hash, with_witness)),
+            Outgoing::Compact { hash, .. } => self.served_compact.push((to, hash)),
+            Outgoing::Transactions(request) => match Outgoing::Transactions(request).ready(&self.engine) {
+                Ready::Message { command, payload } => {
+                    let answer = Message::decode_owned(&command, payload).unwrap();
+                    self.sent.entry(to).or_default().push(answer);
+                }
+                Ready::BadTransactionsRequest => driver::take(self, Event::BadTransactionsRequest { from: to }),
+                other => panic!("{other:?}"),
+            },
+            Outgoing::End { reason } => {
+                self.ended.insert(to, reason);
+                driver::take(self, Event::Disconnected { peer: to, wants_v1: false });
+            }
+        }
+    }
+
+    fn dial(&mut self, _: AttemptId, _: ConnectionKind, _: Target, _: bool) {}
+
+    fn resolve(&mut self, _: LookupId, _: String, _: usize) {}
+
+    fn save(&mut self, file: SavedFile, _: Vec<u8>) {
+        self.saved.push(file);
+    }
+
+    fn log(&mut self, line: LogLine) {
+        self.log.push(line.text);
+    }
+
+    fn queue_block(&mut self, block: Delivery) -> Result<(), Delivery> {
+        if self.deliveries.len() >= self.deliveries_max {
+            return Err(block);
+        }
+        self.deliveries.push(block);
+        Ok(())
+    }
+}
+
+/// A message from a peer, as an event.
+pub(crate) fn received(from: PeerId, message: &Message) -> Event {
+    let charge = PeerMemory::default().charge_received(0);
+    Event::Message { from, command: message.command(), payload: message.payload(), charge }
 }

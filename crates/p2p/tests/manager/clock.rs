@@ -3,7 +3,7 @@
 use crate::bench::{Bench, START};
 use crate::chain::block_on;
 use lydian_p2p::limits::BLOCK_TIMEOUT;
-use lydian_p2p::manager::SavedFile;
+use lydian_p2p::manager::{Question, SavedFile};
 use lydian_p2p::peer::ConnectionKind;
 use lydian_wire::Message;
 use std::time::Duration;
@@ -110,6 +110,10 @@ fn a_time_that_goes_back() {
     assert_eq!(bench.tip_hash(), next.hash, "blocks are taken all the same");
 }
 
+fn mock_forward(bench: &mut Bench, delta: Duration) {
+    bench.ask(|reply| Question::MockForward { delta, reply });
+}
+
 /// Regression test: `mockscheduler` had no effect. It makes the scheduler's tasks due earlier: writing addresses and
 /// bans, and the check for a stale tip, which itself uses the mocked time.
 #[test]
@@ -118,16 +122,16 @@ fn the_scheduler_is_moved() {
     bench.grow(3);
     freeze(&mut bench);
     bench.wait(Duration::from_secs(1));
-    bench.ask(|manager, now| manager.mock_forward(Duration::from_secs(15 * 60 - 2), now));
+    mock_forward(&mut bench, Duration::from_secs(15 * 60 - 2));
     assert_eq!(bench.saved, []);
     bench.wait(Duration::from_secs(2));
     assert_eq!(bench.saved, [SavedFile::Peers]);
-    bench.ask(|manager, now| manager.mock_forward(Duration::from_secs(3600), now));
+    mock_forward(&mut bench, Duration::from_secs(3600));
     assert_eq!(bench.saved, [SavedFile::Peers; 2], "once, however far it was moved");
 
     assert!(!bench.has_logged("Potential stale tip"));
     forward(&mut bench, 31 * MINUTE_S);
     assert!(!bench.has_logged("Potential stale tip"), "nobody looks yet");
-    bench.ask(|manager, now| manager.mock_forward(Duration::from_secs(45), now));
+    mock_forward(&mut bench, Duration::from_secs(45));
     assert!(bench.has_logged("Potential stale tip detected"), "{:?}", bench.log);
 }

@@ -8,6 +8,7 @@ mod blocks;
 mod chain;
 mod clock;
 mod compact;
+mod driver;
 mod floods;
 mod info;
 mod loading;

@@ -10,6 +10,7 @@ use crate::result::{Answer, Form, Map, cases, result};
 use crate::table::{METHODS as ALL, find};
 use crate::wait::{Finish, Later, Until};
 use lydian_consensus::Chain;
+use lydian_p2p::manager::Question;
 use std::time::Duration;
 
 pub(crate) const METHODS: &[Method] = &[
@@ -305,6 +306,7 @@ fn mockscheduler(call: &Call<'_>) -> Result<(), RpcError> {
         return Err(RpcError::misc("delta_time must be between 1 and 3600 seconds (1 hr)"));
     };
     // All scheduled tasks belong to the network, so there is nothing to do on a node without one.
-    let _ = call.context.ask_peers(move |manager, now| manager.mock_forward(Duration::from_secs(seconds), now));
+    let delta = Duration::from_secs(seconds);
+    let _ = call.context.ask_peers(|reply| Question::MockForward { delta, reply });
     Ok(())
 }

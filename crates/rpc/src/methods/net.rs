@@ -8,9 +8,8 @@ use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::methods::blockchain::Warnings;
 use crate::output::Hex;
 use crate::result::{Time, result};
-use lydian_p2p::Moment;
 use lydian_p2p::local_address::LocalAddress;
-use lydian_p2p::manager::PeerManager;
+use lydian_p2p::manager::{NetworkInfo, PeerId, Question, Reply};
 use lydian_p2p::upload::UploadInfo;
 use lydian_wire::Network;
 use lydian_wire::message::PROTOCOL_VERSION;
@@ -71,30 +70,29 @@ pub(crate) const METHODS: &[Method] = &[
 ];
 
 /// Returns the peer manager's answer, or Core's error if there is no network.
-pub(super) fn ask<T: Send + 'static>(
-    context: &Context,
-    question: impl FnOnce(&mut PeerManager, Moment) -> T + Send + 'static,
-) -> Result<T, RpcError> {
+pub(super) fn ask<T>(context: &Context, question: impl FnOnce(Reply<T>) -> Question) -> Result<T, RpcError> {
     context.ask_peers(question).ok_or_else(|| {
         let words = "Error: Peer-to-peer functionality missing or disabled";
         RpcError::new(code::CLIENT_P2P_DISABLED, words)
     })
 }
 
+/// The peer of an argument. No peer has the id of a negative number.
+pub(super) fn peer_id(id: i64) -> PeerId {
+    PeerId(u64::try_from(id).unwrap_or(u64::MAX))
+}
+
 fn getconnectioncount(call: &Call<'_>) -> Result<usize, RpcError> {
-    ask(call.context, |manager, now| manager.peers(now).len())
+    Ok(ask(call.context, Question::Peers)?.len())
 }
 
 fn ping(call: &Call<'_>) -> Result<(), RpcError> {
-    ask(call.context, |manager, _| manager.ping_all())
+    ask(call.context, Question::Ping)
 }
 
 fn setnetworkactive(call: &Call<'_>) -> Result<bool, RpcError> {
     let on = call.arg(0).as_bool()?;
-    ask(call.context, move |manager, _| {
-        manager.set_network_active(on);
-        manager.is_network_active()
-    })
+    ask(call.context, |reply| Question::SetNetworkActive { on, reply })
 }
 
 result! {
@@ -142,17 +140,18 @@ impl UploadTarget {
 
 fn getnettotals(call: &Call<'_>) -> Result<NetTotals, RpcError> {
     let timemillis = call.context.host.unix_micros() / 1_000;
-    ask(call.context, move |manager, _| NetTotals {
-        totalbytesrecv: manager.traffic().received(),
-        totalbytessent: manager.traffic().sent(),
+    let traffic = ask(call.context, Question::Traffic)?;
+    Ok(NetTotals {
+        totalbytesrecv: traffic.received,
+        totalbytessent: traffic.sent,
         timemillis: Time(timemillis),
-        uploadtarget: UploadTarget::of(&manager.upload_info()),
+        uploadtarget: UploadTarget::of(&traffic.upload),
     })
 }
 
 result! {
     /// The answer of `getnetworkinfo`.
-    struct NetworkInfo {
+    struct NetworkAnswer {
         /// the server version
         version: u32,
         /// the server subversion string
@@ -221,40 +220,35 @@ impl LocalAnswer {
     }
 }
 
-fn getnetworkinfo(call: &Call<'_>) -> Result<NetworkInfo, RpcError> {
+fn getnetworkinfo(call: &Call<'_>) -> Result<NetworkAnswer, RpcError> {
     let warnings = Warnings::of(call.context);
-    ask(call.context, move |manager, now| network_info(manager, now, warnings))
-}
-
-fn network_info(manager: &PeerManager, now: Moment, warnings: Warnings) -> NetworkInfo {
-    let (local, peers) = (manager.local(), manager.peers(now));
-    let connections_in = peers.iter().filter(|peer| peer.kind.is_inbound()).count();
-    NetworkInfo {
+    let info = ask(call.context, Question::Network)?;
+    Ok(NetworkAnswer {
         version: VERSION,
-        subversion: String::from_utf8_lossy(&local.user_agent).into_owned(),
+        subversion: String::from_utf8_lossy(&info.user_agent).into_owned(),
         protocolversion: PROTOCOL_VERSION,
-        localservices: Hex(local.services.0.to_be_bytes()),
-        localservicesnames: local.services.names(),
-        localrelay: !local.ignores_transactions,
-        timeoffset: manager.median_time_offset_s(),
-        networkactive: manager.is_network_active(),
-        connections: peers.len(),
-        connections_in,
-        connections_out: peers.len() - connections_in,
-        networks: NETWORKS.iter().map(|network| network_state(manager, *network)).collect(),
+        localservices: Hex(info.services.0.to_be_bytes()),
+        localservicesnames: info.services.names(),
+        localrelay: !info.ignores_transactions,
+        timeoffset: info.time_offset_s,
+        networkactive: info.is_active,
+        connections: info.inbound + info.outbound,
+        connections_in: info.inbound,
+        connections_out: info.outbound,
+        networks: NETWORKS.iter().map(|network| network_state(&info, *network)).collect(),
         relayfee: RELAY_FEE,
         incrementalfee: RELAY_FEE,
-        localaddresses: manager.local_addresses().iter().map(LocalAnswer::of).collect(),
+        localaddresses: info.addresses.iter().map(LocalAnswer::of).collect(),
         warnings,
-    }
+    })
 }
 
 /// The networks of addresses, in Core's order.
 pub(super) const NETWORKS: [Network; 5] = [Network::Ipv4, Network::Ipv6, Network::TorV3, Network::I2p, Network::Cjdns];
 
-fn network_state(manager: &PeerManager, network: Network) -> NetworkState {
-    let proxy = manager.proxies().of(network);
-    let reachable = manager.reachable().contains(&network);
+fn network_state(info: &NetworkInfo, network: Network) -> NetworkState {
+    let proxy = info.proxies.of(network);
+    let reachable = info.reachable.contains(&network);
     NetworkState {
         name: network.name(),
         limited: !reachable,

@@ -4,8 +4,9 @@ use super::net::{NETWORKS, ask};
 use crate::error::{RpcError, code};
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::result::{Map, Time, result};
-use lydian_p2p::addrman::AddrInfo;
-use lydian_wire::{Endpoint, NetAddr, Network, Services, TimedAddress};
+use lydian_p2p::addrman::{AddrInfo, Position};
+use lydian_p2p::manager::{AddressCounts, AddressRefusal, AddressTable, Question};
+use lydian_wire::{NetAddr, Network, TimedAddress};
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
@@ -70,21 +71,12 @@ fn addpeeraddress(call: &Call<'_>) -> Result<Added, RpcError> {
     let is_tried = call.bool_or(2, false)?;
     let addr: NetAddr =
         text.parse().map_err(|_| RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, "Invalid IP address"))?;
-    ask(call.context, move |manager, now| {
-        let addr = if manager.reachable().contains(&Network::Cjdns) { addr.maybe_cjdns() } else { addr };
-        let endpoint = Endpoint { addr, port };
-        let services = Services::NETWORK | Services::WITNESS;
-        let address = TimedAddress { time: now.unix.to_u32(), services, endpoint };
-        let addrman = manager.addrman_mut();
-        let error = if addrman.add(&[address], &addr, 0, now.unix) == 0 {
-            Some("failed-adding-to-new")
-        } else if is_tried && !addrman.good(&endpoint, now.unix) {
-            Some("failed-adding-to-tried")
-        } else {
-            None
-        };
-        Added { error, success: error.is_none() }
-    })
+    let added = ask(call.context, |reply| Question::AddAddress { addr, port, is_tried, reply })?;
+    let error = added.err().map(|table| match table {
+        AddressRefusal::New => "failed-adding-to-new",
+        AddressRefusal::Tried => "failed-adding-to-tried",
+    });
+    Ok(Added { error, success: error.is_none() })
 }
 
 result! {
@@ -106,22 +98,15 @@ result! {
 fn getnodeaddresses(call: &Call<'_>) -> Result<Vec<KnownAddress>, RpcError> {
     let count = usize::try_from(call.i32_or(0, 1)?).map_err(|_| RpcError::parameter("Address count out of range"))?;
     let network = call.given(1).map(|name| parse_network(name.as_text()?)).transpose()?;
-    ask(call.context, move |manager, now| {
-        let mut addresses = manager.addrman_mut().get_addr(count, 0, network, true, now.unix);
-        let bans = manager.bans();
-        addresses.retain(|address| {
-            let addr = &address.endpoint.addr;
-            !bans.is_discouraged(addr) && !bans.is_banned(addr, now.unix)
-        });
-        let known = |address: TimedAddress| KnownAddress {
-            time: Time(address.time),
-            services: address.services.0,
-            address: address.endpoint.addr.to_string(),
-            port: address.endpoint.port,
-            network: address.endpoint.addr.net_class().name(),
-        };
-        addresses.into_iter().map(known).collect()
-    })
+    let known = |address: TimedAddress| KnownAddress {
+        time: Time(address.time),
+        services: address.services.0,
+        address: address.endpoint.addr.to_string(),
+        port: address.endpoint.port,
+        network: address.endpoint.addr.net_class().name(),
+    };
+    let addresses = ask(call.context, |reply| Question::Addresses { count, network, reply })?;
+    Ok(addresses.into_iter().map(known).collect())
 }
 
 fn parse_network(text: &str) -> Result<Network, RpcError> {
@@ -141,16 +126,12 @@ result! {
 }
 
 fn getaddrmaninfo(call: &Call<'_>) -> Result<Map<&'static str, Counts>, RpcError> {
-    ask(call.context, |manager, _| {
-        let addrman = manager.addrman();
-        let of = |network| Counts {
-            new: addrman.size(network, Some(true)),
-            tried: addrman.size(network, Some(false)),
-            total: addrman.size(network, None),
-        };
-        let networks = NETWORKS.iter().map(|network| (network.name(), of(Some(*network))));
-        Map(networks.chain([("all_networks", of(None))]).collect())
-    })
+    let networks: Vec<_> = NETWORKS.iter().copied().map(Some).chain([None]).collect();
+    let names: Vec<_> =
+        networks.iter().map(|network| network.map_or("all_networks", |network| network.name())).collect();
+    let counts = ask(call.context, |reply| Question::AddressCounts { networks, reply })?;
+    let counts = counts.into_iter().map(|AddressCounts { new, tried }| Counts { new, tried, total: new + tried });
+    Ok(Map(names.into_iter().zip(counts).collect()))
 }
 
 result! {
@@ -204,12 +185,10 @@ result! {
 }
 
 fn getrawaddrman(call: &Call<'_>) -> Result<RawTables, RpcError> {
-    ask(call.context, |manager, _| {
-        let [new, tried] = [false, true].map(|is_tried| {
-            let entries = manager.addrman().entries(is_tried);
-            let entries = entries.map(|(info, at)| (format!("{}/{}", at.bucket, at.position), Entry::of(info)));
-            Map(entries.collect())
-        });
-        RawTables { new, tried }
-    })
+    let rows = |table: AddressTable| {
+        let row = |(info, at): &(AddrInfo, Position)| (format!("{}/{}", at.bucket, at.position), Entry::of(info));
+        Map(table.iter().map(row).collect())
+    };
+    let [new, tried] = ask(call.context, Question::AddressTables)?.map(rows);
+    Ok(RawTables { new, tried })
 }

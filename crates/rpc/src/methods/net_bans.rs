@@ -7,7 +7,8 @@ use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::result::{Time, result};
 use crate::table::find;
 use lydian_p2p::UnixTime;
-use lydian_p2p::manager::PeerManager;
+use lydian_p2p::bans::Ban;
+use lydian_p2p::manager::Question;
 use lydian_wire::{NetAddr, Network, Subnet};
 
 pub(crate) const METHODS: &[Method] = &[
@@ -64,45 +65,18 @@ fn setban(call: &Call<'_>) -> Result<(), RpcError> {
     let seconds = call.given(2).map_or(Ok(0), |seconds| seconds.as_integer::<i64>());
     let is_absolute = call.bool_or(3, false);
     let now = UnixTime(u64::try_from(call.context.now()).unwrap_or(0));
-    ask(call.context, move |manager, _| {
-        let (subnet, is_single) = parse(manager, &text)
-            .ok_or_else(|| RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, "Error: Invalid IP/Subnet"))?;
-        if is_added {
-            add(manager, subnet, is_single, seconds, is_absolute, now)
-        } else if manager.unban(&subnet) {
-            Ok(())
-        } else {
+    let has_cjdns = ask(call.context, Question::Reachable)?.contains(&Network::Cjdns);
+    let (subnet, is_single) = parse(&text, has_cjdns)
+        .ok_or_else(|| RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, "Error: Invalid IP/Subnet"))?;
+    if !is_added {
+        if !ask(call.context, |reply| Question::Unban { subnet, reply })? {
             let words = "Error: Unban failed. Requested address/subnet was not previously manually banned.";
-            Err(RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, words))
+            return Err(RpcError::new(code::CLIENT_INVALID_IP_OR_SUBNET, words));
         }
-    })?
-}
-
-/// Parses a subnet, or a single address as a subnet. Also returns whether it is a single address.
-fn parse(manager: &PeerManager, text: &str) -> Option<(Subnet, bool)> {
-    let has_cjdns = manager.reachable().contains(&Network::Cjdns);
-    if text.contains('/') {
-        return Subnet::parse(text, has_cjdns).ok().map(|subnet| (subnet, false));
+        return Ok(());
     }
-    let addr: NetAddr = text.parse().ok()?;
-    let addr = if has_cjdns { addr.maybe_cjdns() } else { addr };
-    Subnet::single(addr).filter(|_| addr.is_valid()).map(|subnet| (subnet, true))
-}
-
-fn add(
-    manager: &mut PeerManager,
-    subnet: Subnet,
-    is_single: bool,
-    seconds: Result<i64, RpcError>,
-    is_absolute: Result<bool, RpcError>,
-    now: UnixTime,
-) -> Result<(), RpcError> {
     // An address may be covered by the ban of a subnet.
-    let is_banned = match is_single {
-        true => manager.bans().is_banned(&subnet.network(), now),
-        false => manager.bans().is_subnet_banned(&subnet, now),
-    };
-    if is_banned {
+    if ask(call.context, |reply| Question::IsBanned { subnet, is_single, now, reply })? {
         return Err(RpcError::new(code::CLIENT_NODE_ALREADY_ADDED, "Error: IP/Subnet already banned"));
     }
     let (seconds, is_absolute) = (seconds?, is_absolute?);
@@ -110,8 +84,19 @@ fn add(
         return Err(RpcError::parameter("Error: Absolute timestamp is in the past"));
     }
     // A negative number counts as 0: the default time.
-    manager.ban(subnet, u64::try_from(seconds).unwrap_or(0), is_absolute);
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    ask(call.context, |reply| Question::Ban { subnet, seconds, is_absolute, reply })?;
     Ok(())
+}
+
+/// Parses a subnet, or a single address as a subnet. Also returns whether it is a single address.
+fn parse(text: &str, has_cjdns: bool) -> Option<(Subnet, bool)> {
+    if text.contains('/') {
+        return Subnet::parse(text, has_cjdns).ok().map(|subnet| (subnet, false));
+    }
+    let addr: NetAddr = text.parse().ok()?;
+    let addr = if has_cjdns { addr.maybe_cjdns() } else { addr };
+    Subnet::single(addr).filter(|_| addr.is_valid()).map(|subnet| (subnet, true))
 }
 
 result! {
@@ -133,19 +118,17 @@ result! {
 fn listbanned(call: &Call<'_>) -> Result<Vec<Banned>, RpcError> {
     let now = call.context.now();
     let at = UnixTime(u64::try_from(now).unwrap_or(0));
-    ask(call.context, move |manager, _| {
-        let bans = manager.bans_mut().list(at).iter();
-        bans.map(|(subnet, ban)| Banned {
-            address: subnet.to_string(),
-            ban_created: Time(ban.created),
-            banned_until: Time(ban.until),
-            ban_duration: Time(ban.until.saturating_sub(ban.created)),
-            time_remaining: Time(ban.until.saturating_sub(now)),
-        })
-        .collect()
-    })
+    let bans = ask(call.context, |reply| Question::Bans { now: at, reply })?;
+    let banned = |(subnet, ban): (&Subnet, &Ban)| Banned {
+        address: subnet.to_string(),
+        ban_created: Time(ban.created),
+        banned_until: Time(ban.until),
+        ban_duration: Time(ban.until.saturating_sub(ban.created)),
+        time_remaining: Time(ban.until.saturating_sub(now)),
+    };
+    Ok(bans.iter().map(banned).collect())
 }
 
 fn clearbanned(call: &Call<'_>) -> Result<(), RpcError> {
-    ask(call.context, |manager, _| manager.clear_bans())
+    ask(call.context, Question::ClearBans)
 }

@@ -1,6 +1,6 @@
 //! Methods about single peers: their state, connecting and disconnecting.
 
-use super::net::ask;
+use super::net::{ask, peer_id};
 use crate::error::{RpcError, code};
 use crate::help;
 use crate::json::{Amount, Double};
@@ -9,10 +9,9 @@ use crate::output::Hex;
 use crate::result::{Empty, Map, Time, result};
 use crate::table::find;
 use lydian_consensus::Chain;
-use lydian_p2p::manager::{AddedNode, PeerId, PeerInfo, PeerManager};
+use lydian_p2p::manager::{AddedNode, NodeCommand, NodeRefusal, PeerInfo, Question};
 use lydian_p2p::peer::ConnectionKind;
 use lydian_primitives::{BlockHash, Height, to_hex};
-use lydian_wire::Services;
 
 const V2_HELP: &str = "whether to try the v2 transport (BIP-0324) first";
 
@@ -234,39 +233,45 @@ impl PeerAnswer {
 }
 
 fn getpeerinfo(call: &Call<'_>) -> Result<Vec<PeerAnswer>, RpcError> {
-    let peers = ask(call.context, |manager, now| manager.peers(now))?;
+    let peers = ask(call.context, Question::Peers)?;
     Ok(peers.into_iter().map(PeerAnswer::new).collect())
 }
 
-fn speaks_v2(manager: &PeerManager) -> bool {
-    manager.local().services.contains(Services::P2P_V2)
+fn addnode(call: &Call<'_>) -> Result<(), RpcError> {
+    let target = call.text(0)?.to_owned();
+    let command = match call.text(1)? {
+        "add" => NodeCommand::Add,
+        "remove" => NodeCommand::Remove,
+        "onetry" => NodeCommand::OneTry,
+        _ => return Err(RpcError::misc(help_of("addnode"))),
+    };
+    let v2 = call.given(2).map(|v2| v2.as_bool()).transpose()?;
+    let changed = ask(call.context, |reply| Question::Node { command, target, v2, reply })?;
+    changed.map_err(|refusal| match refusal {
+        NodeRefusal::V2Disabled => {
+            RpcError::parameter("Error: v2transport requested but not enabled (see -v2transport)")
+        }
+        other => refused(other),
+    })
 }
 
-fn addnode(call: &Call<'_>) -> Result<(), RpcError> {
-    let (node, command) = (call.text(0)?.to_owned(), call.text(1)?.to_owned());
-    if !["onetry", "add", "remove"].contains(&&command[..]) {
-        return Err(RpcError::misc(help_of("addnode")));
+/// The error for a node that is not added, removed or connected to.
+fn refused(refusal: NodeRefusal) -> RpcError {
+    match refusal {
+        NodeRefusal::V2Disabled => {
+            let words = "Error: Adding v2transport connections requires -v2transport init flag to be set.";
+            RpcError::parameter(words)
+        }
+        NodeRefusal::AlreadyAdded => RpcError::new(code::CLIENT_NODE_ALREADY_ADDED, "Error: Node already added"),
+        NodeRefusal::NotAdded => {
+            let words = "Error: Node could not be removed. It has not been added previously.";
+            RpcError::new(code::CLIENT_NODE_NOT_ADDED, words)
+        }
+        NodeRefusal::NoSlot => {
+            let words = "Error: Already at capacity for specified connection type.";
+            RpcError::new(code::CLIENT_NODE_CAPACITY_REACHED, words)
+        }
     }
-    let v2 = call.given(2).map(|v2| v2.as_bool()).transpose()?;
-    ask(call.context, move |manager, _| {
-        let v2 = v2.unwrap_or(speaks_v2(manager));
-        if v2 && !speaks_v2(manager) {
-            return Err(RpcError::parameter("Error: v2transport requested but not enabled (see -v2transport)"));
-        }
-        match &command[..] {
-            "add" if manager.add_node(&node, v2) => Ok(()),
-            "add" => Err(RpcError::new(code::CLIENT_NODE_ALREADY_ADDED, "Error: Node already added")),
-            "remove" if manager.remove_added_node(&node) => Ok(()),
-            "remove" => {
-                let words = "Error: Node could not be removed. It has not been added previously.";
-                Err(RpcError::new(code::CLIENT_NODE_NOT_ADDED, words))
-            }
-            _ => {
-                manager.connect_once(&node, v2);
-                Ok(())
-            }
-        }
-    })?
 }
 
 result! {
@@ -296,19 +301,7 @@ fn addconnection(call: &Call<'_>) -> Result<NewConnection, RpcError> {
     };
     let v2 = call.arg(2).as_bool()?;
     let target = address.clone();
-    ask(call.context, move |manager, _| {
-        if v2 && !speaks_v2(manager) {
-            let words = "Error: Adding v2transport connections requires -v2transport init flag to be set.";
-            return Err(RpcError::parameter(words));
-        }
-        match manager.add_connection(&target, kind, v2) {
-            true => Ok(()),
-            false => {
-                let words = "Error: Already at capacity for specified connection type.";
-                Err(RpcError::new(code::CLIENT_NODE_CAPACITY_REACHED, words))
-            }
-        }
-    })??;
+    ask(call.context, |reply| Question::AddConnection { target, kind, v2, reply })?.map_err(refused)?;
     Ok(NewConnection { address, connection_type })
 }
 
@@ -323,7 +316,7 @@ fn disconnectnode(call: &Call<'_>) -> Result<(), RpcError> {
     let address = call.given(0).map(|address| address.as_text()).transpose()?.map(str::to_owned);
     let id = call.given(1).map(|id| id.as_integer::<i64>()).transpose()?;
     let is_found = match (address, id) {
-        (Some(address), None) => ask(call.context, move |manager, _| manager.disconnect_endpoint(&address))?,
+        (Some(endpoint), None) => ask(call.context, |reply| Question::DisconnectEndpoint { endpoint, reply })?,
         (None, Some(id)) => disconnect(call, id)?,
         (Some(address), Some(id)) if address.is_empty() => disconnect(call, id)?,
         _ => {
@@ -338,7 +331,7 @@ fn disconnectnode(call: &Call<'_>) -> Result<(), RpcError> {
 }
 
 fn disconnect(call: &Call<'_>, id: i64) -> Result<bool, RpcError> {
-    ask(call.context, move |manager, _| u64::try_from(id).is_ok_and(|id| manager.disconnect_peer(PeerId(id))))
+    ask(call.context, |reply| Question::DisconnectPeer { id: peer_id(id), reply })
 }
 
 result! {
@@ -363,7 +356,7 @@ result! {
 }
 
 fn getaddednodeinfo(call: &Call<'_>) -> Result<Vec<AddedAnswer>, RpcError> {
-    let mut nodes = ask(call.context, |manager, _| manager.added_nodes())?;
+    let mut nodes = ask(call.context, Question::AddedNodes)?;
     if let Some(node) = call.given(0) {
         let node = node.as_text()?;
         nodes.retain(|added| added.target == node);
@@ -388,7 +381,7 @@ fn getaddednodeinfo(call: &Call<'_>) -> Result<Vec<AddedAnswer>, RpcError> {
 
 fn getblockfrompeer(call: &Call<'_>) -> Result<Empty, RpcError> {
     let hash = BlockHash(parse_hash(call.arg(0), "blockhash")?);
-    let id = call.arg(1).as_integer::<i64>()?;
+    let id = peer_id(call.arg(1).as_integer::<i64>()?);
     let engine = call.context.engine()?;
     let Some(info) = engine.header_info(&hash) else { return Err(RpcError::misc("Block header missing")) };
     let is_pruned = call.context.settings.prune != crate::context::PruneMode::Never;
@@ -399,11 +392,7 @@ fn getblockfrompeer(call: &Call<'_>) -> Result<Empty, RpcError> {
     if info.node.block.is_some() {
         return Err(RpcError::misc("Block already downloaded"));
     }
-    let id = u64::try_from(id).ok().map(PeerId);
-    let fetched = ask(call.context, move |manager, now| match id {
-        Some(id) => manager.fetch_block(id, &hash, now),
-        None => Err("Peer does not exist"),
-    })?;
+    let fetched = ask(call.context, |reply| Question::FetchBlock { id, hash, reply })?;
     fetched.map_err(RpcError::misc)?;
     Ok(Empty)
 }

@@ -1,13 +1,13 @@
 //! Methods that only tests call: `echo` and similar ones, the removed `generate`, and `sendmsgtopeer`.
 
-use super::net::ask;
+use super::net::{ask, peer_id};
 use crate::error::{RpcError, code};
 use crate::help;
 use crate::json::Json;
 use crate::method::{Arg, Call, Category, Handler, Kind, Method, returns};
 use crate::result::{Empty, Form, Value, write_array};
 use crate::table::find;
-use lydian_p2p::manager::PeerId;
+use lydian_p2p::manager::Question;
 use lydian_primitives::hex;
 use lydian_wire::Command;
 use std::convert::Infallible;
@@ -127,9 +127,8 @@ fn sendmsgtopeer(call: &Call<'_>) -> Result<Empty, RpcError> {
     let text: String = call.text(2)?.chars().filter(|letter| !" \t\n\r\u{b}\u{c}".contains(*letter)).collect();
     let payload = hex(&text).map_err(|_| RpcError::parameter("Error parsing input for msg"))?;
     let command = Command::new(name).ok_or_else(|| RpcError::parameter("Error: msg_type is not printable ASCII"))?;
-    let is_sent = ask(call.context, move |manager, now| {
-        u64::try_from(id).is_ok_and(|id| manager.send_raw(PeerId(id), command, payload, now))
-    })?;
+    let id = peer_id(id);
+    let is_sent = ask(call.context, |reply| Question::SendMessage { id, command, payload, reply })?;
     match is_sent {
         true => Ok(Empty),
         false => Err(RpcError::misc("Error: Could not send message to peer")),

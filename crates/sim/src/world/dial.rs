@@ -6,6 +6,7 @@ use super::{Event, World};
 use crate::actor::{Actor, Verdict};
 use crate::link::Wire;
 use crate::natures::{Lie, Lying, Stall, Stalling, attacker_addresses, is_attackers};
+use lydian_p2p::driver;
 use lydian_p2p::manager::{AttemptFailure, AttemptId, Target};
 use lydian_p2p::peer::ConnectionKind;
 use lydian_wire::Endpoint;
@@ -30,7 +31,7 @@ pub(super) struct Dial {
 }
 
 impl World {
-    pub(super) fn dial(&mut self, attempt: AttemptId, kind: ConnectionKind, target: &Target, v2: bool) {
+    pub(super) fn try_to_connect(&mut self, attempt: AttemptId, kind: ConnectionKind, target: &Target, v2: bool) {
         let Target::Endpoint(endpoint) = target else { panic!("no name is dialled here: {target}") };
         let dial = Dial { attempt, kind, endpoint: *endpoint, v2 };
         let answers = self.listener(endpoint).is_some() || is_attackers(&endpoint.addr);
@@ -51,9 +52,8 @@ impl World {
             Some(index) => index,
             None if is_attackers(&endpoint.addr) && has_room => self.stranger(endpoint, kind),
             None => {
-                let now = self.moment();
                 let failure = AttemptFailure::Target { reason: "timeout".to_owned() };
-                return self.node.manager.attempt_failed(attempt, &failure, now);
+                return driver::drive(self, driver::Event::AttemptFailed { attempt, failure });
             }
         };
         self.actors[index].body.kind = kind;

@@ -10,13 +10,21 @@ pub use dial::ATTACKER_HEIGHT;
 
 use crate::actor::{Actor, Deed, Stage};
 use crate::ground::{NOW, ground};
-use crate::link::{Link, MEMORY, MESSAGE_BYTES, Outgoing, Side, Step, Wire};
-use crate::node::{Delivery, Node};
+use crate::link::{Link, MEMORY, Side, Step, Wire};
+use crate::node::Node;
 use dial::Dial;
 use lydian_chains::rng::Random;
 use lydian_consensus::U256;
+use lydian_engine::LogLine;
 use lydian_hash::SipHasher;
-use lydian_p2p::manager::{Action, AttemptId, ConnectSettings, Held, NewPeer, PeerId, StoreOutcome};
+use lydian_net::limits::BLOCKS_QUEUED;
+use lydian_p2p::channel::{FAREWELL_TIME, Handover};
+use lydian_p2p::driver::{self, Delivery, Outside};
+use lydian_p2p::manager::{
+    AttemptId, ConnectSettings, Held, LookupId, NewPeer, PeerId, PeerManager, SavedFile, Target,
+};
+use lydian_p2p::outgoing::Outgoing;
+use lydian_p2p::peer::ConnectionKind;
 use lydian_p2p::{MemoryBudget, Moment, PeerMemory, UnixTime};
 use lydian_wire::{Endpoint, Message};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,12 +33,6 @@ use std::time::Duration;
 
 /// Interval at which the node checks its timers.
 const TICK: Duration = Duration::from_millis(100);
-
-/// Time limit for sending the rest to a peer that is disconnected, as in `lydian_net`.
-const FAREWELL_TIME: Duration = Duration::from_secs(5);
-
-/// Maximum number of blocks waiting to be stored, as in `lydian_net`.
-const BLOCKS_QUEUED: usize = 16_384;
 
 /// The time it takes to store a block, and to validate the stored blocks.
 const STORE_TIME: Duration = Duration::from_micros(300);
@@ -229,11 +231,13 @@ impl World {
             Event::Farewell(id) => self.finish(id),
             Event::Stored => {
                 self.node.is_storing = false;
-                self.node.store(self.moment());
+                if let Some((_delivery, event)) = self.node.store(self.moment()) {
+                    driver::drive(self, event);
+                }
             }
             Event::Validated => {
                 self.node.is_validating = false;
-                self.node.validate(self.moment());
+                self.node.validate().for_each(|event| driver::drive(self, event));
             }
             Event::Submitted(from, to) => {
                 let blocks = (from..=to).map(|height| ground().honest.at(height).bytes.clone());
@@ -268,17 +272,18 @@ impl World {
 
     fn tick(&mut self) {
         self.measure();
-        let now = self.moment();
         // Memory may be available by now.
         for (id, link) in &mut self.links {
             if std::mem::take(&mut link.is_short) {
                 self.touched.insert(*id);
                 self.shortages += 1;
             }
+            if link.node.paced().is_some() {
+                self.touched.insert(*id);
+            }
         }
-        self.node.manager.chain_changed(now);
-        self.node.manager.tick(now);
         self.at(TICK, Event::Tick);
+        driver::drive(self, driver::Event::Tick);
     }
 
     fn measure(&mut self) {
@@ -311,11 +316,13 @@ impl World {
         let magic = self.node.engine.params().magic;
         let side = Side { actor: index, is_inbound: kind.is_inbound(), knows_v1_only: body.knows_v1_only };
         let memory = PeerMemory::open(&self.memory).unwrap();
-        let link = Link::new(id, side, self.wires[index], memory.clone(), (magic, &mut self.random));
+        let mut link = Link::new(id, side, self.wires[index], memory.clone(), (magic, &mut self.random));
+        if permissions.contains(Permissions::NO_BAN) {
+            link.node.lift_pace();
+        }
         self.links.insert(id, link);
         self.standing[index] = Some(id);
         self.touched.insert(id);
-        let now = self.moment();
         let new = NewPeer {
             id,
             kind,
@@ -328,7 +335,7 @@ impl World {
             traffic: Arc::default(),
             memory,
         };
-        self.node.manager.connected(new, now);
+        driver::drive(self, driver::Event::Connected(new));
         self.log_line(|_| format!("peer={id} is {} of {kind:?}", index));
         self.play(index, |actor, stage| actor.connected(stage));
     }
@@ -403,7 +410,6 @@ impl World {
 
     /// Processes everything that follows immediately from an event.
     fn settle(&mut self) {
-        self.act();
         while let Some(id) = self.touched.pop_first() {
             self.read(id);
             let Some(link) = self.links.get_mut(&id) else { continue };
@@ -415,9 +421,7 @@ impl World {
             let is_over = link.farewell.is_some() && link.is_node_done();
             later.into_iter().for_each(|(after, step)| self.at(after, Event::Step(id, step)));
             if bad_requests > 0 {
-                let now = self.moment();
-                self.node.manager.bad_transactions_request(id, now);
-                self.act();
+                driver::drive(self, driver::Event::BadTransactionsRequest { from: id });
             }
             if is_over {
                 self.finish(id);
@@ -437,22 +441,20 @@ impl World {
     fn read(&mut self, id: PeerId) {
         loop {
             let Some(link) = self.links.get_mut(&id) else { return };
-            match link.read() {
+            match link.read(self.now) {
                 Ok(None) => {
-                    if let Some(bytes) = link.progress(self.now) {
-                        let now = self.moment();
+                    let mut fresh = None;
+                    link.node.report_progress(self.now, |bytes| fresh.replace(bytes).is_none());
+                    if let Some(bytes) = fresh {
                         self.progress += 1;
-                        self.node.manager.progressed(id, bytes, now);
+                        driver::drive(self, driver::Event::Progress { from: id, bytes });
                     }
                     return;
                 }
-                Ok(Some(received)) => {
+                Ok(Some(Handover { received, charge, answer: _answer })) => {
                     let held = link.held_bytes();
-                    let _charge = link.memory.charge_received(received.payload.capacity() + MESSAGE_BYTES);
-                    link.count_memory();
-                    let now = self.moment();
-                    self.node.manager.received(id, received.command, received.payload, now);
-                    self.act();
+                    let (command, payload) = (received.command, received.payload);
+                    driver::drive(self, driver::Event::Message { from: id, command, payload, charge });
                     if let Some(link) = self.links.get(&id) {
                         let burst = link.held_bytes().saturating_sub(held);
                         self.most.burst_bytes = self.most.burst_bytes.max(burst);
@@ -460,56 +462,6 @@ impl World {
                 }
                 Err(reason) => return self.close(id, Some(reason)),
             }
-        }
-    }
-
-    fn act(&mut self) {
-        loop {
-            let actions = self.node.take_actions();
-            if actions.is_empty() {
-                return;
-            }
-            actions.into_iter().for_each(|action| self.carry_out(action));
-        }
-    }
-
-    fn carry_out(&mut self, action: Action) {
-        match action {
-            Action::Send { to, message } => self.push(to, Outgoing::Message(message)),
-            Action::SendBlock { to, hash, with_witness } => self.push(to, Outgoing::Block { hash, with_witness }),
-            Action::SendCompact { to, hash, nonce } => self.push(to, Outgoing::Compact { hash, nonce }),
-            Action::SendBlockTransactions { to, request } => self.push(to, Outgoing::Transactions(request)),
-            Action::Disconnect { peer, reason } => {
-                self.log_line(|_| format!("peer={peer} is disconnected: {reason}"));
-                if let Some(link) = self.links.get_mut(&peer) {
-                    self.dropped.push(Dropped { actor: link.actor, at: self.now, reason: reason.clone() });
-                    link.farewell = Some(reason);
-                    self.touched.insert(peer);
-                    self.at(FAREWELL_TIME, Event::Farewell(peer));
-                }
-            }
-            Action::Store { from, hash, bytes } if self.node.to_store.len() < BLOCKS_QUEUED => {
-                let charge = self.links.get(&from).map(|link| link.memory.charge_received(bytes.capacity()));
-                self.node.to_store.push_back(Delivery { from, hash, bytes, charge });
-                let waiting = self.node.to_store.iter().map(|delivery| delivery.bytes.len()).sum();
-                self.most.blocks_bytes = self.most.blocks_bytes.max(waiting);
-            }
-            Action::Store { from, hash, .. } => {
-                let now = self.moment();
-                self.node.manager.block_stored(from, &hash, &StoreOutcome::TooEarly, now);
-            }
-            Action::Log(line) => self.log_line(|_| line.text),
-            // There are no host names here, and no files are saved.
-            Action::Connect { attempt, kind, target, v2 } => self.dial(attempt, kind, &target, v2),
-            Action::Resolve { .. } | Action::Save { .. } => {}
-        }
-    }
-
-    fn push(&mut self, to: PeerId, item: Outgoing) {
-        if let Some(link) = self.links.get_mut(&to) {
-            link.push(item);
-            link.count_memory();
-            self.touched.insert(to);
         }
     }
 
@@ -534,13 +486,9 @@ impl World {
                 self.at(link.latency(), Event::NodeClosed(actor));
             }
         }
-        let now = self.moment();
-        if link.node.should_reconnect_v1() {
-            self.retries += 1;
-            self.node.manager.retry_with_v1(id);
-        }
-        self.node.manager.disconnected(id, now);
-        self.act();
+        let wants_v1 = link.node.transport().should_reconnect_v1();
+        self.retries += usize::from(wants_v1);
+        driver::drive(self, driver::Event::Disconnected { peer: id, wants_v1 });
     }
 
     fn log_line(&mut self, what: impl FnOnce(&World) -> String) {
@@ -553,5 +501,55 @@ impl World {
     /// Whether all peers are done.
     pub fn are_all_done(&self) -> bool {
         self.actors.iter().all(Actor::is_done)
+    }
+}
+
+impl Outside for World {
+    fn manager(&mut self) -> &mut PeerManager {
+        &mut self.node.manager
+    }
+
+    fn now(&self) -> Moment {
+        self.moment()
+    }
+
+    fn push(&mut self, to: PeerId, item: Outgoing) {
+        let Some(link) = self.links.get_mut(&to) else { return };
+        self.touched.insert(to);
+        if let Outgoing::End { reason } = item {
+            self.dropped.push(Dropped { actor: link.actor, at: self.now, reason: reason.clone() });
+            link.farewell = Some(reason.clone());
+            self.at(FAREWELL_TIME, Event::Farewell(to));
+            self.log_line(|_| format!("peer={to} is disconnected: {reason}"));
+        } else {
+            link.push(item);
+            link.count_memory();
+        }
+    }
+
+    fn dial(&mut self, attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool) {
+        self.try_to_connect(attempt, kind, &target, v2);
+    }
+
+    fn resolve(&mut self, _: LookupId, _: String, _: usize) {
+        // There are no host names here.
+    }
+
+    fn save(&mut self, _: SavedFile, _: Vec<u8>) {
+        // No files are saved.
+    }
+
+    fn log(&mut self, line: LogLine) {
+        self.log_line(|_| line.text);
+    }
+
+    fn queue_block(&mut self, block: Delivery) -> Result<(), Delivery> {
+        if self.node.to_store.len() >= BLOCKS_QUEUED {
+            return Err(block);
+        }
+        self.node.to_store.push_back(block);
+        let waiting = self.node.to_store.iter().map(|delivery| delivery.bytes.len()).sum();
+        self.most.blocks_bytes = self.most.blocks_bytes.max(waiting);
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use crate::manager::context::Context;
 use crate::manager::headers::{GETBLOCKS_COUNT_MAX, Headers, find_fork, may_request};
 use crate::manager::transactions;
 use crate::manager::{Action, PeerId};
+use crate::outgoing::Outgoing;
 use crate::peer::Permissions;
 use lydian_engine::HeaderInfo;
 use lydian_primitives::{BlockHash, Height};
@@ -136,11 +137,11 @@ impl Blocks {
             // Built only when it is sent: thousands may be requested at once.
             _ if is_compact => {
                 let nonce = context.random.next_u64();
-                context.actions.push(Action::SendCompact { to: id, hash, nonce });
+                context.actions.push(Action::Send { to: id, item: Outgoing::Compact { hash, nonce } });
             }
             kind => {
                 let with_witness = kind != InvType::BLOCK;
-                context.actions.push(Action::SendBlock { to: id, hash, with_witness });
+                context.actions.push(Action::Send { to: id, item: Outgoing::Block { hash, with_witness } });
             }
         }
         if context.peers.get(&id).is_some_and(|peer| peer.blocks.continuation == Some(hash)) {
@@ -171,10 +172,10 @@ impl Blocks {
         if depth > BLOCKTXN_DEPTH_MAX {
             context.log_debug(format!("Peer {id} sent us a getblocktxn for a block > {BLOCKTXN_DEPTH_MAX} deep"));
             // A peer that requests such an old block must receive everything that was read for it.
-            let hash = request.block_hash;
-            return context.actions.push(Action::SendBlock { to: id, hash, with_witness: true });
+            let item = Outgoing::Block { hash: request.block_hash, with_witness: true };
+            return context.actions.push(Action::Send { to: id, item });
         }
         // Read only when it is sent, like a block: a hundred peers may request all transactions of the largest block.
-        context.actions.push(Action::SendBlockTransactions { to: id, request });
+        context.actions.push(Action::Send { to: id, item: Outgoing::Transactions(request) });
     }
 }

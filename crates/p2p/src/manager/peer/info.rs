@@ -13,9 +13,6 @@ use lydian_wire::{Endpoint, Network, Services};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function that others run on the manager: queries, and requests of the operator.
-pub type Question = Box<dyn FnOnce(&mut PeerManager, Moment) + Send>;
-
 /// The data of one peer, as Core reports it.
 #[derive(Clone, Debug)]
 pub struct PeerInfo {

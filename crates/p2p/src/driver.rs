@@ -1,0 +1,227 @@
+//! The driver: passes events to the [`PeerManager`], carries out its actions until none is left, and stores the blocks
+//! that peers send.
+//!
+//! Input: [`Event`]s. Output: calls of [`Outside`], which is implemented by the thread that owns the sockets, by the
+//! simulator and by tests. Everything between the two is here and is therefore the same for all of them.
+//!
+//! Invariants: every action is carried out once, in order. An action that follows directly from carrying out another
+//! one is carried out in the next round. A block that finds no room in the queue of blocks to be stored may be sent
+//! again. Cost: that of the manager. It must never wait, and reads no clock and no file itself.
+
+use crate::manager::{
+    Action, AttemptFailure, AttemptId, LookupId, NewPeer, PeerId, PeerManager, Question, SavedFile, StoreOutcome,
+    Target,
+};
+use crate::memory::Charge;
+use crate::outgoing::Outgoing;
+use crate::peer::ConnectionKind;
+use crate::time::Moment;
+use lydian_consensus::{Rejected, Rule};
+use lydian_engine::{Advance, Engine, EngineError, LogLine};
+use lydian_primitives::{BlockHash, RawBlock};
+use lydian_wire::message::block_size;
+use lydian_wire::{Command, NetAddr};
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// A connection was established.
+    Connected(NewPeer),
+    /// A message was received. Its bytes are charged to the peer until the manager has processed them.
+    Message {
+        from: PeerId,
+        command: Command,
+        payload: Vec<u8>,
+        charge: Charge,
+    },
+    /// The peer requested transactions that are not in the block.
+    BadTransactionsRequest {
+        from: PeerId,
+    },
+    /// `bytes` more bytes of an incomplete message have arrived.
+    Progress {
+        from: PeerId,
+        bytes: u64,
+    },
+    /// A connection was closed. `wants_v1`: it ended before v2 was established, and v1 may work.
+    Disconnected {
+        peer: PeerId,
+        wants_v1: bool,
+    },
+    AttemptFailed {
+        attempt: AttemptId,
+        failure: AttemptFailure,
+    },
+    /// A name was resolved to these addresses; there are none if that failed.
+    Resolved {
+        lookup: LookupId,
+        addresses: Vec<NetAddr>,
+    },
+    /// The result of storing a block.
+    Stored {
+        from: PeerId,
+        hash: BlockHash,
+        outcome: StoreOutcome,
+    },
+    /// Validation found that a stored block breaks a rule.
+    Invalid {
+        hash: BlockHash,
+    },
+    /// The stored bytes of a block turned out to be unusable.
+    Unreadable {
+        hash: BlockHash,
+    },
+    /// The active chain may have a new tip.
+    ChainChanged,
+    /// A question or a request of the operator.
+    Ask(Question),
+    /// Time has passed.
+    Tick,
+}
+
+/// The world around the manager.
+pub trait Outside {
+    /// Returns the manager of the node.
+    fn manager(&mut self) -> &mut PeerManager;
+
+    fn now(&self) -> Moment;
+
+    /// Adds an item to the send queue of a peer. If its connection is closed, the item is dropped.
+    fn push(&mut self, to: PeerId, item: Outgoing);
+
+    /// Opens a connection; the answer is [`Event::Connected`] or [`Event::AttemptFailed`].
+    fn dial(&mut self, attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool);
+
+    /// Asks the system for at most `count_max` addresses of a name; the answer is [`Event::Resolved`].
+    fn resolve(&mut self, lookup: LookupId, host: String, count_max: usize);
+
+    /// Replaces a file with these bytes. A failure is only logged.
+    fn save(&mut self, file: SavedFile, bytes: Vec<u8>);
+
+    fn log(&mut self, line: LogLine);
+
+    /// Queues a block for [`Delivery::store`], or returns it if the queue is full.
+    fn queue_block(&mut self, block: Delivery) -> Result<(), Delivery>;
+}
+
+/// Passes an event to the manager and carries out all actions that follow from it.
+pub fn drive(outside: &mut impl Outside, event: Event) {
+    take(outside, event);
+    act(outside);
+}
+
+/// Passes an event to the manager. Its actions wait for [`act`].
+pub fn take(outside: &mut impl Outside, event: Event) {
+    let now = outside.now();
+    let manager = outside.manager();
+    match event {
+        Event::Connected(new) => manager.connected(new, now),
+        Event::Message { from, command, payload, charge: _charge } => manager.received(from, command, payload, now),
+        Event::BadTransactionsRequest { from } => manager.bad_transactions_request(from, now),
+        Event::Progress { from, bytes } => manager.progressed(from, bytes, now),
+        Event::Disconnected { peer, wants_v1 } => {
+            if wants_v1 {
+                manager.retry_with_v1(peer);
+            }
+            manager.disconnected(peer, now);
+        }
+        Event::AttemptFailed { attempt, failure } => manager.attempt_failed(attempt, &failure, now),
+        Event::Resolved { lookup, addresses } => manager.resolved(lookup, &addresses, now),
+        Event::Stored { from, hash, outcome } => manager.block_stored(from, &hash, &outcome, now),
+        Event::Invalid { hash } => manager.block_invalid(&hash, now),
+        Event::Unreadable { hash } => manager.block_unreadable(&hash, now),
+        Event::ChainChanged => manager.chain_changed(now),
+        Event::Ask(question) => manager.ask(question, now),
+        Event::Tick => {
+            manager.chain_changed(now);
+            manager.tick(now);
+        }
+    }
+}
+
+/// Carries out actions until none is left.
+pub fn act(outside: &mut impl Outside) {
+    loop {
+        let actions = outside.manager().take_actions();
+        if actions.is_empty() {
+            return;
+        }
+        actions.into_iter().for_each(|action| carry_out(outside, action));
+    }
+}
+
+/// The node shuts down cleanly: saves what must outlast the run.
+pub fn end(outside: &mut impl Outside) {
+    let now = outside.now();
+    outside.manager().end(now);
+    for action in outside.manager().take_actions() {
+        if matches!(action, Action::Save { .. }) {
+            carry_out(outside, action);
+        }
+    }
+}
+
+fn carry_out(outside: &mut impl Outside, action: Action) {
+    match action {
+        Action::Send { to, item } => outside.push(to, item),
+        Action::Connect { attempt, kind, target, v2 } => outside.dial(attempt, kind, target, v2),
+        Action::Resolve { lookup, host, count_max } => outside.resolve(lookup, host, count_max),
+        Action::Save { file, bytes } => outside.save(file, bytes),
+        Action::Log(line) => outside.log(line),
+        Action::Store { from, hash, bytes } => {
+            let charge = outside.manager().memory(from).map(|memory| memory.charge_received(bytes.capacity()));
+            if let Err(lost) = outside.queue_block(Delivery { from, hash, bytes, charge }) {
+                // The peers sent more unrequested blocks than the download window holds. The block may be sent again.
+                take(outside, Event::Stored { from, hash: lost.hash, outcome: StoreOutcome::TooEarly });
+            }
+        }
+    }
+}
+
+/// A block that waits to be stored.
+#[derive(Debug)]
+pub struct Delivery {
+    pub from: PeerId,
+    pub hash: BlockHash,
+    pub bytes: Vec<u8>,
+    /// The bytes are charged to the peer as long as this exists.
+    pub charge: Option<Charge>,
+}
+
+impl Delivery {
+    /// Stores the block and returns the result for the manager. The delivery is dropped after that is passed on.
+    pub fn store(&mut self, engine: &Engine, now: Moment) -> Result<Event, EngineError> {
+        let outcome = store_block(engine, std::mem::take(&mut self.bytes), now)?;
+        Ok(Event::Stored { from: self.from, hash: self.hash, outcome })
+    }
+}
+
+/// Parses a block as a peer sent it, and has the engine check what can be checked without coins, and store it.
+pub fn store_block(engine: &Engine, mut bytes: Vec<u8>, now: Moment) -> Result<StoreOutcome, EngineError> {
+    // Core reads a block from the start of the message and ignores what follows it.
+    match block_size(&bytes) {
+        Ok(size) => bytes.truncate(size),
+        Err(error) => return Ok(StoreOutcome::Malformed { reason: error.to_string() }),
+    }
+    let block = match RawBlock::new(bytes).parse() {
+        Ok(block) => block,
+        Err(error) => return Ok(StoreOutcome::Malformed { reason: error.to_string() }),
+    };
+    let unix = i64::try_from(now.unix.0).unwrap_or(i64::MAX);
+    Ok(match engine.store_block(block, unix)? {
+        Ok(_) => StoreOutcome::Stored,
+        Err(Rejected::Duplicate) => StoreOutcome::Known,
+        Err(rejected @ Rejected::DuplicateInvalid) => StoreOutcome::KnownInvalid { reason: rejected.to_string() },
+        Err(Rejected::Violation(violation)) => match violation.rule {
+            Rule::TimeTooNew => StoreOutcome::TooEarly,
+            rule => StoreOutcome::Invalid { reason: violation.to_string(), is_mutated: rule.is_of_the_bytes() },
+        },
+    })
+}
+
+/// Returns what a run of the validation means for the manager.
+pub fn validated(advance: Advance) -> impl Iterator<Item = Event> {
+    let invalid = advance.invalid.into_iter().map(|(hash, _)| Event::Invalid { hash });
+    let unreadable = advance.unreadable.into_iter().map(|(hash, _)| Event::Unreadable { hash });
+    invalid.chain(unreadable).chain([Event::ChainChanged])
+}
