@@ -1,8 +1,8 @@
 //! [`Channel`]: one connection without its socket: when received bytes may be processed and a message may be handed to
 //! the manager, what memory the connection is charged for, and which progress is reported.
 //!
-//! Input: received bytes, the sizes of what waits to be sent, the time. Output: messages for the manager with the charge
-//! for their bytes and with memory for their answer.
+//! Input: received bytes, the sizes of what waits to be sent, the time. Output: messages for the manager, each with the
+//! charge for its bytes and with memory for its answer.
 //!
 //! Messages of a peer that sends more than [`crate::pace`] allows wait; meanwhile none of its bytes are processed.
 //! Received bytes are processed only when there is room for what the transport makes of them; if there is room for only

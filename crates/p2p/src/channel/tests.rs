@@ -97,16 +97,16 @@ fn progress_is_reported_at_intervals() {
         });
         reported
     };
-    channel.receive(&bytes[..PROGRESS_BYTES]).1.unwrap();
-    assert_eq!(reported(&mut channel, now, true), None, "without its header it is shorter");
-    channel.receive(&bytes[PROGRESS_BYTES..3 * PROGRESS_BYTES]).1.unwrap();
+    channel.receive(&bytes[..PROGRESS_BYTES - 1]).1.unwrap();
+    assert_eq!(reported(&mut channel, now, true), None, "too few");
+    channel.receive(&bytes[PROGRESS_BYTES - 1..3 * PROGRESS_BYTES]).1.unwrap();
     let fresh = reported(&mut channel, now, false);
-    assert!(fresh.is_some_and(|fresh| fresh > 2 * PROGRESS_BYTES as u64), "{fresh:?}");
+    assert!(fresh >= Some(3 * PROGRESS_BYTES as u64), "{fresh:?}");
     assert_eq!(reported(&mut channel, now, true), fresh, "it was not taken");
     channel.receive(&bytes[3 * PROGRESS_BYTES..5 * PROGRESS_BYTES]).1.unwrap();
     assert_eq!(reported(&mut channel, now, true), None, "too early");
     now += PROGRESS_INTERVAL;
-    assert_eq!(reported(&mut channel, now, true), Some(2 * PROGRESS_BYTES as u64));
+    assert!(reported(&mut channel, now, true) >= Some(2 * PROGRESS_BYTES as u64));
     channel.receive(&bytes[5 * PROGRESS_BYTES..]).1.unwrap();
     now += PROGRESS_INTERVAL;
     assert_eq!(reported(&mut channel, now, true), None, "the message is complete");

@@ -24,7 +24,7 @@ use lydian_p2p::manager::{
     AttemptId, ConnectSettings, Held, LookupId, NewPeer, PeerId, PeerManager, SavedFile, Target,
 };
 use lydian_p2p::outgoing::Outgoing;
-use lydian_p2p::peer::ConnectionKind;
+use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_p2p::{MemoryBudget, Moment, PeerMemory, UnixTime};
 use lydian_wire::{Endpoint, Message};
 use std::collections::{BTreeMap, BTreeSet};
