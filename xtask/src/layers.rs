@@ -14,7 +14,7 @@ pub(crate) struct Layer {
 }
 
 /// Crates that every layer above them may use.
-pub(crate) const OPEN: &[&str] = &["hash", "primitives"];
+pub(crate) const OPEN: &[&str] = &["stdx", "hash", "primitives"];
 
 /// Crates beside the stack. They may use any crate; other crates may use them in tests only.
 pub(crate) const BESIDE: &[(&str, &str)] = &[
@@ -32,7 +32,7 @@ pub(crate) const ALL: &[&str] = &["*"];
 
 #[rustfmt::skip]
 pub(crate) const LAYERS: &[Layer] = &[
-    Layer { name: "stdx", level: 0, purpose: "bounded queue, seeds, clock trait; no Bitcoin", uses: &[] },
+    Layer { name: "stdx", level: 0, purpose: "what several crates need and is not Bitcoin: numbers from a seed, locks that ignore poisoning, sizes", uses: &[] },
     Layer { name: "hash", level: 1, purpose: "SHA-256d, tagged hashes, HASH160, SipHash, MuHash: plain and SIMD kernels", uses: &["stdx"] },
     Layer { name: "disk", level: 1, purpose: "opens all files", uses: &["stdx"] },
     Layer { name: "curve", level: 2, purpose: "ECDSA, Schnorr and tweak checks in batches", uses: &["stdx", "hash"] },

@@ -3,8 +3,8 @@
 //! Input: a slice and a function. Output: its results in the order of the slice, whatever the number of threads. Cost:
 //! one thread start per core and call; items are handed out in small batches. The schedule must never affect a result.
 
+use lydian_stdx::{IgnorePoison, lock};
 use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Items handed out at once.
@@ -34,12 +34,12 @@ pub fn map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R
                         break;
                     }
                     let answers = batch.iter().map(&work).collect();
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((start, answers));
+                    lock(&done).push((start, answers));
                 }
             });
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = done.into_inner().ignore_poison();
     done.sort_unstable_by_key(|(start, _)| *start);
     done.into_iter().flat_map(|(_, answers)| answers).collect()
 }

@@ -14,10 +14,11 @@ use crate::open::own;
 use crate::partition::in_memory;
 use crate::record::{OUTPOINT_BYTES, outpoint_of};
 use crate::rewrite::Mover;
-use crate::store::{Coins, lock};
+use crate::store::Coins;
 use lydian_consensus::Coin;
 use lydian_disk::AppendFile;
 use lydian_primitives::OutPoint;
+use lydian_stdx::lock;
 use std::path::PathBuf;
 
 /// A set of at most this size is sorted in memory.

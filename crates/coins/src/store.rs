@@ -14,9 +14,10 @@ use crate::{CheckpointReport, CoinsError, CoinsStats, Key, PARTITIONS, Settings,
 use lydian_consensus::{Coin, CoinRef};
 use lydian_disk::Disk;
 use lydian_primitives::OutPoint;
+use lydian_stdx::{IgnorePoison, lock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// All unspent outputs.
 #[derive(Debug)]
@@ -132,7 +133,7 @@ impl Coins {
         // Until the checkpoint is complete, the state in memory differs from the disk.
         self.is_poisoned.store(true, Ordering::Relaxed);
         let (next, segments, report) = checkpoint::run(self, &manifest, &segments, tip, threads)?;
-        *self.segments.write().unwrap_or_else(PoisonError::into_inner) = segments;
+        *self.segments.write().ignore_poison() = segments;
         let old = std::mem::replace(&mut *manifest, next);
         checkpoint::remove_unnamed(self, &old, &manifest);
         self.pending_bytes.iter().for_each(|bytes| bytes.store(0, Ordering::Relaxed));
@@ -188,7 +189,7 @@ impl Coins {
     }
 
     pub(crate) fn segments(&self) -> Segments {
-        self.segments.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.segments.read().ignore_poison().clone()
     }
 
     fn pending(&self) -> u64 {
@@ -244,9 +245,4 @@ impl Coins {
             coins.create(&group, &read)?.ok_or_else(|| CoinsError::Full { path: self.dir.clone() })?;
         }
     }
-}
-
-/// Locks a mutex even if a thread panicked while holding it. What is in memory is discarded with the process anyway.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,9 +4,10 @@
 
 mod common;
 
-use common::{Block, Model, Random, Store, block, files, open, tip};
+use common::{Block, Model, Store, block, files, open, tip};
 use lydian_coins::{CoinsError, Settings};
 use lydian_disk::{DiskErrorKind, Fault, SimDisk};
+use lydian_stdx::SplitMix64;
 
 const NUMBERS: u64 = 400;
 
@@ -29,7 +30,7 @@ fn store(disk: &SimDisk) -> Result<Store, CoinsError> {
 
 /// The scene before checkpoint number `checkpoints + 1`.
 fn scene(seed: u64, checkpoints: u32) -> Scene {
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let disk = SimDisk::new(seed);
     let store = store(&disk).unwrap();
     let mut model = Model::new();

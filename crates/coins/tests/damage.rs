@@ -3,15 +3,16 @@
 
 mod common;
 
-use common::{DIR, Model, Random, Store, block, files, open, tip};
+use common::{DIR, Model, Store, block, files, open, tip};
 use lydian_coins::{CoinsError, Settings};
 use lydian_disk::{Disk, DiskErrorKind, SimDisk};
+use lydian_stdx::SplitMix64;
 use std::path::{Path, PathBuf};
 
 const NUMBERS: u64 = 400;
 
 fn scene() -> (SimDisk, Model) {
-    let mut random = Random(11);
+    let mut random = SplitMix64::new(11);
     let disk = SimDisk::new(11);
     let mut model = Model::new();
     let store = Store { coins: open(&disk, Settings::new(1 << 12)).unwrap(), collides: false };
@@ -99,7 +100,7 @@ fn files_of_another_store_are_refused() {
         lydian_coins::Coins::open(std::sync::Arc::new(other.clone()), Path::new(DIR), Settings::new(0), [8; 16], 1);
     let store = Store { coins: coins.unwrap(), collides: false };
     for height in 1..=4 {
-        block(&mut Model::new(), height, 60, NUMBERS, &mut Random(11)).apply(&store).unwrap();
+        block(&mut Model::new(), height, 60, NUMBERS, &mut SplitMix64::new(11)).apply(&store).unwrap();
         store.coins.checkpoint(tip(height), 1).unwrap();
     }
     for name in files(&disk).iter().filter(|name| !name.starts_with("manifest")) {

@@ -4,14 +4,15 @@
 
 mod common;
 
-use common::{Model, Random, Store, block, open, tip};
+use common::{Model, Store, block, open, tip};
 use lydian_coins::{CoinsError, Settings};
 use lydian_consensus::utxo_hash::{hash_serialized_3, muhash};
 use lydian_disk::SimDisk;
+use lydian_stdx::SplitMix64;
 use proptest::prelude::*;
 
 fn run(seed: u64, cache_bytes: u64, collides: bool, blocks: u32, size: usize, threads: usize) {
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let numbers = if collides { 150 } else { 1500 };
     let settings = Settings::new(cache_bytes);
     let disk = SimDisk::new(seed);
@@ -60,7 +61,7 @@ fn equal_to_the_model_for_long() {
 
 #[test]
 fn hashes_of_the_set_are_those_of_the_model() {
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     let disk = SimDisk::new(5);
     let store = Store { coins: open(&disk, Settings::new(1 << 14)).unwrap(), collides: false };
     let mut model = Model::new();

@@ -14,10 +14,11 @@
 use crate::limits::DISAGREEMENTS_MAX;
 use crate::{Check, Engine, Reference};
 use lydian_hash::sha256;
+use lydian_stdx::{lock, saturating_usize};
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// A kernel watched by the reference.
 pub struct Refereed {
@@ -163,7 +164,7 @@ impl Refereed {
 
     /// The first disagreements.
     pub fn disagreements(&self) -> Vec<Disagreement> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.kept).clone()
     }
 
     /// Decides all checks with the reference and, while the kernel is trusted, compares its verdicts. Returns the
@@ -199,7 +200,7 @@ impl Refereed {
         let start = self.position.fetch_add(count, Ordering::Relaxed);
         let mut differs = false;
         for place in self.sampling.places(start, count) {
-            let index = usize::try_from(place).unwrap_or(usize::MAX);
+            let index = saturating_usize(place);
             self.sampled.fetch_add(1, Ordering::Relaxed);
             differs |= Reference.check(&checks[index]) != verdicts[index];
         }
@@ -223,7 +224,7 @@ impl Refereed {
         self.disagreements.fetch_add(1, Ordering::Relaxed);
         let disagreement = Disagreement { kernel: self.kernel.name(), evidence };
         let is_kept = {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = lock(&self.kept);
             let has_room = kept.len() < DISAGREEMENTS_MAX;
             if has_room {
                 kept.push(disagreement.clone());

@@ -9,6 +9,7 @@
 use lydian_curve::limits::{EXCEPTIONAL_LANES_MAX, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
 use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
 use lydian_hash::BIP0340_CHALLENGE;
+use lydian_stdx::SplitMix64;
 use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa};
 use std::io::Write;
 
@@ -36,20 +37,20 @@ fn compare(engine: &LaneEngine, checks: &[Check]) -> usize {
     expected.iter().filter(|holds| **holds).count()
 }
 
-/// SplitMix64.
-struct Numbers(u64);
+/// Pseudorandom numbers, the same in every run.
+struct Numbers(SplitMix64);
 
 impl Numbers {
+    fn new(seed: u64) -> Numbers {
+        Numbers(SplitMix64::new(seed))
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(bound).unwrap()).unwrap()
+        self.0.below(bound)
     }
 
     fn bytes(&mut self) -> [u8; 32] {
@@ -289,7 +290,7 @@ fn random_checks_against_the_reference() {
 }
 
 fn compare_random(engine: &LaneEngine, count: usize, seed: u64) {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers::new(seed);
     let pool = Pool::new(&mut numbers);
     let (mut done, mut valid) = (0, 0);
     while done < count {
@@ -396,7 +397,7 @@ fn sums_at_infinity_are_invalid() {
     let (d, mut checks) = (scalar([0x5a; 32]), Vec::new());
     for i in 1..40 {
         // message + r d = 0.
-        let r = scalar(Numbers(i).bytes());
+        let r = scalar(Numbers::new(i).bytes());
         let message = times(&r, &d).negate().to_secret_bytes();
         let key = PublicKeyBytes::new(&PublicKey::from_secret_key(&d).serialize()).unwrap();
         checks.push(Check::Ecdsa { key, message, signature: join(r.to_secret_bytes(), small(i)) });
@@ -435,7 +436,7 @@ fn x_above_the_order() {
         let mut compressed = [2; 33];
         compressed[1..].copy_from_slice(&x);
         let Ok(point) = PublicKey::from_slice(&compressed) else { continue };
-        let u = scalar(Numbers(u64::try_from(checks.len()).unwrap()).bytes());
+        let u = scalar(Numbers::new(u64::try_from(checks.len()).unwrap()).bytes());
         let key = point.combine(&PublicKey::from_secret_key(&u).negate()).unwrap();
         let r = less_order(x).unwrap();
         let Ok(s) = SecretKey::from_secret_bytes(r) else { continue };
@@ -564,7 +565,7 @@ fn any_bytes<const SIZE: usize>(numbers: &mut Numbers) -> [u8; SIZE] {
 #[test]
 fn any_bytes_at_all() {
     for engine in engines() {
-        let mut numbers = Numbers(0x616e_7962);
+        let mut numbers = Numbers::new(0x616e_7962);
         let (count, mut done) = (if engine.name() == "plain" { 3_000 } else { 30_000 }, 0);
         while done < count {
             let size = [1, 2, 3, 4, 7, 8, 9, 60, 400][numbers.below(9)];
@@ -615,7 +616,7 @@ fn any_check(numbers: &mut Numbers) -> Check {
 /// limit: PORTION_CHECKS_MAX above
 #[test]
 fn batches_of_every_size() {
-    let mut numbers = Numbers(5);
+    let mut numbers = Numbers::new(5);
     let pool = Pool::new(&mut numbers);
     let mut checks = Vec::new();
     while checks.len() < PORTION_CHECKS_MAX + 1 {
@@ -662,7 +663,7 @@ fn floating_point_state_is_untouched() {
     }
     /// Rounding mode, exception masks, denormals: all but the flags that arithmetic may set.
     const CONTROL: u32 = !0x3f;
-    let mut numbers = Numbers(6);
+    let mut numbers = Numbers::new(6);
     let pool = Pool::new(&mut numbers);
     let checks: Vec<Check> = (0..64).map(|_| pool.check(&mut numbers)).collect();
     for engine in engines() {

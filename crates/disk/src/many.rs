@@ -9,11 +9,12 @@
 
 use crate::sys::{Broken, Ring};
 use crate::{DiskError, DiskErrorKind, ReadRequest, pool};
+use lydian_stdx::lock;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// How the reads of a batch are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +96,12 @@ fn fill_in_turn(file: &File, reads: &mut [ReadRequest<'_>]) -> Result<(), (usize
 
 /// `None` if the kernel provides no ring, or the ring broke.
 fn fill_by_ring(file: &File, reads: &mut [ReadRequest<'_>]) -> Option<Result<(), (usize, Failure)>> {
-    let idle = RINGS.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let idle = lock(&RINGS).pop();
     let mut ring = idle.or_else(|| Ring::new().ok())?;
     let result = match ring.fill_many(file, reads) {
         Ok(result) => result,
         Err(Broken) => return None,
     };
-    RINGS.lock().unwrap_or_else(PoisonError::into_inner).push(ring);
+    lock(&RINGS).push(ring);
     Some(result)
 }

@@ -8,9 +8,10 @@
 use crate::ReadRequest;
 use crate::limits::READER_THREADS_MAX;
 use crate::many::{Failure, fill};
+use lydian_stdx::lock;
 use std::fs::File;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 /// Maximum number of parts that wait for a thread; if there are more, callers block.
@@ -78,7 +79,7 @@ fn start() -> Option<Pool> {
 
 fn work(queue: &Mutex<Receiver<Job>>) {
     loop {
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let job = lock(&queue).recv();
         let Ok(job) = job else { return };
         let result = read(&job);
         // The caller may have returned after the failure of another part.

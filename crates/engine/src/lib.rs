@@ -24,7 +24,6 @@ mod event;
 mod follower;
 mod initial;
 pub mod limits;
-mod lock;
 mod log;
 mod meter;
 mod read;

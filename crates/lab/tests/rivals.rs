@@ -6,12 +6,13 @@ use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::adapter;
 use lydian_oracle::Scratch;
 use lydian_report::results::{Experiment, Results};
+use lydian_stdx::lock;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// A program that records its arguments, one per line, and its environment variables.
 const RECORDS: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$0.args\"\nenv > \"$0.env\"\n[ \"$1\" = -version ] && echo 0.0.0\n[ \"$1\" = --version ] && echo 9.9\nexit 0\n";
@@ -28,7 +29,7 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str) -> Bench {
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = lock(&ONE_AT_A_TIME);
         let scratch = Scratch::new(&format!("lab-rivals-{name}"));
         std::fs::create_dir_all(scratch.path()).unwrap();
         let program = scratch.path().join("program");

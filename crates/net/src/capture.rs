@@ -8,9 +8,10 @@ use crate::Host;
 use crate::files::DataFolder;
 use lydian_disk::{DiskError, OwnDir, OwnFile, Proof};
 use lydian_engine::LogLevel;
+use lydian_stdx::lock;
 use lydian_wire::{Command, Endpoint};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 const FOLDER: &str = "message_capture";
 
@@ -51,7 +52,7 @@ impl Capture {
         payload: &[u8],
         host: &dyn Host,
     ) {
-        let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut has_failed = lock(&self.has_failed);
         let folder = self.data.folder.join(FOLDER).join(peer.to_string().replace(':', "_"));
         let record = record(host.unix_micros(), command, payload);
         if let Err(error) = self.append(&folder, direction, &record)

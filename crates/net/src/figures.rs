@@ -3,7 +3,8 @@
 //! The manager's thread copies its figures here a few times a second, so that reading them does not block it.
 
 use lydian_p2p::manager::SyncFigures;
-use std::sync::{Mutex, PoisonError};
+use lydian_stdx::lock;
+use std::sync::Mutex;
 
 /// The last copy of the figures.
 #[derive(Debug, Default)]
@@ -12,10 +13,10 @@ pub struct Figures(Mutex<SyncFigures>);
 impl Figures {
     /// Returns the figures as they were a moment ago.
     pub fn get(&self) -> SyncFigures {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0)
     }
 
     pub(crate) fn set(&self, figures: SyncFigures) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+        *lock(&self.0) = figures;
     }
 }

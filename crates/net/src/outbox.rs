@@ -8,9 +8,10 @@ use lydian_p2p::PeerMemory;
 use lydian_p2p::memory::Charge;
 use lydian_p2p::outgoing::Outgoing;
 use lydian_primitives::BlockHash;
+use lydian_stdx::lock;
 use lydian_wire::Message;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// The send queue.
@@ -74,7 +75,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     pub(crate) fn push(&self, item: Outgoing) {

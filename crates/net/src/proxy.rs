@@ -11,6 +11,7 @@ use crate::{Host, socks};
 use lydian_engine::LogLevel;
 use lydian_p2p::manager::{AttemptFailure, Target};
 use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress, Way};
+use lydian_stdx::lock;
 use lydian_wire::Endpoint;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -18,7 +19,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -162,7 +163,7 @@ impl Ways {
     /// Logs that a proxy became unreachable or reachable again.
     fn note(&self, proxy: &Proxy, failure: Option<&String>) {
         let name = proxy.address.to_string();
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = lock(&self.lost);
         match failure {
             Some(reason) => {
                 if lost.insert(name.clone()) {

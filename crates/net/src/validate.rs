@@ -7,7 +7,8 @@
 use crate::Events;
 use lydian_engine::{Cancel, Engine, EngineError, InitialDownload, Observer};
 use lydian_p2p::driver;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use lydian_stdx::{IgnorePoison, lock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// One slice of the wait for blocks.
@@ -81,7 +82,7 @@ impl Validator {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(crate) fn work(&self) {
@@ -106,12 +107,12 @@ impl Validator {
             if self.initial_download.is_loading() {
                 // The engine works for the thread that loads the blocks; this does not count as waiting for blocks of
                 // peers.
-                state = self.changed.wait_timeout(state, SLICE).unwrap_or_else(PoisonError::into_inner).0;
+                state = self.changed.wait_timeout(state, SLICE).ignore_poison().0;
                 continue;
             }
             // In slices, so that the waiting time is reported while it passes.
             let waited = self.engine.await_blocks(|| self.changed.wait_timeout(state, SLICE));
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = waited.ignore_poison().0;
         }
         state.has_work = false;
         !state.is_ending

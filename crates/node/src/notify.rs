@@ -9,10 +9,11 @@
 use crate::daemon::MARK;
 use crate::limits::COMMANDS_MAX;
 use crate::log::Log;
+use lydian_stdx::lock;
 use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 /// Runs commands.
@@ -109,7 +110,7 @@ impl Notifier {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Queue>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queues)
     }
 }
 

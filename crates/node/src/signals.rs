@@ -10,11 +10,12 @@
 
 use crate::log::Log;
 use lydian_engine::Cancel;
+use lydian_stdx::lock;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub(crate) struct Stop {
 impl Stop {
     /// Requests a stop; returns false if one was requested already.
     pub(crate) fn ask(&self) -> bool {
-        let _guard = self.changed.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = lock(&self.changed.0);
         let is_first = !self.cancel.is_cancelled();
         self.cancel.cancel();
         self.changed.1.notify_all();
@@ -64,7 +65,7 @@ impl Stop {
 
     /// Sleeps until a stop is requested, but at most for this time.
     pub(crate) fn wait(&self, time: Duration) {
-        let guard = self.changed.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(&self.changed.0);
         if !self.is_asked() {
             // The caller checks again, so that waking early does no harm.
             let _ = self.changed.1.wait_timeout(guard, time);

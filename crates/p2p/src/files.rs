@@ -14,6 +14,7 @@ use crate::datafile::Magic;
 use crate::limits::{ANCHORS_FILE_SIZE_MAX, BANLIST_FILE_SIZE_MAX, PEERS_FILE_SIZE_MAX};
 use crate::time::UnixTime;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
+use lydian_stdx::saturating_usize;
 use lydian_wire::TimedAddress;
 use rand_chacha::ChaCha20Rng;
 use std::fmt;
@@ -172,7 +173,7 @@ impl<'a> Files<'a> {
                 DiskErrorKind::NotFound => Ok(None),
                 DiskErrorKind::TooLarge { .. } => {
                     let size = self.disk.open(path).map_err(Unread::Disk)?.size();
-                    Err(Unread::TooLarge { size: usize::try_from(size).unwrap_or(usize::MAX) })
+                    Err(Unread::TooLarge { size: saturating_usize(size) })
                 }
                 _ => Err(Unread::Disk(error)),
             },

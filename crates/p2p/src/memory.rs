@@ -18,8 +18,9 @@ use crate::limits::{
     ANSWER_BYTES, ANSWER_BYTES_MAX, BLOCK_READS_MAX, BLOCK_ROOM_BYTES, BLOCK_ROOMS_MAX, COMMON_BYTES, PEER_FIXED_BYTES,
     PEER_MEMORY_BYTES, PEER_SHARE_MAX, PEER_SHARE_MIN, RECEIVE_COMMON_BYTES,
 };
+use lydian_stdx::lock;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes that one block takes while it is read from disk: the stored block and the message to send.
 const BLOCK_READ_BYTES: usize = 2 * BLOCK_ROOM_BYTES;
@@ -180,7 +181,7 @@ impl MemoryBudget {
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ledger)
     }
 
     /// Changes an account and updates the sums.

@@ -8,9 +8,10 @@
 //! connection, a few nanoseconds per message. The counters must never decide anything.
 
 use crate::time::UnixTime;
+use lydian_stdx::lock;
 use lydian_wire::{Command, TransportKind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The name for messages that Core does not know.
 const OTHER: &str = "*other*";
@@ -93,7 +94,7 @@ impl Traffic {
     }
 
     pub fn note_transport(&self, kind: TransportKind, session_id: Option<[u8; 32]>) {
-        *self.transport.lock().unwrap_or_else(PoisonError::into_inner) = (kind, session_id);
+        *lock(&self.transport) = (kind, session_id);
     }
 
     pub fn sent(&self) -> u64 {
@@ -124,7 +125,7 @@ impl Traffic {
 
     /// The transport protocol, and the session id of a v2 connection.
     pub fn transport(&self) -> (TransportKind, Option<[u8; 32]>) {
-        *self.transport.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.transport)
     }
 }
 

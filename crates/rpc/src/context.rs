@@ -13,9 +13,10 @@ pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
 use lydian_p2p::manager::{Question, Reply};
 use lydian_serve::Budget;
+use lydian_stdx::lock;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Services of the program.
 pub trait Host: fmt::Debug + Send + Sync {
@@ -305,9 +306,4 @@ impl Drop for ActiveGuard {
     fn drop(&mut self) {
         lock(&self.active).retain(|active| active.id != self.id);
     }
-}
-
-/// Ignores poisoning: the guarded values are consistent at all times.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,8 +3,9 @@
 //! Input: conditions that start and end. Output: messages, as `getblockchaininfo` and others return them; whether one
 //! is new, for `-alertnotify`. One value for the whole node.
 
+use lydian_stdx::lock;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Possible warnings, in the order of Core's answers: its `kernel::Warning`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +42,7 @@ impl Warnings {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Warning, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

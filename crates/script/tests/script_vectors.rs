@@ -37,7 +37,7 @@ struct ScriptTest {
 #[test]
 fn core_script_tests_json() {
     let (mut passed, mut failed) = (0, 0);
-    let mut seeded = Seeded(0);
+    let mut seeded = Seeded::new(0);
     let mut batch = Batch::default();
     for entry in list(&testdata_json("vectors/core/script_tests.json")) {
         if list(entry).len() == 1 {

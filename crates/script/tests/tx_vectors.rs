@@ -65,7 +65,7 @@ fn entries(file: &Value) -> impl Iterator<Item = &Value> {
 #[test]
 fn core_tx_valid_json() {
     let mut count = 0;
-    let (mut seeded, mut batch) = (Seeded(1), Batch::default());
+    let (mut seeded, mut batch) = (Seeded::new(1), Batch::default());
     for entry in entries(&testdata_json("vectors/core/tx_valid.json")) {
         let test = TxTest::read(entry);
         let excluded = flags(&entry[2]);
@@ -94,7 +94,7 @@ fn core_tx_valid_json() {
 #[test]
 fn core_tx_invalid_json() {
     let (mut count, mut bad_transactions) = (0, 0);
-    let (mut seeded, mut batch) = (Seeded(2), Batch::default());
+    let (mut seeded, mut batch) = (Seeded::new(2), Batch::default());
     for entry in entries(&testdata_json("vectors/core/tx_invalid.json")) {
         if entry[2] == "BADTX" {
             bad_transactions += 1;

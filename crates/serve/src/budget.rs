@@ -5,8 +5,9 @@
 //! [`FREE_BYTES`] are not counted. An amount above the whole budget gets the whole budget. Threads that serve sockets
 //! must never wait for it.
 
+use lydian_stdx::lock;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Amounts up to this are not counted: the number of connections and threads limits their sum.
@@ -61,7 +62,7 @@ impl Budget {
     }
 
     fn lock(&self) -> MutexGuard<'_, usize> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.free)
     }
 }
 

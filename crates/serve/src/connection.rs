@@ -4,9 +4,10 @@
 //! its user, and when it should close.
 
 use crate::event::{ClientEvent, Event, Log};
+use lydian_stdx::lock;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -107,13 +108,13 @@ impl Connection {
 
     /// Returns the user of a header that was accepted on this connection before.
     pub(crate) fn known_user(&self, header: &[u8]) -> Option<String> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.known);
         known.as_ref().filter(|(known, _)| known == header).map(|(_, user)| user.clone())
     }
 
     /// Remembers a header that was accepted, and its user.
     pub(crate) fn set_user(&self, header: &[u8], user: &str) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((header.to_vec(), user.to_owned()));
+        *lock(&self.known) = Some((header.to_vec(), user.to_owned()));
         self.has_user.store(true, Ordering::SeqCst);
     }
 }

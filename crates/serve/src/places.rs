@@ -12,9 +12,10 @@ use crate::event::Log;
 use crate::limits::{
     CONNECTIONS_FOR_LOOPBACK, CONNECTIONS_MAX, CONNECTIONS_NOT_ALLOWED_MAX, CONNECTIONS_PER_ADDRESS_MAX,
 };
+use lydian_stdx::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Addresses that are counted together: one IPv4 address, or an IPv6 /64 network.
@@ -72,7 +73,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     /// Number of open connections.

@@ -9,9 +9,10 @@ use crate::files::BlockFile;
 use crate::limits::{FILE_NUMBER_MAX, OPEN_FILES_MAX, OPEN_READERS_MAX};
 use crate::obfuscation::Obfuscation;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, ReadFile, is_zst, open_content};
+use lydian_stdx::{IgnorePoison, lock};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// The files that the store writes, except the index.
 pub const BLOCKS_FILES: &[OwnFile] = &[
@@ -35,11 +36,6 @@ pub(super) fn own_blocks(blocks: &Path) -> OwnDir {
 /// The index directory, which [`crate::owner`] has found to be ours.
 pub(super) fn own_index(index: &Path) -> OwnDir {
     OwnDir::new(index, INDEX_FILES)
-}
-
-/// Locks a mutex even if a thread panicked while holding it: the guarded data is always consistent.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A block file of the store.
@@ -221,11 +217,11 @@ impl Files {
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Table> {
-        self.table.read().unwrap_or_else(PoisonError::into_inner)
+        self.table.read().ignore_poison()
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, Table> {
-        self.table.write().unwrap_or_else(PoisonError::into_inner)
+        self.table.write().ignore_poison()
     }
 }
 

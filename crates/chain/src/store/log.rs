@@ -14,6 +14,7 @@ use lydian_disk::limits::RECORD_PAYLOAD_SIZE_MAX;
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
 use lydian_disk::{AppendFile, Change, Disk, DiskError, DiskErrorKind, OwnDir, ReadFile};
 use lydian_primitives::Reader;
+use lydian_stdx::saturating_usize;
 use std::path::{Path, PathBuf};
 
 /// The format version that is written, and the highest one that is read.
@@ -293,7 +294,7 @@ impl LogFile {
 
     fn bytes(&self, offset: u64, size: u64) -> Result<Vec<u8>, DiskError> {
         let size = size.min(self.file.size() - offset);
-        let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
+        let mut bytes = vec![0; saturating_usize(size)];
         self.file.read_at(offset, &mut bytes)?;
         Ok(bytes)
     }

@@ -33,11 +33,12 @@ use crate::limits::{BLOCK_FILE_SIZE_MAX, INDEX_QUEUE_ENTRIES_MAX, PATH_SIZE_MAX}
 use crate::position::{BlockPosition, UndoPosition};
 use crate::undo::BlockUndo;
 use entry::LogItem;
-use files::{Files, Part, lock};
+use files::{Files, Part};
 use log::LogWriter;
 use lydian_consensus::{Coin, Params};
 use lydian_disk::{Disk, DiskError, OwnDir};
 use lydian_primitives::{Block, BlockHash, RawBlock};
+use lydian_stdx::lock;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use writer::{BlockWriter, UndoWriter};

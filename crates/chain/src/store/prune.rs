@@ -7,11 +7,12 @@
 use super::BlockStore;
 use super::entry::{IndexEntry, LogItem};
 use super::error::ChainError;
-use super::files::{Part, lock};
+use super::files::Part;
 use crate::limits::BLOCKS_TO_KEEP_MIN;
 use crate::tree::{HeaderId, HeaderTree};
 use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_primitives::Height;
+use lydian_stdx::lock;
 use std::collections::BTreeMap;
 
 /// The result of pruning.

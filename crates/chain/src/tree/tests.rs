@@ -2,6 +2,7 @@
 
 use super::*;
 use lydian_consensus::{Chain, HeaderView};
+use lydian_stdx::SplitMix64;
 
 /// The plain validator's node of a block (`consensus`, `plain/tree.rs`).
 #[derive(Clone, Debug)]
@@ -132,23 +133,6 @@ impl Model {
     }
 }
 
-/// SplitMix64.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
-    }
-}
-
 fn id(index: usize) -> HeaderId {
     HeaderId(u32::try_from(index).unwrap())
 }
@@ -198,7 +182,7 @@ impl Pair {
     }
 
     /// The loop of the engine and the plain validator. Occasionally a block fails while it is connected.
-    fn go_to_best(&mut self, rng: &mut Rng) {
+    fn go_to_best(&mut self, rng: &mut SplitMix64) {
         let start = self.model.tip();
         let (mut has_left, mut has_failed) = (false, false);
         loop {
@@ -251,7 +235,7 @@ impl Pair {
 const BITS: [u32; 4] = [0x207f_ffff, 0x207f_ffff, 0x203f_ffff, 0x2015_5555];
 
 fn random_tree(seed: u64) -> (usize, usize) {
-    let mut rng = Rng(seed);
+    let mut rng = SplitMix64::new(seed);
     let mut pair = Pair::new();
     let steps = 10 + rng.below(60);
     for _ in 0..steps {

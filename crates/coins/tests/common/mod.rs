@@ -5,6 +5,7 @@ use lydian_coins::{Coins, CoinsError, Key, PARTITIONS, Settings, Tip};
 use lydian_consensus::Coin;
 use lydian_disk::{Disk, SimDisk};
 use lydian_primitives::{Amount, BlockHash, Height, OutPoint, Txid};
+use lydian_stdx::SplitMix64;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,24 +13,6 @@ use std::sync::Arc;
 pub(crate) type Model = BTreeMap<OutPoint, Coin>;
 
 pub(crate) const DIR: &str = "/c";
-
-/// SplitMix64: small, and deterministic on all platforms.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, count: usize) -> usize {
-        usize::try_from(self.next() % count as u64).unwrap()
-    }
-}
 
 /// A store, and whether its keys are real or have hashes that mostly collide.
 #[derive(Debug)]
@@ -47,14 +30,14 @@ pub(crate) fn tip(height: u32) -> Tip {
 }
 
 pub(crate) fn outpoint(number: u64) -> OutPoint {
-    let mut random = Random(number / 4);
-    let txid = std::array::from_fn(|_| random.next().to_le_bytes()[0]);
+    let mut random = SplitMix64::new(number / 4);
+    let txid = std::array::from_fn(|_| random.next_u64().to_le_bytes()[0]);
     OutPoint { txid: Txid(txid), vout: u32::try_from(number % 4).unwrap() }
 }
 
 /// A coin of any form and size; small ones are more frequent.
-pub(crate) fn coin(height: u32, random: &mut Random) -> Coin {
-    let fill = random.next().to_le_bytes();
+pub(crate) fn coin(height: u32, random: &mut SplitMix64) -> Coin {
+    let fill = random.next_u64().to_le_bytes();
     let script = match random.below(20) {
         0..5 => [&[0x00, 0x14][..], &[fill[0]; 20]].concat(),
         5..8 => [&[0x76, 0xa9, 0x14][..], &[fill[0]; 20], &[0x88, 0xac]].concat(),
@@ -63,7 +46,7 @@ pub(crate) fn coin(height: u32, random: &mut Random) -> Coin {
         _ => vec![fill[0]; random.below(3000)],
     };
     Coin {
-        value: Amount(i64::try_from(random.next() >> random.below(60) >> 4).unwrap()),
+        value: Amount(i64::try_from(random.next_u64() >> random.below(60) >> 4).unwrap()),
         script_pubkey: script.into(),
         height: Height(height),
         is_coinbase: fill[1] < 8,
@@ -127,10 +110,10 @@ impl Store {
 }
 
 /// A random block: spends coins of the model and creates coins, some of which already exist.
-pub(crate) fn block(model: &mut Model, height: u32, size: usize, numbers: u64, random: &mut Random) -> Block {
+pub(crate) fn block(model: &mut Model, height: u32, size: usize, numbers: u64, random: &mut SplitMix64) -> Block {
     let mut block = Block::default();
     for _ in 0..random.below(size + 1) {
-        let outpoint = outpoint(random.next() % numbers);
+        let outpoint = outpoint(random.next_u64() % numbers);
         if model.remove(&outpoint).is_some() {
             block.spends.push(outpoint);
         } else {

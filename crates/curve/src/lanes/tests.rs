@@ -14,6 +14,7 @@ use super::scalar::{Canonical, Scalar};
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
 use super::{LIMB, Lanes, WIDTH_MAX};
+use lydian_stdx::SplitMix64;
 use secp256k1::{PublicKey, SecretKey};
 
 /// 256 bits in words, least significant first.
@@ -95,16 +96,16 @@ fn from_limbs(limbs: [u64; 5], m: &Big) -> Big {
     })
 }
 
-/// SplitMix64: pseudorandom numbers, the same in every run.
-struct Numbers(u64);
+/// Pseudorandom numbers, the same in every run.
+struct Numbers(SplitMix64);
 
 impl Numbers {
+    fn new(seed: u64) -> Numbers {
+        Numbers(SplitMix64::new(seed))
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// Random below m, or with probability one half a value at an edge of m or of a limb.
@@ -207,7 +208,7 @@ on_every_kernel! {
 type Expected = fn([&Big; 4]) -> Big;
 
 fn products_and_sums<L: Lanes>(l: L) {
-    let mut numbers = Numbers(1);
+    let mut numbers = Numbers::new(1);
     for _ in 0..200 {
         let values: [[Big; WIDTH_MAX]; 4] = std::array::from_fn(|_| numbers.lanes(|numbers| numbers.big(&P)));
         let [a, b, c, d] = values.map(|values| Masked::new(l, load_bigs(l, &values)));
@@ -236,7 +237,7 @@ fn products_and_sums<L: Lanes>(l: L) {
 
 /// Factors near 2^260, with garbage above bit 52 of every lower limb, which a multiplier must not read.
 fn dirty_factors_at_their_bound<L: Lanes>(l: L) {
-    let mut numbers = Numbers(2);
+    let mut numbers = Numbers::new(2);
     for _ in 0..200 {
         let mut dirty = || {
             numbers.lanes(|numbers| {
@@ -277,7 +278,7 @@ fn canonical_values<L: Lanes>(l: L) {
 }
 
 fn field_inverses<L: Lanes>(l: L) {
-    let mut numbers = Numbers(3);
+    let mut numbers = Numbers::new(3);
     let values = numbers.lanes(|numbers| numbers.big(&P));
     let inverse = Masked::new(l, load_bigs(l, &values)).factor(l).invert(l).times(l, &Carried::one(l));
     for (lane, got) in bigs(l, &inverse).iter().enumerate() {
@@ -286,7 +287,7 @@ fn field_inverses<L: Lanes>(l: L) {
 }
 
 fn scalar_products<L: Lanes>(l: L) {
-    let mut numbers = Numbers(4);
+    let mut numbers = Numbers::new(4);
     for _ in 0..200 {
         let (a, b) = (numbers.lanes(|numbers| numbers.big(&N)), numbers.lanes(|numbers| numbers.big(&N)));
         let product =
@@ -304,7 +305,7 @@ fn scalar_products<L: Lanes>(l: L) {
 }
 
 fn scalar_inverses<L: Lanes>(l: L) {
-    let mut numbers = Numbers(5);
+    let mut numbers = Numbers::new(5);
     let values = numbers.lanes(|numbers| {
         loop {
             let value = numbers.big(&N);
@@ -327,7 +328,7 @@ const LAMBDA: Big = [0xdf02_967c_1b23_bd72, 0x122e_22ea_2081_6678, 0xa526_1c02_8
 
 /// The digits of both halves add up to the scalar.
 fn halves_of_scalars<L: Lanes>(l: L) {
-    let mut numbers = Numbers(6);
+    let mut numbers = Numbers::new(6);
     for _ in 0..200 {
         let values = numbers.lanes(|numbers| numbers.big(&N));
         let halves = Canonical(load_bigs(l, &values)).split(l);
@@ -348,7 +349,7 @@ fn halves_of_scalars<L: Lanes>(l: L) {
 }
 
 fn windows_of_the_generator<L: Lanes>(l: L) {
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers::new(7);
     for _ in 0..200 {
         let values = numbers.lanes(|numbers| numbers.big(&N));
         let (windows, is_opposite) = Canonical(load_bigs(l, &values)).generator_windows(l);
@@ -405,7 +406,7 @@ fn the_table_holds_odd_multiples() {
 
 /// Compares multiples of the generator and of other points with libsecp256k1.
 fn points<L: Lanes>(l: L) {
-    let mut numbers = Numbers(8);
+    let mut numbers = Numbers::new(8);
     for _ in 0..4 {
         let mut nonzero = || {
             numbers.lanes(|numbers| {
@@ -473,7 +474,7 @@ fn bounds_are_asserted() {
 
 /// Every index reads the entry selected by its low bits, with any bits above them.
 fn tables_are_read_inside_their_bounds<L: Lanes>(l: L) {
-    let mut numbers = Numbers(9);
+    let mut numbers = Numbers::new(9);
     let words: [[[u64; WIDTH_MAX]; 5]; 16] =
         std::array::from_fn(|_| std::array::from_fn(|_| numbers.lanes(Numbers::next)));
     let entries = words.map(|entry| entry.map(|limb| l.load(&limb)));

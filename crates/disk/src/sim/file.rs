@@ -5,6 +5,7 @@
 
 use super::SimDisk;
 use crate::{AppendFile, DiskError, DiskErrorKind, Lock, ReadFile};
+use lydian_stdx::saturating_usize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ impl ReadFile for SimReadFile {
             let kind = DiskErrorKind::UnexpectedEnd { missing: end - size };
             return Err(DiskError::new(&self.path, Some(offset), kind));
         }
-        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let start = saturating_usize(offset);
         buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
         Ok(())
     }

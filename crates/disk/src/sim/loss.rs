@@ -7,6 +7,7 @@
 //! Must never: alter synced bytes.
 
 use super::state::{Entry, Inode, Name, State, parent_of};
+use lydian_stdx::SplitMix64;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 const PAGE_SIZE: usize = 4096;
 
 pub(super) fn power_loss(before: &State, seed: u64) -> State {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut after = State { next_file: before.next_file, capacity: before.capacity, ..State::new(seed) };
     // Parents come before their children.
     for (path, name) in &before.names {
@@ -45,7 +46,7 @@ fn has_directory(names: &BTreeMap<PathBuf, Name>, path: &Path) -> bool {
 }
 
 /// Returns the bytes of a file found on disk after power loss.
-fn survive(inode: &Inode, random: &mut Random) -> Arc<Vec<u8>> {
+fn survive(inode: &Inode, random: &mut SplitMix64) -> Arc<Vec<u8>> {
     if inode.pending.is_empty() && inode.doomed.is_empty() {
         return Arc::clone(&inode.bytes);
     }
@@ -78,7 +79,7 @@ fn survive(inode: &Inode, random: &mut Random) -> Arc<Vec<u8>> {
 }
 
 /// Loses any subset of the writes, and the end of the last one that is kept.
-fn lose_writes(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>> {
+fn lose_writes(writes: &[Range<usize>], random: &mut SplitMix64) -> Vec<Range<usize>> {
     let (kept, mut lost): (Vec<_>, Vec<_>) = writes.iter().cloned().partition(|_| random.below(2) == 0);
     if let Some(last) = kept.last() {
         let cut = last.start + random.below(last.len() + 1);
@@ -89,7 +90,7 @@ fn lose_writes(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>
 }
 
 /// Loses any subset of the pages, regardless of the write that they belong to.
-fn lose_pages(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>> {
+fn lose_pages(writes: &[Range<usize>], random: &mut SplitMix64) -> Vec<Range<usize>> {
     let mut lost = Vec::new();
     let (mut page, mut is_lost) = (usize::MAX, false);
     for write in writes {
@@ -107,31 +108,4 @@ fn lose_pages(writes: &[Range<usize>], random: &mut Random) -> Vec<Range<usize>>
         }
     }
     lost
-}
-
-/// SplitMix64: small, and the same on every platform.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next().to_le_bytes()[0]
-    }
-
-    /// Returns a number below `count`, which must not be 0.
-    pub(super) fn below(&mut self, count: usize) -> usize {
-        usize::try_from(self.next() % count as u64).unwrap_or(0)
-    }
 }

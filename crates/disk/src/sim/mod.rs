@@ -16,10 +16,11 @@ mod state;
 
 use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile};
 use file::{SimAppendFile, SimLock, SimReadFile};
+use lydian_stdx::lock;
 use state::{Entry, State};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A simulated disk. A clone is the same disk.
 #[derive(Clone, Debug)]
@@ -125,7 +126,7 @@ impl SimDisk {
     /// Ignores poisoning: a thread that panicked leaves a consistent state, since every change is a few infallible
     /// steps.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn write_and_rename(state: &mut State, temporary: &Path, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {

@@ -6,8 +6,8 @@
 //! Must never: forget that something was not synced.
 
 use super::Fault;
-use super::loss::Random;
 use crate::{DiskError, DiskErrorKind, PathKind};
+use lydian_stdx::{SplitMix64, saturating_usize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub(super) struct State {
     pub(super) read_faults: BTreeSet<u64>,
     pub(super) is_gone: bool,
     pub(super) capacity: u64,
-    pub(super) random: Random,
+    pub(super) random: SplitMix64,
 }
 
 /// How much of an operation takes effect.
@@ -97,7 +97,7 @@ impl State {
             read_faults: BTreeSet::new(),
             is_gone: false,
             capacity: u64::MAX,
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
         }
     }
 
@@ -197,7 +197,7 @@ impl State {
     }
 
     pub(super) fn write(&mut self, id: u64, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-        let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
+        let room = saturating_usize(self.room());
         let start = self.files.entry(id).or_default().bytes.len();
         let mut is_full = false;
         self.operate(path, Some(start as u64), |state, extent| {
@@ -257,7 +257,7 @@ impl State {
         }
         self.operate(path, Some(size), |state, extent| {
             if extent == Extent::Whole || state.random.below(2) == 0 {
-                state.files.entry(id).or_default().cut(usize::try_from(size).unwrap_or(usize::MAX));
+                state.files.entry(id).or_default().cut(saturating_usize(size));
             }
         })
     }

@@ -9,6 +9,7 @@ use crate::ReadRequest;
 use crate::limits::RING_DEPTH;
 use crate::many::Failure;
 use io_uring::{IoUring, Probe, opcode, types};
+use lydian_stdx::saturating_usize;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -112,7 +113,7 @@ impl Ring {
     fn reap(&mut self, batch: &mut Batch<'_, '_>) -> usize {
         let mut count = 0;
         for entry in self.0.completion() {
-            batch.answer(usize::try_from(entry.user_data()).unwrap_or(usize::MAX), entry.result());
+            batch.answer(saturating_usize(entry.user_data()), entry.result());
             count += 1;
         }
         count

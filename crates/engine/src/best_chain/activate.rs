@@ -11,11 +11,11 @@ use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, UnreadableReason};
-use crate::lock::lock;
 use crate::run::{Failure, PathBlock, run};
 use lydian_chain::{HeaderId, HeaderTree, IndexEntry};
 use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Height};
+use lydian_stdx::lock;
 use std::collections::VecDeque;
 
 /// The most blocks that Core connects in one step.

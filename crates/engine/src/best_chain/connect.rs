@@ -7,11 +7,11 @@
 use crate::chainstate::assumed::{is_assumed_valid, script_check_reason};
 use crate::chainstate::manager::ChainstateManager;
 use crate::event::log;
-use crate::lock::lock;
 use crate::log::LogLevel;
 use crate::run::PathBlock;
 use lydian_chain::{HeaderId, HeaderTree};
 use lydian_primitives::Height;
+use lydian_stdx::lock;
 
 /// The path from the fork to the target. The counts of the meter start anew.
 pub(super) fn path_to(chainstate: &ChainstateManager, fork: HeaderId, candidate: HeaderId) -> Vec<PathBlock> {

@@ -11,13 +11,13 @@ use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, TipUpdate};
 use crate::follower::{ConnectedBlock, FollowerError};
-use crate::lock::lock;
 use crate::meter::Stage;
 use lydian_chain::HeaderId;
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::Coin;
 use lydian_consensus::deployment::is_bip30_unspendable;
 use lydian_primitives::{Block, Height};
+use lydian_stdx::lock;
 
 pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Observer) -> Result<(), EngineError> {
     chainstate.meter.time(Stage::Disconnect, || {

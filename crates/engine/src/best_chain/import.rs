@@ -9,10 +9,10 @@ use super::accept::accept_header;
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::error::EngineError;
-use crate::lock::lock;
 use lydian_chain::{BlockFile, BlockFiles, BlockPosition, ChainError, HeaderId, IndexEntry, Record, Remark};
 use lydian_consensus::Rejected;
 use lydian_primitives::BlockHash;
+use lydian_stdx::lock;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

@@ -7,11 +7,11 @@ use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{BranchTip, Event, Observer, log};
-use crate::lock::lock;
 use crate::log::LogLevel;
 use lydian_chain::{HeaderId, IndexEntry, Node};
 use lydian_consensus::Violation;
 use lydian_consensus::pow::block_proof;
+use lydian_stdx::lock;
 
 /// Marks a block that breaks a rule: Core's `InvalidBlockFound`.
 pub(crate) fn mark_invalid(

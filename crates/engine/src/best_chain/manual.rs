@@ -11,10 +11,10 @@ use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::error::EngineError;
 use crate::event::{Observer, log};
-use crate::lock::lock;
 use crate::log::LogLevel;
 use lydian_chain::{HeaderId, IndexEntry, Pruned};
 use lydian_primitives::Height;
+use lydian_stdx::lock;
 
 /// Marks a block and its descendants as invalid, and disconnects them. The genesis block cannot be invalidated.
 pub(crate) fn invalidate_block(

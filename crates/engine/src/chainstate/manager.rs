@@ -9,7 +9,6 @@ use super::totals;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, log};
 use crate::follower::{Follower, FollowerError};
-use crate::lock::lock;
 use crate::log::LogLevel;
 use crate::meter::{Meter, Stage};
 use lydian_chain::{BlockPosition, BlockStore, HeaderId, HeaderTree};
@@ -17,9 +16,10 @@ use lydian_coins::{Coins, PARTITIONS, Tip};
 use lydian_consensus::{Ancestor, HeaderView, Params, U256, Violation};
 use lydian_disk::Disk;
 use lydian_primitives::{BlockHash, Height};
+use lydian_stdx::{IgnorePoison, lock};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The number of blocks for which the reason of invalidity is remembered: more than callers can wait for at once.
 const INVALID_REMEMBERED: usize = 64;
@@ -62,11 +62,11 @@ pub(crate) struct ChainstateManager {
 
 impl ChainstateManager {
     pub(crate) fn tree(&self) -> RwLockReadGuard<'_, HeaderTree> {
-        self.tree.read().unwrap_or_else(PoisonError::into_inner)
+        self.tree.read().ignore_poison()
     }
 
     pub(crate) fn tree_mut(&self) -> RwLockWriteGuard<'_, HeaderTree> {
-        self.tree.write().unwrap_or_else(PoisonError::into_inner)
+        self.tree.write().ignore_poison()
     }
 
     /// The chain that ends with a block.
@@ -129,7 +129,7 @@ impl ChainstateManager {
             if let Some(transactions) = transactions {
                 totals::write(&*self.disk, &self.layout.totals(), self.coins.tip(), tip, transactions)?;
             }
-            let _nobody_asks = self.coins_gate.write().unwrap_or_else(PoisonError::into_inner);
+            let _nobody_asks = self.coins_gate.write().ignore_poison();
             Ok(self.coins.checkpoint(tip, self.settings.workers)?)
         })?;
         for follower in &self.followers {

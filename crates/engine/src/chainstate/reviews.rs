@@ -5,11 +5,11 @@
 
 use super::settings::Cancel;
 use crate::limits::REVIEW_QUEUE_BLOCKS_MAX;
-use crate::lock::lock;
 use lydian_consensus::FundedBlock;
+use lydian_stdx::{IgnorePoison, lock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// The blocks queued for review, and counts of earlier ones. For use from any thread.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl Reviews {
     pub(crate) fn wait(&self) {
         let mut queue = lock(&self.queue);
         while !queue.is_ended && (queue.is_busy || !queue.blocks.is_empty()) {
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.changed.wait(queue).ignore_poison();
         }
     }
 
@@ -90,7 +90,7 @@ impl Reviews {
                 queue.is_busy = true;
                 return Some(block);
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.changed.wait(queue).ignore_poison();
         }
     }
 

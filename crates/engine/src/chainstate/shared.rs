@@ -5,7 +5,7 @@
 
 use super::manager::ChainstateManager;
 use crate::error::EngineError;
-use crate::lock::lock;
+use lydian_stdx::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -10,13 +10,12 @@ use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::lock::lock;
 use lydian_chain::{HeaderId, HeaderTree, Node};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, OutPoint, RawBlock, Reader};
+use lydian_stdx::{IgnorePoison, lock};
 use std::collections::HashSet;
-use std::sync::PoisonError;
 
 /// A header and its place in the tree.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +204,7 @@ impl Engine {
         let chainstate = self.chainstate();
         let key = chainstate.coins.key(outpoint);
         let partition = Coins::partition(&key);
-        let _no_checkpoint = chainstate.coins_gate.read().unwrap_or_else(PoisonError::into_inner);
+        let _no_checkpoint = chainstate.coins_gate.read().ignore_poison();
         // Held while blocks are applied to this partition, so that the coin and the block match.
         let at = lock(&chainstate.applied[partition]);
         let mut found = Vec::with_capacity(1);

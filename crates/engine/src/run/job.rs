@@ -5,12 +5,12 @@
 //! committed before every input has its coin and its verdict.
 
 use crate::chainstate::links::Links;
-use crate::lock::lock;
 use lydian_chain::{BlockPosition, HeaderId};
 use lydian_coins::PARTITIONS;
 use lydian_consensus::{
     CheckedBlock, Coin, Found, FundedBlock, PartVerdict, Tally, VerifiedBlock, Violation, trust_scripts,
 };
+use lydian_stdx::lock;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// One block of a run.

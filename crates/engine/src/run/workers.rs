@@ -12,9 +12,9 @@
 //! The tests compile this file again with the locks and threads of `shuttle`, which run in every order.
 
 use super::sync::{Condvar, Mutex, MutexGuard, scope};
+use lydian_stdx::IgnorePoison;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::PoisonError;
 
 /// The next step of a worker.
 pub(super) enum Step<W> {
@@ -62,7 +62,7 @@ pub(super) fn work_off<C: Crew>(crew: &C, state: C::State, workers: usize) -> Re
         }
         pool.work();
     });
-    let board = pool.board.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let board = pool.board.into_inner().ignore_poison();
     match board.end {
         None => Ok(board.state),
         Some(End::Error(error)) => Err(error),
@@ -91,7 +91,7 @@ enum End<E> {
 
 impl<C: Crew> WorkerPool<'_, C> {
     fn lock(&self) -> MutexGuard<'_, Board<C>> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+        self.board.lock().ignore_poison()
     }
 
     /// The body of one worker. After a panic the state is not used again, so it may be left inconsistent.
@@ -111,7 +111,7 @@ impl<C: Crew> WorkerPool<'_, C> {
             match self.crew.next(&mut board.state) {
                 Step::Done => board.is_over = true,
                 Step::Wait => {
-                    board = self.crew.wait(|| self.wake.wait(board).unwrap_or_else(PoisonError::into_inner));
+                    board = self.crew.wait(|| self.wake.wait(board).ignore_poison());
                 }
                 Step::Work(work) => {
                     drop(board);

@@ -22,8 +22,9 @@ pub(crate) use text::{Costs, megabytes, table};
 use crate::clock::Stopwatch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lydian_engine::Meter;
+use lydian_stdx::{IgnorePoison, lock};
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -111,13 +112,13 @@ impl Display {
     }
 
     pub(crate) fn show(&self, doing: Doing) {
-        self.shared.doing.lock().unwrap_or_else(PoisonError::into_inner).0 = doing;
+        lock(&self.shared.doing).0 = doing;
     }
 }
 
 impl Drop for Display {
     fn drop(&mut self) {
-        self.shared.doing.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        lock(&self.shared.doing).1 = true;
         self.shared.ended.notify_all();
         if let Some(thread) = self.thread.take() {
             // A display that failed has nothing more to show.
@@ -155,9 +156,9 @@ impl Viewer {
         let mut tick: u64 = 0;
         loop {
             let doing = {
-                let guard = self.shared.doing.lock().unwrap_or_else(PoisonError::into_inner);
+                let guard = lock(&self.shared.doing);
                 let waited = self.shared.ended.wait_timeout_while(guard, TICK, |(_, is_ended)| !*is_ended);
-                let (guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                let (guard, _) = waited.ignore_poison();
                 if guard.1 {
                     break;
                 }

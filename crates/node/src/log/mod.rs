@@ -21,6 +21,7 @@ use crate::limits::{LINES_WAITING_MAX, LOG_KEPT_BYTES, LOG_SHRINK_BYTES};
 use crate::settings::LogSettings;
 use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof};
 use lydian_engine::{LogLevel, LogPlace, LogSwitches};
+use lydian_stdx::lock;
 use rate::{Place, RateLimit, Verdict};
 use std::collections::VecDeque;
 use std::fmt;
@@ -28,7 +29,7 @@ use std::io::{self, Write};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// The log file. An option sets its name.
@@ -154,7 +155,7 @@ impl Log {
 
     /// Opens the file, shrinking it first if asked, and writes the waiting lines.
     pub(crate) fn open(&self, shrink: bool) -> Result<(), DiskError> {
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = lock(&self.sink);
         if let Some(path) = sink.path.clone() {
             if shrink {
                 shrink_file(sink.disk.as_ref(), &path)?;
@@ -279,7 +280,7 @@ impl Log {
     fn line_at(&self, now: u64, category: Option<Category>, level: Level, source: Source, message: &str) {
         let Source { place, is_limited } = source;
         let line = self.framed(now, category, level, place, message);
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = lock(&self.sink);
         if !sink.is_open {
             if sink.waiting.len() == LINES_WAITING_MAX {
                 sink.waiting.pop_front();

@@ -13,9 +13,10 @@ use lydian_disk::Disk;
 use lydian_engine::{BranchTip, Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, Reviews, TipUpdate};
 use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::Height;
+use lydian_stdx::lock;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 #[derive(Debug)]
 pub(super) struct Watcher {
@@ -60,7 +61,7 @@ impl Watcher {
     pub(super) fn begins(&self, engine: &Engine) {
         self.note_recent(&engine.tip_update(), now());
         {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = lock(&self.state);
             state.tip = Some(engine.tip_update());
             state.signatures = Some((Arc::clone(engine.signatures()), engine.shared_reviews()));
             state.durable = engine.durable_tip().map(|tip| tip.height);
@@ -83,7 +84,7 @@ impl Watcher {
 
     pub(super) fn ends(&self, engine: &Engine, figures: &Figures) {
         {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = lock(&self.state);
             state.tip = Some(engine.tip_update());
             if figures.blocks > 0 {
                 state.run = Some(Run::new(figures));
@@ -94,13 +95,13 @@ impl Watcher {
 
     /// Sets the warning in lines of new tips; empty for none.
     pub(super) fn warns_of(&self, words: String) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).warning = words;
+        lock(&self.state).warning = words;
     }
 
     /// Writes the status file. A failure is only a warning: work that needs the disk fails by itself.
     pub(super) fn keep_status(&self) {
         let status = {
-            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = lock(&self.state);
             let Some(tip) = &state.tip else { return };
             let headers = self.headers.load(Ordering::Relaxed);
             let share = progress(&self.line(tip), self.chain, now());
@@ -130,7 +131,7 @@ impl Watcher {
 
     /// The current state of the sync with peers.
     pub(super) fn look(&self, net: SyncFigures) -> Sync {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lock(&self.state);
         let now = u32::try_from(mockable_now()).unwrap_or(u32::MAX);
         let Some(tip) = &state.tip else { return Sync { net, now, ..Sync::default() } };
         let share = || progress(&self.line(tip), self.chain, i64::from(now));
@@ -162,7 +163,7 @@ impl Watcher {
     fn tip(&self, tip: &TipUpdate) {
         let now = now();
         let line = update_tip(&self.line(tip), self.chain, now);
-        let warning = self.state.lock().unwrap_or_else(PoisonError::into_inner).warning.clone();
+        let warning = lock(&self.state).warning.clone();
         match warning.is_empty() {
             true => self.log.info_unlimited(line),
             false => self.log.info_unlimited(format!("{line} warning='{warning}'")),
@@ -172,7 +173,7 @@ impl Watcher {
         if !self.initial_download.is_on() && !tip.is_disconnect && !self.blocknotify.is_empty() {
             self.notifier.start(&self.blocknotify, &tip.hash.to_string());
         }
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).tip = Some(tip.clone());
+        lock(&self.state).tip = Some(tip.clone());
     }
 }
 
@@ -218,7 +219,7 @@ impl Observer for Watcher {
                 ));
             }
             Event::Checkpoint { height, coins, bytes_written } => {
-                self.state.lock().unwrap_or_else(PoisonError::into_inner).durable = Some(*height);
+                lock(&self.state).durable = Some(*height);
                 self.log.debug(Category::COINDB, || {
                     format!("Checkpoint at height {}: {coins} coins, {bytes_written} bytes written", height.0)
                 });

@@ -1,24 +1,22 @@
-//! Random numbers from a seed: SplitMix64. The same seed gives the same blocks on every machine.
+//! Random choices from a seed. The same seed gives the same blocks on every machine.
+
+use lydian_stdx::SplitMix64;
 
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(SplitMix64::new(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// Returns a number below `end`, which must be at least 1.
     pub fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).unwrap()
+        self.0.below(end)
     }
 
     /// Returns a number from `low` to `high`, both included.
@@ -36,7 +34,7 @@ impl Random {
     }
 
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next().to_le_bytes()[0]).collect()
+        (0..count).map(|_| self.0.byte()).collect()
     }
 
     pub fn u32(&mut self) -> u32 {

@@ -15,6 +15,7 @@ use crate::draw;
 use crate::limits::{ADDR_TOKENS_MAX, ADDRESSES_TO_SEND_MAX};
 use crate::local_address::Recipient;
 use crate::time::{Moment, UnixTime};
+use lydian_stdx::saturating_usize;
 use lydian_wire::TimedAddress;
 use lydian_wire::message::Message;
 use rand_chacha::ChaCha20Rng;
@@ -165,7 +166,7 @@ impl Peer {
             }
         }
         let total = self.addr_counts();
-        let fresh = |after: u64, before: u64| usize::try_from(after - before).unwrap_or(usize::MAX);
+        let fresh = |after: u64, before: u64| saturating_usize(after - before);
         out.push(Event::Note(Note::ReceivedAddresses {
             count,
             processed: fresh(total.0, processed),

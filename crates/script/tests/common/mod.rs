@@ -12,6 +12,7 @@ use lydian_curve::Reference;
 use lydian_primitives::{Amount, Output, hex};
 use lydian_script::opcodes::{OP_NOP, OP_RESERVED, OPCODES};
 use lydian_script::{Flags, ScriptBuilder, ScriptError, TxContext, verify_input, verify_input_by_capture};
+use lydian_stdx::SplitMix64;
 use serde_json::Value;
 use std::path::Path;
 
@@ -115,21 +116,17 @@ pub(crate) fn all_flags() -> Flags {
     Flags::ALL.iter().fold(Flags::NONE, |all, (_, flag)| all | *flag)
 }
 
-/// Seeded numbers (SplitMix64), so that a failure is reproducible.
-pub(crate) struct Seeded(pub(crate) u64);
+/// Flags from a seed, so that a failure is reproducible.
+pub(crate) struct Seeded(SplitMix64);
 
 impl Seeded {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    pub(crate) fn new(seed: u64) -> Seeded {
+        Seeded(SplitMix64::new(seed))
     }
 
     /// Any set of flags, legal or not.
     pub(crate) fn flags(&mut self) -> Flags {
-        Flags(self.next() as u32).without(Flags(!all_flags().0))
+        Flags(self.0.next_u64() as u32).without(Flags(!all_flags().0))
     }
 }
 

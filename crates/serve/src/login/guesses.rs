@@ -9,8 +9,9 @@
 
 use crate::limits::{GUESSES_AT_ONCE_MAX, GUESSES_WAITING_MAX};
 use crate::places::Group;
+use lydian_stdx::lock;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ pub(super) struct Turn {
 
 impl Guesses {
     fn lock(&self) -> MutexGuard<'_, HashMap<Group, GroupGuesses>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Waits for a turn. Returns `None` if too many wait.

@@ -122,7 +122,7 @@ on_every_kernel! {
 /// All pairs of points, with different Z and signs.
 fn every_sum_and_double<L: Lanes>(l: L) {
     for world in [World::of_13(), World::of_199()] {
-        let mut numbers = Numbers(20);
+        let mut numbers = Numbers::new(20);
         let pairs = (1..world.order).flat_map(|i| (1..world.order).map(move |j| (i, j)));
         // Debug builds of the plain lanes are slow, and they need the same number of bignum operations.
         let step = if L::WIDTH == 1 && world.order > 13 { 7 } else { 1 };
@@ -248,7 +248,7 @@ struct Multipliers {
 
 impl Multipliers {
     fn find(seed: u64, walk: impl Fn(&Big) -> Option<Walk>) -> Multipliers {
-        let mut numbers = Numbers(seed);
+        let mut numbers = Numbers::new(seed);
         let mut found = Multipliers { clean: BTreeMap::new(), exceptional: BTreeMap::new() };
         for _ in 0..60_000 {
             let number = numbers.big(&N);

@@ -1,0 +1,14 @@
+//! What several crates need and the standard library lacks: numbers from a seed, locks that ignore poisoning,
+//! sizes. It knows nothing of Bitcoin and uses no other crate.
+//!
+//! Invariants: no I/O, no clock, no entropy of the machine. A function belongs here only if at least two crates use it.
+
+#![forbid(unsafe_code)]
+
+mod random;
+mod size;
+mod sync;
+
+pub use random::SplitMix64;
+pub use size::saturating_usize;
+pub use sync::{IgnorePoison, lock};
