@@ -35,6 +35,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "stdx", level: 0, purpose: "what several crates need and is not Bitcoin: numbers from a seed, locks that ignore poisoning, sizes", uses: &[] },
     Layer { name: "hash", level: 1, purpose: "SHA-256d, tagged hashes, HASH160, SipHash, MuHash: plain and SIMD kernels", uses: &["stdx"] },
     Layer { name: "disk", level: 1, purpose: "opens all files", uses: &["stdx"] },
+    Layer { name: "options", level: 2, purpose: "Core's option syntax: tables of options, configuration files, precedence, help", uses: &["disk"] },
     Layer { name: "curve", level: 2, purpose: "ECDSA, Schnorr and tweak checks in batches", uses: &["stdx", "hash"] },
     Layer { name: "primitives", level: 2, purpose: "header, transaction, block; parse and encode slices; no I/O, no clock", uses: &["stdx", "hash"] },
     Layer { name: "script", level: 3, purpose: "one interpreter generic over its checker, templates, signature hashes, flags", uses: &["primitives", "curve", "hash"] },

@@ -234,7 +234,7 @@ mod tests {
             ("message_capture/*", lydian_net::CAPTURE_FILES),
             ("-debuglogfile", crate::log::LOG_FILES),
             ("-pid", crate::run::PID_FILES),
-            ("-settings", crate::settings::SETTINGS_FILES),
+            ("-settings", lydian_options::SETTINGS_FILES),
             ("-rpccookiefile", lydian_serve::COOKIE_FILES),
         ];
         let rows = tables.iter().flat_map(|(directory, files)| files.iter().map(move |file| (directory, file)));

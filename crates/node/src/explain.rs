@@ -1,8 +1,9 @@
 //! `lydian explain`: prints the table of consensus rules. Input: a rule name, a reject reason, or nothing. Output:
 //! text; exit code 2 for an unknown name.
 
-use crate::screen::{Screen, Tone, wrap};
+use crate::screen::{Screen, Tone};
 use lydian_consensus::{RULES, RuleInfo, Step};
+use lydian_stdx::wrap;
 use std::io::{self, Write};
 
 const WIDTH: usize = 100;

@@ -9,9 +9,6 @@ pub(crate) const WALK_ENTRIES_MAX: usize = 100_000;
 /// Violations of one chain that are kept; the rest are counted.
 pub(crate) const VIOLATIONS_MAX: usize = 1_000;
 
-/// Bytes of a configuration file.
-pub(crate) const CONF_SIZE_MAX: u64 = 1 << 20;
-
 /// Log lines kept before the log is open.
 pub(crate) const LINES_WAITING_MAX: usize = 1_000;
 
@@ -44,6 +41,3 @@ pub(crate) const LOG_WINDOW_MICROS: u64 = 3_600_000_000;
 
 /// Bytes of this node's user agent, including comments of `-uacomment`: Core's `MAX_SUBVERSION_LENGTH`.
 pub(crate) const USER_AGENT_LENGTH_MAX: usize = 256;
-
-/// Bytes of `settings.json`.
-pub(crate) const SETTINGS_FILE_SIZE_MAX: u64 = 1 << 20;

@@ -70,34 +70,14 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", commas(number), if number == 1 { "" } else { "s" })
 }
 
-/// Breaks text into lines of at most `width` characters; the first line is not indented.
-pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        if column > 0 && column + 1 + word.len() > width {
-            out.push('\n');
-            out.push_str(indent);
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += word.len();
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_lines() {
+    fn numbers_and_nouns() {
         let shown: Vec<_> = [0, 999, 1000, 20_817, 1_234_567].map(commas).into();
         assert_eq!(shown, ["0", "999", "1,000", "20,817", "1,234,567"]);
         assert_eq!([count(1, "block"), count(2, "block")], ["1 block", "2 blocks"]);
-        assert_eq!(wrap("one two  three four", 9, "  "), "one two\n  three\n  four");
     }
 }

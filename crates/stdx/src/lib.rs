@@ -1,5 +1,5 @@
 //! What several crates need and the standard library lacks: numbers from a seed, locks that ignore poisoning,
-//! sizes. It knows nothing of Bitcoin and uses no other crate.
+//! sizes, wrapped text. It knows nothing of Bitcoin and uses no other crate.
 //!
 //! Invariants: no I/O, no clock, no entropy of the machine. A function belongs here only if at least two crates use it.
 
@@ -8,7 +8,9 @@
 mod random;
 mod size;
 mod sync;
+mod text;
 
 pub use random::SplitMix64;
 pub use size::saturating_usize;
 pub use sync::{IgnorePoison, lock};
+pub use text::wrap;

@@ -5,6 +5,8 @@
 //! An option that is given but switched off (`-txindex=0`) asks for nothing and is ignored. A test reads all of Core's
 //! source and reports every option that is in neither table.
 
+use lydian_options::Rules;
+
 /// An option of Core.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoreOption {
@@ -41,6 +43,12 @@ const fn accepted(name: &'static str, reason: &'static str) -> CoreOption {
 
 const fn refused(name: &'static str, reason: &'static str) -> CoreOption {
     CoreOption { name, given: Given::Refused, reason }
+}
+
+/// The rules of such an option: Core's, as far as they matter without its effect.
+pub(crate) fn rules(name: &str) -> Option<Rules> {
+    let option = CORE_OPTIONS.iter().find(|option| option.name == name)?;
+    Some(Rules { is_secret: option.name == "torpassword", ..Rules::plain(option.name) })
 }
 
 /// By name.

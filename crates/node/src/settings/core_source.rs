@@ -1,7 +1,7 @@
 //! Compares Bitcoin Core's source with our tables: every option and every start-up message.
 
 use super::core::CORE_OPTIONS;
-use super::table::{OPTIONS, find};
+use super::table::{find, options};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ fn literals(code: &str) -> Vec<Literal> {
 }
 
 /// Every option that a file registers: in a call of `AddArg`, in a list of hidden options, and the like.
-fn options(code: &str) -> Vec<String> {
+fn registered(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_hidden_list = false;
     for Literal { before, text } in literals(code) {
@@ -164,7 +164,7 @@ fn every_option_of_core_is_in_a_table() {
     let mut found = BTreeSet::new();
     for (file, code) in files(&source) {
         if !OTHER_PROGRAMS.iter().any(|(other, _)| file.starts_with(other)) {
-            found.extend(options(&code).into_iter().map(|name| (name, file.clone())));
+            found.extend(registered(&code).into_iter().map(|name| (name, file.clone())));
         }
     }
     let is_known = |name: &str| find(name).is_some() || CORE_OPTIONS.iter().any(|option| option.name == name);
@@ -173,8 +173,7 @@ fn every_option_of_core_is_in_a_table() {
     let names: BTreeSet<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.len() > 190, "only {} options were found", names.len());
     // The reverse: options in our tables that Core does not have.
-    let foreign =
-        OPTIONS.iter().filter(|option| !option.is_own && !names.contains(option.name)).map(|option| option.name);
+    let foreign = options().filter(|option| !option.is_own && !names.contains(option.name)).map(|option| option.name);
     let foreign: Vec<_> =
         foreign.chain(CORE_OPTIONS.iter().map(|option| option.name).filter(|name| !names.contains(name))).collect();
     assert_eq!(foreign, [""; 0], "options that Core does not have");

@@ -3,11 +3,11 @@
 //! (`chainparams.cpp`).
 
 use super::error::{SettingsError, ValueProblem};
-use super::notice::Notice;
-use super::parse;
-use super::raw::{Given, TestOptions};
-use super::sources::Sources;
+use super::given::Given;
+use super::settled::TestOptions;
+use super::values;
 use lydian_consensus::{Chain, DeploymentError, Params};
+use lydian_options::{Notice, Sources};
 
 /// The one deployment whose parameters can be set.
 const TESTDUMMY: &str = "testdummy";
@@ -19,7 +19,7 @@ pub(super) fn params(chain: Chain, sources: &Sources, notices: &mut Vec<Notice>)
     if chain == Chain::Signet
         && let Some(challenge) = signet_challenge(&given)?
     {
-        let digits: String = challenge.iter().map(|byte| format!("{byte:02x}")).collect();
+        let digits = lydian_primitives::to_hex(&challenge);
         notices.push(Notice::LogInfo(format!("Signet with challenge {digits}")));
         params = params.with_signet_challenge(challenge);
     }
@@ -66,7 +66,7 @@ fn keep(
 fn signet_challenge(given: &Given<'_>) -> Result<Option<Vec<u8>>, ValueProblem> {
     match given.core_all("signetchallenge")[..] {
         [] => Ok(None),
-        [text] => match parse::bytes(text) {
+        [text] => match values::bytes(text) {
             Some(challenge) => Ok(Some(challenge)),
             None => Err(ValueProblem::SignetChallengeHex { text: text.to_owned() }),
         },

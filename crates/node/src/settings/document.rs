@@ -2,7 +2,7 @@
 
 use super::core::{CORE_OPTIONS, Given};
 use super::help::EXIT_CODES;
-use super::table::{COMMANDS, Group, OPTIONS};
+use super::table::{COMMANDS, group, options};
 use std::collections::BTreeMap;
 
 pub(crate) fn document() -> String {
@@ -24,9 +24,9 @@ pub(crate) fn document() -> String {
         text += &format!("| `{}` | {} |\n", words.trim_end(), command.help);
     }
     text += &format!("\n```\n{EXIT_CODES}\n```\n");
-    for group in Group::SHOWN {
-        text += &format!("\n## {}\n\n| option | default | what it does |\n|---|---|---|\n", group.heading());
-        for option in OPTIONS.iter().filter(|option| option.group == group) {
+    for group in group::SHOWN {
+        text += &format!("\n## {}\n\n| option | default | what it does |\n|---|---|---|\n", group.0);
+        for option in options().filter(|option| option.group == group) {
             let argument = if option.argument.is_empty() { String::new() } else { format!("={}", option.argument) };
             let times = if option.is_list { ". May be given several times" } else { "" };
             let head = format!("-{}{argument}", option.name).replace('|', "\\|");
@@ -43,7 +43,7 @@ fn core_options() -> String {
         for Bitcoin Core work; the log names it. An option is refused with an error if accepting it would\n\
         break a promise. An option that is switched off (`-txindex=0`) asks for nothing and is ignored.\n\n| option | here |\n|---|---|\n"
         .to_owned();
-    let here = OPTIONS.iter().filter(|option| !option.is_own).map(|option| (option.name, "yes".to_owned()));
+    let here = options().filter(|option| !option.is_own).map(|option| (option.name, "yes".to_owned()));
     let others = CORE_OPTIONS.iter().map(|option| {
         let given = match option.given {
             Given::Accepted => "no effect",

@@ -1,11 +1,12 @@
 //! [`SettingsError`]: why the settings cannot be used, in Bitcoin Core's words wherever Core has the same error.
 
-use super::file::FileProblem;
 use super::net::NetProblem;
-use super::parse::PRUNE_MIB_MIN;
-use super::sources::Origin;
 use super::unused::UnusedProblem;
+use super::values::PRUNE_MIB_MIN;
 use lydian_consensus::DeploymentError;
+use lydian_options::{
+    ArgumentProblem, ChainCombination, ConfProblem, DatadirProblem, FileProblem, Origin, ReadProblem,
+};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -36,6 +37,8 @@ pub(crate) enum SettingsError {
         argument: String,
     },
     Conf(ConfProblem),
+    /// The data directory has a configuration file that is not the one in use.
+    IgnoredConf(IgnoredConf),
     /// `settings.json`.
     File(FileProblem),
     /// An option of Bitcoin Core that Lydian refuses.
@@ -71,66 +74,6 @@ pub(crate) enum SettingsError {
     PruneWithReindexChainstate,
     /// `-test` on a chain that is not regtest.
     TestOption,
-}
-
-/// Errors in a single option: Core's `InterpretValue` and the checks around it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ArgumentProblem {
-    /// An option that neither Lydian nor Bitcoin Core has, or one with a section before it.
-    Invalid {
-        argument: String,
-    },
-    Negated {
-        name: &'static str,
-    },
-    NoValue {
-        name: &'static str,
-    },
-    /// `-includeconf` on the command line.
-    Include {
-        value: String,
-    },
-}
-
-/// Errors in a configuration file: Core's `ReadConfigFiles`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ConfProblem {
-    LeadingDash {
-        line: usize,
-        text: String,
-    },
-    HashInPassword {
-        line: usize,
-    },
-    NoValue {
-        line: usize,
-        text: String,
-    },
-    /// `conf=` in a configuration file.
-    Conf,
-    Argument(ArgumentProblem),
-    IsDirectory {
-        path: PathBuf,
-    },
-    NotOpened {
-        path: PathBuf,
-    },
-    IncludeIsDirectory {
-        path: PathBuf,
-    },
-    NotIncluded {
-        name: String,
-    },
-    NoSuchDataDir {
-        text: String,
-    },
-    /// Core silently skips such a file.
-    Unreadable {
-        path: PathBuf,
-        reason: String,
-    },
-    /// The data directory has a configuration file that is not the one in use.
-    Ignored(IgnoredConf),
 }
 
 /// Two configuration files where only one can be used.
@@ -199,8 +142,11 @@ impl fmt::Display for SettingsError {
                 )
             }
             Self::NotUtf8 { argument } => write!(f, "'{argument}' is not UTF-8"),
-            Self::Conf(problem @ ConfProblem::Ignored(_)) => problem.fmt(f),
             Self::Conf(problem) => write!(f, "Error reading configuration file: {problem}"),
+            Self::IgnoredConf(ignored) => {
+                ignored.fmt(f)?;
+                f.write_str("\n- Set allowignoredconf=1 option to treat this condition as a warning, not an error.")
+            }
             Self::File(problem) => problem.fmt(f),
             Self::NotInLydian { origin, name, reason } => {
                 write!(f, "{origin}-{name} is an option of Bitcoin Core that Lydian does not have: {reason}")
@@ -229,61 +175,6 @@ impl fmt::Display for SettingsError {
                 f.write_str("Prune mode is incompatible with -reindex-chainstate. Use full -reindex instead.")
             }
             Self::TestOption => f.write_str("-test=<option> can only be used with regtest"),
-        }
-    }
-}
-
-impl fmt::Display for ArgumentProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid { argument } => write!(f, "Invalid parameter {argument}"),
-            Self::Negated { name } => write!(f, "Negating of -{name} is meaningless and therefore forbidden"),
-            Self::NoValue { name } => {
-                write!(f, "Can not set -{name} with no value. Please specify value with -{name}=value.")
-            }
-            Self::Include { value } => {
-                write!(f, "-includeconf cannot be used from commandline; -includeconf=\"{value}\"")
-            }
-        }
-    }
-}
-
-impl fmt::Display for ConfProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LeadingDash { line, text } => write!(
-                f,
-                "parse error on line {line}: {text}, options in configuration file must be specified without leading -"
-            ),
-            Self::HashInPassword { line } => write!(
-                f,
-                "parse error on line {line}, using # in rpcpassword can be ambiguous and should be avoided"
-            ),
-            Self::NoValue { line, text } => {
-                write!(f, "parse error on line {line}: {text}")?;
-                if text.starts_with("no") {
-                    write!(f, ", if you intended to specify a negated option, use {text}=1 instead")?;
-                }
-                Ok(())
-            }
-            Self::Conf => f.write_str(
-                "conf cannot be set in the configuration file; use includeconf= if you want to include additional config files",
-            ),
-            Self::Argument(problem) => problem.fmt(f),
-            Self::IsDirectory { path } => write!(f, "Config file \"{}\" is a directory.", path.display()),
-            Self::NotOpened { path } => {
-                write!(f, "specified config file \"{}\" could not be opened.", path.display())
-            }
-            Self::IncludeIsDirectory { path } => {
-                write!(f, "Included config file \"{}\" is a directory.", path.display())
-            }
-            Self::NotIncluded { name } => write!(f, "Failed to include configuration file {name}"),
-            Self::NoSuchDataDir { text } => write!(f, "specified data directory \"{text}\" does not exist."),
-            Self::Unreadable { path, reason } => write!(f, "{}: {reason}", path.display()),
-            Self::Ignored(ignored) => {
-                ignored.fmt(f)?;
-                f.write_str("\n- Set allowignoredconf=1 option to treat this condition as a warning, not an error.")
-            }
         }
     }
 }
@@ -369,5 +260,29 @@ impl From<DeploymentError> for SettingsError {
 impl From<FileProblem> for SettingsError {
     fn from(problem: FileProblem) -> SettingsError {
         SettingsError::File(problem)
+    }
+}
+
+impl From<ChainCombination> for SettingsError {
+    fn from(_: ChainCombination) -> SettingsError {
+        SettingsError::ChainCombination
+    }
+}
+
+impl From<DatadirProblem> for SettingsError {
+    fn from(problem: DatadirProblem) -> SettingsError {
+        match problem {
+            DatadirProblem::Missing { text } => SettingsError::NoSuchDataDir { text },
+            DatadirProblem::NoHome => SettingsError::NoHome,
+        }
+    }
+}
+
+impl From<ReadProblem> for SettingsError {
+    fn from(problem: ReadProblem) -> SettingsError {
+        match problem {
+            ReadProblem::Conf(problem) => SettingsError::Conf(problem),
+            ReadProblem::Chain(problem) => problem.into(),
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! `-help`: the option table for people. Input: the width of the terminal and whether to show everything. Output: text.
 //! What a new user needs fits on one screen; `-help-debug` shows everything.
 
-use super::table::{COMMANDS, Group, OPTIONS, Opt};
-use crate::screen::wrap;
+use super::table::{COMMANDS, group, options};
+use lydian_options::Group;
+use lydian_options::help::{entry, row};
+use lydian_stdx::wrap;
 
 /// Lines longer than this are hard to read.
 const WIDTH_MAX: usize = 100;
@@ -20,17 +22,16 @@ pub(crate) fn help(width: usize, is_full: bool) -> String {
     for command in COMMANDS {
         text += &row(format!("  lydian {} {}", command.name, command.argument).trim_end(), command.help, width);
     }
-    let groups: &[Group] = if is_full { &Group::SHOWN } else { &[Group::Start, Group::Command] };
+    let groups: &[Group] = if is_full { &group::SHOWN } else { &[group::START, group::COMMAND] };
     for group in groups {
-        text += &format!("\n{}:\n\n", group.heading());
-        for option in OPTIONS.iter().filter(|option| option.group == *group) {
+        text += &format!("\n{}:\n\n", group.0);
+        for option in options().filter(|option| option.group == *group) {
             text += &entry(option, width);
         }
     }
     if !is_full {
-        let others: Vec<String> = OPTIONS
-            .iter()
-            .filter(|option| Group::SHOWN.contains(&option.group) && !groups.contains(&option.group))
+        let others: Vec<String> = options()
+            .filter(|option| group::SHOWN.contains(&option.group) && !groups.contains(&option.group))
             .map(|option| format!("-{}", option.name))
             .collect();
         text += &format!(
@@ -56,25 +57,3 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes of the node: 0 stopped on request, 1 could not start or continue;
 of commands: 0 done, 1 a block is invalid, 2 wrong option or command,
 3 the data directory cannot be used, 4 disk full, damaged or failing";
-
-fn entry(option: &Opt, width: usize) -> String {
-    let mut head = format!("  -{}", option.name);
-    if !option.argument.is_empty() {
-        head += &format!("={}", option.argument);
-    }
-    let mut help = option.help.to_owned();
-    if option.default != "0" || !option.argument.is_empty() {
-        help += &format!(" (default: {})", option.default);
-    }
-    row(&head, &help, width)
-}
-
-/// A term and its description, in two columns.
-fn row(head: &str, help: &str, width: usize) -> String {
-    const INDENT: usize = 25;
-    let help = wrap(help, width - INDENT, &" ".repeat(INDENT));
-    match head.len() + 2 <= INDENT {
-        true => format!("{head:INDENT$}{help}\n"),
-        false => format!("{head}\n{}{help}\n", " ".repeat(INDENT)),
-    }
-}

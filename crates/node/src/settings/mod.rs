@@ -2,29 +2,28 @@
 //! `settings.json`. Output: [`Settings`], or a [`SettingsError`] in Core's words; and [`Notice`]s for stderr and the
 //! log.
 //!
-//! Steps: [`words`] and [`conf`] split text into values, [`sources`] decides which value of an option counts (in Core's
-//! order), [`raw`] gives every option its type without accessing anything, [`resolve`] looks at the disk and the host.
-//! [`table`] is the only list of our options; [`core`] lists Bitcoin Core's options that we lack.
+//! Steps: [`words`] splits the command line, [`resolve`] reads the files and looks at the host; the syntax and the
+//! precedence of values are those of the library `options`. [`table`] is the only list of our options, and its entries
+//! store most values in [`settled`]; options that depend on each other are read in [`net`], [`rpc`], [`logging`] and
+//! [`deployments`], by their names. [`core`] lists Bitcoin Core's options that we lack.
 //!
 //! Invariants: nothing is created here; a value is read as Core reads it, and is an error if it is one in Core. Cost: a
 //! few small files are read.
 
-pub(crate) mod conf;
 pub(crate) mod core;
 mod deployments;
 mod document;
 mod error;
-mod file;
+mod given;
 pub(crate) mod help;
+mod logging;
 pub(crate) mod net;
-mod notice;
-mod parse;
-mod raw;
 mod resolve;
 pub(crate) mod rpc;
-mod sources;
+mod settled;
 pub(crate) mod table;
 mod unused;
+mod values;
 mod words;
 
 #[cfg(test)]
@@ -34,9 +33,6 @@ mod tests;
 
 pub(crate) use document::document;
 pub(crate) use error::SettingsError;
-#[cfg(test)]
-pub(crate) use file::SETTINGS_FILES;
-pub(crate) use notice::Notice;
-pub(crate) use raw::{LogSettings, Prune, minimum_chain_work};
-pub(crate) use resolve::{Settings, load};
+pub(crate) use resolve::load;
+pub(crate) use settled::{LogSettings, Prune, Settings, minimum_chain_work};
 pub(crate) use words::{Words, command, split};

@@ -1,4 +1,4 @@
-//! Settings of the connections to peers. Input: [`super::raw::Given`]. Output: [`NetSettings`], or the first invalid
+//! Settings of the connections to peers. Input: [`super::given::Given`]. Output: [`NetSettings`], or the first invalid
 //! value, in Core's words.
 //!
 //! The effects of options on each other ([`interaction`]) are those of Core's `InitParameterInteraction`; the checks
@@ -18,13 +18,13 @@ pub(crate) use bind::Bind;
 pub(crate) use problem::NetProblem;
 
 use super::error::SettingsError;
-use super::notice::Notice;
-use super::raw::Given;
+use super::given::Given;
 use crate::host::Host;
 use crate::limits::USER_AGENT_LENGTH_MAX;
 use address::Names;
 use interaction::Interaction;
 use lydian_consensus::Chain;
+use lydian_options::Notice;
 use lydian_p2p::permissions::{WhiteRange, Whitelist};
 use lydian_p2p::proxies::Proxies;
 use lydian_wire::{Endpoint, Network};

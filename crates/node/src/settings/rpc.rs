@@ -1,14 +1,15 @@
-//! Settings of the RPC server. Input: [`super::raw::Given`]. Output: [`RpcSettings`], or the first invalid value.
+//! Settings of the RPC server. Input: [`super::given::Given`]. Output: [`RpcSettings`], or the first invalid value.
 
 use super::error::SettingsError;
+use super::given::Given;
 use super::net::{NetProblem, has_good_port, port};
-use super::raw::Given;
 use lydian_consensus::Chain;
+use lydian_options::base_chain;
 use std::fmt;
 use std::path::PathBuf;
 
 /// Settings of the server. Paths are relative to the chain's directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RpcSettings {
     /// `-server`.
     pub(crate) is_on: bool,
@@ -63,7 +64,7 @@ impl RpcSettings {
         Ok(RpcSettings {
             is_on: given.switch("server").unwrap_or(true),
             bind: bind.into_iter().filter(|text| !text.is_empty()).collect(),
-            port: port.unwrap_or_else(|| default_port(chain)),
+            port: port.or(base_chain(chain.name()).map(|chain| chain.rpc_port)).unwrap_or_default(),
             allow: given.list("rpcallowip", |text| Ok(text.to_owned()))?,
             with_cjdns,
             auth: given.list("rpcauth", |text| Ok(Secret(text.to_owned())))?,
@@ -79,16 +80,5 @@ impl RpcSettings {
             deprecated: given.texts("deprecatedrpc"),
             checks_help: given.switch("rpcdoccheck").unwrap_or(false),
         })
-    }
-}
-
-/// Core's `RPCPort`.
-fn default_port(chain: Chain) -> u16 {
-    match chain {
-        Chain::Main => 8332,
-        Chain::Test => 18332,
-        Chain::Testnet4 => 48332,
-        Chain::Signet => 38332,
-        Chain::Regtest => 18443,
     }
 }

@@ -1,12 +1,11 @@
 //! Walks the tables, and tests Bitcoin Core's own cases and files on a simulated disk.
 
-use super::sources::{Origin, Setting, Sources, Value};
-use super::table::{COMMANDS, Group, OPTIONS};
+use super::table::{COMMANDS, options};
 use super::*;
 use crate::host::Host;
-use crate::limits::CONF_SIZE_MAX;
 use lydian_consensus::Chain;
-use lydian_disk::{Disk, SimDisk};
+use lydian_disk::{Disk, SimDisk, read_whole};
+use lydian_options::{Group, Notice, Setting};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -175,7 +174,7 @@ const EARLY: &[&str] = &["help", "h", "?", "help-debug", "help-config", "help-rp
 
 #[test]
 fn every_option_is_read_and_refuses_what_it_cannot_take() {
-    for option in OPTIONS.iter().filter(|option| !EARLY.contains(&option.name)) {
+    for option in options().filter(|option| !EARLY.contains(&option.name)) {
         let (name, good, bad) =
             FORMS.iter().find(|form| form.0 == option.name).unwrap_or_else(|| panic!("-{}", option.name));
         let command = option.commands.first().map(|command| vec![*command]).unwrap_or_default();
@@ -205,12 +204,12 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         let error = load_with(&[&plain[..], &bad].concat(), "").map(|_| ()).expect_err(name).to_string();
         assert!(!error.is_empty());
     }
-    assert_eq!(FORMS.len() + EARLY.len(), OPTIONS.len(), "a form for an option that does not exist");
+    assert_eq!(FORMS.len() + EARLY.len(), options().count(), "a form for an option that does not exist");
 }
 
 #[test]
 fn the_tables_name_each_option_once() {
-    let mut names: Vec<_> = OPTIONS.iter().map(|option| option.name).collect();
+    let mut names: Vec<_> = options().map(|option| option.name).collect();
     names.extend(core::CORE_OPTIONS.iter().map(|option| option.name));
     let count = names.len();
     names.sort_unstable();
@@ -218,55 +217,7 @@ fn the_tables_name_each_option_once() {
     assert_eq!(names.len(), count);
     assert!(!names.iter().any(|name| name.starts_with("no")), "'no' before a name negates");
     assert!(core::CORE_OPTIONS.iter().all(|option| !option.reason.is_empty()));
-    assert!(OPTIONS.iter().all(|option| !option.help.is_empty() && !option.default.is_empty()));
-}
-
-fn given(line: &[&str], files: &[(&str, &str)]) -> Sources {
-    let mut sources = Sources::default();
-    let setting = |text: &str| match text {
-        "false" => Setting::Negated,
-        "true" => Setting::DoubleNegated,
-        text => Setting::Text(text.to_owned()),
-    };
-    for text in line {
-        sources.add("", "a", Value { setting: setting(text), origin: Origin::CommandLine });
-    }
-    for (index, (section, text)) in files.iter().enumerate() {
-        let origin = Origin::File { path: "f".into(), line: index + 1 };
-        sources.add(section, "a", Value { setting: setting(text), origin });
-    }
-    sources
-}
-
-/// Values of Core's argsman_tests: `util_GetArg` (priorities), `util_GetBoolArgEdgeCases`, `util_ReadConfigStream`.
-#[test]
-fn precedence_is_cores() {
-    let one = |line: &[&str], files: &[(&str, &str)], network: &str| {
-        let mut sources = given(line, files);
-        sources.select_network(network);
-        let list: Vec<_> = sources.list("a").iter().map(|value| value.setting.text().to_owned()).collect();
-        (sources.get("a").map(|value| value.setting.text().to_owned()).unwrap_or_default(), list.join(","))
-    };
-    let is = |value: &str, list: &str| (value.to_owned(), list.to_owned());
-    assert_eq!(one(&["x", "y"], &[], "main"), is("y", "x,y"));
-    assert_eq!(one(&[], &[("", "x"), ("", "y")], "main"), is("x", "x,y"));
-    assert_eq!(one(&["x", "y"], &[("", "u"), ("", "v")], "main"), is("y", "x,y,u,v"));
-    assert_eq!(one(&["false", ""], &[], "main"), is("", ""), "a later value overrides a negation");
-    assert_eq!(one(&[], &[("", "false"), ("", "1")], "main"), is("1", "1"));
-    assert_eq!(one(&[], &[("", "1"), ("", "false")], "main"), is("0", ""), "a negation is the last word");
-    assert_eq!(one(&["false"], &[("", "1")], "main"), is("0", ""));
-    assert_eq!(one(&["false", "x"], &[("", "u")], "main"), is("x", "x,u"), "Core's zombies");
-    let sections = [("", "argument"), ("", "multiple"), ("sec1", "extend1"), ("sec1", "extend2"), ("sec2", "extend3")];
-    assert_eq!(one(&[], &sections, "main"), is("argument", "argument,multiple"));
-    assert_eq!(one(&[], &sections, "sec1"), is("extend1", "extend1,extend2,argument,multiple"));
-    assert_eq!(one(&[], &sections, "sec2"), is("extend3", "extend3,argument,multiple"));
-    assert_eq!(one(&[], &[("sec1", "false"), ("", "u")], "sec1"), is("0", ""));
-    let chain = |line: &[&str], files: &[(&str, &str)]| {
-        given(line, files).get_for_chain("a").map(|value| value.setting.text().to_owned()).unwrap_or_default()
-    };
-    assert_eq!(chain(&[], &[("", "0"), ("", "1")]), "1", "for chains in a file, the last counts");
-    assert_eq!(chain(&["false"], &[("", "1")]), "1", "a negated chain on the command line is ignored");
-    assert_eq!(chain(&[], &[("regtest", "1")]), "", "a section does not choose itself");
+    assert!(options().all(|option| !option.help.is_empty() && !option.default.is_empty()));
 }
 
 /// Core's `util_CheckValue`, `util_ParseParameters` and `util_ParseInvalidParameters`.
@@ -507,26 +458,6 @@ fn options_of_core_are_passed_over_in_silence() {
 }
 
 #[test]
-fn files_have_cores_syntax() {
-    let parsed = conf::parse("a=1 # x\n  b = \"two\" \r\n\n[s]\nc==3\nt.d=4\n#e=5\n").unwrap();
-    let entries: Vec<_> = parsed.entries.iter().map(|entry| (&entry.key[..], &entry.value[..], entry.line)).collect();
-    assert_eq!(entries, [("a", "1", 1), ("b", "\"two\"", 2), ("s.c", "=3", 5), ("s.t.d", "4", 6)]);
-    assert_eq!(parsed.sections, [("s".to_owned(), 4), ("s.t".to_owned(), 6)]);
-    for (text, expected) in [
-        ("a=1\n-b=1", "parse error on line 2: -b=1, options in configuration file must be specified without leading -"),
-        ("listen", "parse error on line 1: listen"),
-        (
-            "nolisten",
-            "parse error on line 1: nolisten, if you intended to specify a negated option, use nolisten=1 instead",
-        ),
-        ("rpcpassword=a#b", "parse error on line 1, using # in rpcpassword can be ambiguous and should be avoided"),
-    ] {
-        let sentence = SettingsError::Conf(conf::parse(text).unwrap_err()).to_string();
-        assert_eq!(sentence, format!("Error reading configuration file: {expected}"));
-    }
-}
-
-#[test]
 fn sections_and_chains_of_a_file_count() {
     let conf = "regtest=1\npar=1\nregtest.par=2\n[signet]\npar=3\n[main]\npar=4\n";
     let settings = load_with(&[], conf).unwrap();
@@ -626,7 +557,10 @@ fn the_file_of_settings_counts_behind_the_command_line() {
     assert_eq!(settings.net.added, ["a", "b", "c"]);
     assert!(settings.arguments.contains(&"Setting file arg: addnode = [\"a\",\"b\"]".to_owned()));
     assert!(settings.notices.contains(&Notice::LogWarning("Ignoring unknown rw_settings value nosuch".to_owned())));
-    assert_eq!(settings.file.unwrap().values.len(), 5, "unknown values are kept");
+    settings.file.unwrap().write(&disk).unwrap();
+    let kept = read_whole(&disk, Path::new("/u/.lydian/settings.json"), 1000).unwrap();
+    let kept = String::from_utf8(kept).unwrap();
+    assert!(kept.contains("\"nosuch\": 1") && kept.contains("\"par\": \"1\""), "unknown values are kept: {kept}");
     assert_eq!(load_from(&["-par=4"], &disk).unwrap().threads, 4);
     let without = load_from(&["-nosettings"], &disk).unwrap();
     assert_eq!((without.threads, without.file), (3, None));
@@ -661,21 +595,10 @@ fn options_of_tests_reach_the_rules() {
     let plain = load_with(&["-regtest"], "").unwrap();
     assert_eq!((plain.params.enforce_bip94, plain.checkblockindex, plain.checkaddrman), (false, 0, 0));
     assert_eq!(load_with(&["-checkblockindex"], "").unwrap().checkblockindex, 1);
+    let deprecated = load_with(&["-deprecatedrpc=", "-deprecatedrpc=warnings"], "").unwrap().rpc.deprecated;
+    assert_eq!(deprecated, ["warnings"], "as in Core, an empty value is no error and enables nothing");
     let both = load_with(&["-regtest", "-test=addrman", "-test=reindex_after_failure_noninteractive_yes"], "").unwrap();
     assert!(both.test.deterministic_addrman && both.test.reindex_after_failure);
-}
-
-/// limit: CONF_SIZE_MAX at
-/// limit: CONF_SIZE_MAX above
-#[test]
-fn a_file_has_a_greatest_size_and_is_text() {
-    let size = usize::try_from(CONF_SIZE_MAX).unwrap();
-    assert_eq!(load_with(&[], &"\n".repeat(size)).unwrap().threads, 4);
-    assert!(sentence(&[], &"\n".repeat(size + 1)).contains("it could not be opened"));
-    let disk = disk("");
-    disk.write_whole(Path::new("/u/.lydian/lydian.conf"), b"par=1\n# \xff").unwrap();
-    let error = load_from(&[], &disk).unwrap_err();
-    assert!(error.to_string().ends_with("line 2 is not UTF-8"), "{error}");
 }
 
 #[test]
@@ -684,7 +607,7 @@ fn help_fits_a_screen_and_names_everything() {
     assert!(short.lines().count() <= 70, "{} lines", short.lines().count());
     assert!(short.lines().all(|line| line.chars().count() <= 80), "{short}");
     let full = help::help(100, true);
-    for option in OPTIONS.iter().filter(|option| option.group != Group::Hidden) {
+    for option in options().filter(|option| option.group != Group::HIDDEN) {
         assert!(full.contains(&format!("-{}", option.name)) && short.contains(&format!("-{}", option.name)));
     }
     assert!(COMMANDS.iter().all(|command| short.contains(command.name) && document().contains(command.name)));

@@ -3,10 +3,10 @@
 //! fails with Core.
 
 use super::error::SettingsError;
+use super::given::Given;
 use super::net::{NetProblem, has_good_port};
-use super::parse;
-use super::raw::Given;
 use lydian_consensus::Chain;
+use lydian_options::{atoi, switch};
 use std::fmt;
 
 /// Core's `MAX_MONEY`.
@@ -83,8 +83,8 @@ impl fmt::Display for UnusedProblem {
 
 /// Checks in Core's order: `AppInitParameterInteraction`, then `CheckHostPortOptions` and what follows it.
 pub(super) fn check(chain: Chain, given: &Given<'_>, listens: bool) -> Result<(), SettingsError> {
-    let number = |name| given.core(name).map(parse::atoi);
-    let switch = |name| given.core(name).is_some_and(parse::switch);
+    let number = |name| given.core(name).map(atoi);
+    let switch = |name| given.core(name).is_some_and(switch);
     filters(given, &switch)?;
     if given.integer("prune").is_some_and(|prune| prune != 0) {
         if switch("txindex") {
@@ -141,7 +141,7 @@ fn filters(given: &Given<'_>, switch: &dyn Fn(&'static str) -> bool) -> Result<(
 fn block_creation(given: &Given<'_>) -> Result<(), SettingsError> {
     amount(given, "blockmintxfee")?;
     // Core reads these as unsigned numbers: a negative number is 0.
-    let weight = |name| given.core(name).map(|text| u64::try_from(parse::atoi(text)).unwrap_or(0));
+    let weight = |name| given.core(name).map(|text| u64::try_from(atoi(text)).unwrap_or(0));
     let reserved = weight("blockreservedweight").unwrap_or(RESERVED_WEIGHT);
     let max = weight("blockmaxweight").unwrap_or(WEIGHT_MAX);
     let problem = match () {

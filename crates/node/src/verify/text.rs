@@ -3,7 +3,8 @@
 
 use crate::clock::Seconds;
 use crate::report::{BlockItem, Broken, ChainItem, Item, Report, Totals, Verdict};
-use crate::screen::{Screen, Tone, commas, count, wrap};
+use crate::screen::{Screen, Tone, commas, count};
+use lydian_stdx::wrap;
 use std::collections::BTreeMap;
 
 /// Notes of one item that are shown without `--verbose`.

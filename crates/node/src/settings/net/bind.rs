@@ -4,8 +4,8 @@
 use super::NetProblem;
 use super::address::{has_good_port, numeric};
 use crate::settings::error::SettingsError;
-use crate::settings::notice::Notice;
-use crate::settings::raw::Given;
+use crate::settings::given::Given;
+use lydian_options::Notice;
 use lydian_p2p::outbound::is_bad_port;
 use lydian_p2p::peer::Permissions;
 use lydian_p2p::permissions::WhiteBind;

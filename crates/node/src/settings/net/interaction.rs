@@ -1,7 +1,7 @@
 //! The effects of options on each other: Core's `InitParameterInteraction`. Input: the given options. Output: the value
 //! of each switch, and a line for the log if an option decided another. A given value always takes precedence.
 
-use crate::settings::raw::Given;
+use crate::settings::given::Given;
 use lydian_wire::Network;
 use std::collections::BTreeMap;
 

@@ -6,8 +6,8 @@
 use super::NetProblem;
 use super::address::{Names, UNIX_PREFIX, has_good_port, proxy};
 use crate::settings::error::SettingsError;
-use crate::settings::parse;
-use crate::settings::raw::Given;
+use crate::settings::given::Given;
+use lydian_options::switch;
 use lydian_p2p::proxies::{Proxies, Proxy};
 use lydian_wire::Network;
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ pub(super) fn proxies(
         }
     }
     // Core may still get a proxy from the control port of Tor, which Lydian does not use.
-    let listens_on_onion = given.core("listenonion").map_or(listens, parse::switch);
+    let listens_on_onion = given.core("listenonion").map_or(listens, switch);
     if proxies.onion.is_none() && networks.remove(&Network::TorV3) && is_onion_wanted && !listens_on_onion {
         return Err(NetProblem::OnionWithoutProxy.into());
     }

@@ -2,8 +2,9 @@
 
 use crate::host::Host;
 use crate::limits::USER_AGENT_LENGTH_MAX;
-use crate::settings::{Notice, Settings, SettingsError, load, split};
+use crate::settings::{Settings, SettingsError, load, split};
 use lydian_disk::{Disk, SimDisk};
+use lydian_options::Notice;
 use lydian_p2p::proxies::Proxies;
 use lydian_wire::Network;
 use std::ffi::OsString;

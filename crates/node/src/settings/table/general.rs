@@ -1,74 +1,86 @@
 //! Options of the node as a whole: first options, options of commands, files, notifications, the chain. Data only:
 //! entries of the option table.
 
-use super::{COMMAND, Group, Kind, Opt, PATH, SWITCH, TEXT, integer};
-use crate::settings::parse::PAR_MAX;
+use super::{COMMAND, Group, Kind, Opt, PATH, SWITCH, Set, TEXT, group, integer};
+use crate::settings::values::{self, PAR_MAX, PRUNE_MIB_MAX, dbcache_bytes};
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "datadir",
         argument: "<dir>",
         may_negate: false,
-        group: Group::Start,
+        group: group::START,
         default: "~/.lydian",
         help: "Specify data directory; a directory given here must exist",
         ..PATH
     },
     Opt {
         name: "dbcache",
-        group: Group::Start,
+        group: group::START,
         default: "450",
         help: "Memory for coins in MiB (minimum 4); more memory means less disk access",
+        set: Set::Integer(|settings, mib| settings.dbcache_bytes = dbcache_bytes(mib)),
         ..integer(i64::MIN, 1 << 40)
     },
     Opt {
         name: "par",
-        group: Group::Start,
+        group: group::START,
         default: "0",
         help: "Worker threads (0 = one for each core, <0 = leave that many cores free)",
         ..integer(-PAR_MAX, PAR_MAX)
     },
     Opt {
         name: "prune",
-        group: Group::Start,
+        group: group::START,
         default: "0",
         help: "Delete old block files: 0 = never, 1 = on request, 550 or more = keep the files below <n> MiB",
-        ..integer(i64::MIN, i64::MAX >> 20)
+        set: Set::Value(|settings, setting| values::prune(setting).map(|prune| settings.prune = prune)),
+        ..integer(i64::MIN, PRUNE_MIB_MAX)
     },
     Opt {
         name: "reindex",
-        group: Group::Start,
+        group: group::START,
         help: "Wipe chain state and block index, and rebuild them from the blk*.dat files on disk: everything is validated again",
+        set: Set::Switch(|settings, is_on| settings.reindex = is_on),
         ..SWITCH
     },
-    Opt { name: "daemon", group: Group::Start, help: "Run in the background", ..SWITCH },
+    Opt {
+        name: "daemon",
+        group: group::START,
+        help: "Run in the background",
+        set: Set::Switch(|settings, is_on| settings.daemon |= is_on),
+        ..SWITCH
+    },
     Opt {
         name: "printtoconsole",
-        group: Group::Start,
+        group: group::START,
         default: "1 for the node if stdout is not a terminal",
         help: "Also write the log to the console (on a terminal, instead of the display)",
+        set: Set::Switch(|settings, is_on| settings.log.console = Some(is_on)),
         ..SWITCH
     },
-    Opt { name: "help", group: Group::Start, help: "Print this help message and exit (also -h or -?)", ..SWITCH },
-    Opt { name: "version", group: Group::Start, help: "Print version and exit", ..SWITCH },
-    Opt { name: "h", group: Group::Hidden, help: "Same as -help", ..SWITCH },
-    Opt { name: "?", group: Group::Hidden, help: "Same as -help", ..SWITCH },
-    Opt { name: "help-rpc", is_own: true, group: Group::Hidden, help: "Print docs/rpc.md and exit", ..SWITCH },
-    Opt { name: "help-config", is_own: true, group: Group::Hidden, help: "Print docs/config.md and exit", ..SWITCH },
+    Opt { name: "help", group: group::START, help: "Print this help message and exit (also -h or -?)", ..SWITCH },
+    Opt { name: "version", group: group::START, help: "Print version and exit", ..SWITCH },
+    Opt { name: "h", group: Group::HIDDEN, help: "Same as -help", ..SWITCH },
+    Opt { name: "?", group: Group::HIDDEN, help: "Same as -help", ..SWITCH },
+    Opt { name: "help-rpc", is_own: true, group: Group::HIDDEN, help: "Print docs/rpc.md and exit", ..SWITCH },
+    Opt { name: "help-config", is_own: true, group: Group::HIDDEN, help: "Print docs/config.md and exit", ..SWITCH },
     Opt {
         name: "copy",
         is_own: true,
-        group: Group::Command,
+        group: group::COMMAND,
         commands: &["import"],
         help: "import: copy the blocks into the data directory, so that the files are no longer needed",
+        set: Set::Switch(|settings, is_on| settings.copy = is_on),
         ..SWITCH
     },
     Opt {
         name: "json",
         is_own: true,
-        group: Group::Command,
+        group: group::COMMAND,
         commands: &["info", "utxohash"],
         help: "info, utxohash: print JSON",
+        set: Set::Switch(|settings, is_on| settings.json = is_on),
         ..SWITCH
     },
     Opt {
@@ -79,20 +91,29 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "alertnotify",
         help: "Execute command when an alert is raised (%s in cmd is replaced by message)",
+        set: Set::Value(|settings, setting| {
+            settings.alertnotify = values::command(setting);
+            Ok(())
+        }),
         ..COMMAND
     },
     Opt {
         name: "assumevalid",
         argument: "<hex>",
-        kind: Kind::Hash,
+        kind: Kind::Text,
         default: "0: every script of every block is verified",
         help: "If this block is in the chain, assume that the scripts of it and of its ancestors are valid and do not verify them (0 to verify \
                all)",
+        set: Set::Value(|settings, setting| values::assumevalid(setting).map(|hash| settings.assumevalid = hash)),
         ..SWITCH
     },
     Opt {
         name: "blocknotify",
         help: "Execute command when the best block changes (%s in cmd is replaced by block hash)",
+        set: Set::Value(|settings, setting| {
+            settings.blocknotify = values::command(setting);
+            Ok(())
+        }),
         ..COMMAND
     },
     Opt {
@@ -108,6 +129,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: "1",
         help: "Whether new block files are obfuscated with a random key, so that virus scanners leave them alone; a directory that has \
                an xor.dat keeps it",
+        set: Set::Switch(|settings, is_on| settings.blocksxor = is_on),
         ..SWITCH
     },
     Opt {
@@ -120,6 +142,10 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "daemonwait",
         help: "Run in the background, and wait for initialization to be finished before exiting. This implies -daemon",
+        set: Set::Switch(|settings, is_on| {
+            settings.daemonwait = is_on;
+            settings.daemon |= is_on;
+        }),
         ..SWITCH
     },
     Opt {
@@ -127,6 +153,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: "debug.log",
         help: "Specify location of debug log file. Relative paths will be prefixed by a net-specific datadir location. Pass -nodebuglogfile to \
                disable writing the log to a file",
+        set: Set::Path(|settings, path| settings.log.file = path.map(|path| settings.datadir.join(path))),
         ..PATH
     },
     Opt {
@@ -146,20 +173,25 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "minimumchainwork",
         argument: "<hex>",
-        kind: Kind::Hash,
+        kind: Kind::Text,
         default: "Bitcoin Core's value for the chain",
         help: "Minimum work assumed to exist on a valid chain in hex",
+        set: Set::Value(|settings, setting| {
+            values::minimum_work(setting).map(|work| settings.minimum_chain_work = work)
+        }),
         ..SWITCH
     },
     Opt {
         name: "pid",
         default: "bitcoind.pid",
         help: "Specify pid file. Relative paths will be prefixed by a net-specific datadir location",
+        set: Set::Path(|settings, path| settings.pid = path.map(|path| settings.datadir.join(path))),
         ..PATH
     },
     Opt {
         name: "reindex-chainstate",
         help: "Wipe chain state, and rebuild it from the blocks on disk; block index and undo files are kept",
+        set: Set::Switch(|settings, is_on| settings.reindex_chainstate = is_on),
         ..SWITCH
     },
     Opt {
@@ -169,29 +201,42 @@ pub(super) const OPTIONS: &[Opt] = &[
                by users (use lydian.conf instead for custom settings). Relative paths will be prefixed by datadir location",
         ..PATH
     },
-    Opt { name: "shutdownnotify", help: "Execute command immediately before beginning shutdown", ..COMMAND },
-    Opt { name: "startupnotify", help: "Execute command on startup", ..COMMAND },
+    Opt {
+        name: "shutdownnotify",
+        help: "Execute command immediately before beginning shutdown",
+        set: Set::List(|settings, commands| settings.shutdownnotify = commands),
+        ..COMMAND
+    },
+    Opt {
+        name: "startupnotify",
+        help: "Execute command on startup",
+        set: Set::Value(|settings, setting| {
+            settings.startupnotify = values::command(setting);
+            Ok(())
+        }),
+        ..COMMAND
+    },
     Opt {
         name: "chain",
         argument: "<chain>",
-        kind: Kind::Chain,
-        group: Group::Chain,
+        kind: Kind::Text,
+        group: group::CHAIN,
         default: "main",
         help: "Use the chain <chain>. Allowed values: main, test, testnet4, signet, regtest",
         ..SWITCH
     },
     Opt {
         name: "regtest",
-        group: Group::Chain,
+        group: group::CHAIN,
         help: "Enter regression test mode, which uses a special chain in which blocks can be solved instantly. Equivalent to -chain=regtest",
         ..SWITCH
     },
-    Opt { name: "signet", group: Group::Chain, help: "Use the signet chain. Equivalent to -chain=signet", ..SWITCH },
+    Opt { name: "signet", group: group::CHAIN, help: "Use the signet chain. Equivalent to -chain=signet", ..SWITCH },
     Opt {
         name: "signetchallenge",
         argument: "<hex>",
         may_negate: false,
-        group: Group::Chain,
+        group: group::CHAIN,
         default: "that of the global signet",
         help: "Blocks must satisfy the given script to be considered valid (only for signet networks)",
         ..TEXT
@@ -200,14 +245,14 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "signetseednode",
         is_list: true,
         may_negate: false,
-        group: Group::Chain,
+        group: group::CHAIN,
         help: "Specify a seed node for the signet network, in the hostname[:port] format, e.g. sig.net:1234 (may be used multiple times to specify multiple seed nodes; defaults to the global default signet test network seed node(s))",
         ..TEXT
     },
-    Opt { name: "testnet", group: Group::Chain, help: "Use the testnet3 chain. Equivalent to -chain=test", ..SWITCH },
+    Opt { name: "testnet", group: group::CHAIN, help: "Use the testnet3 chain. Equivalent to -chain=test", ..SWITCH },
     Opt {
         name: "testnet4",
-        group: Group::Chain,
+        group: group::CHAIN,
         help: "Use the testnet4 chain. Equivalent to -chain=testnet4",
         ..SWITCH
     },
@@ -215,7 +260,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "vbparams",
         argument: "deployment:start:end[:min_activation_height]",
         is_list: true,
-        group: Group::Chain,
+        group: group::CHAIN,
         help: "Use given start/end times and min_activation_height for specified version bits deployment (test-only)",
         ..TEXT
     },

@@ -1,13 +1,13 @@
 //! Options of the RPC server. Data only: entries of the option table.
 
-use super::{Group, Opt, PATH, SWITCH, TEXT, integer};
+use super::{Opt, PATH, SWITCH, TEXT, group, integer};
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "rpcallowip",
         argument: "<ip>",
         is_list: true,
-        group: Group::Rpc,
+        group: group::RPC,
         help: "Allow JSON-RPC connections from specified source: a single IP (1.2.3.4), a network/netmask (1.2.3.4/255.255.255.0), a \
                network/CIDR (1.2.3.4/24), all ipv4 (0.0.0.0/0), or all ipv6 (::/0)",
         ..TEXT
@@ -17,7 +17,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         argument: "<userpw>",
         is_list: true,
         is_secret: true,
-        group: Group::Rpc,
+        group: group::RPC,
         help: "Username and HMAC-SHA-256 hashed password for JSON-RPC connections, as <USERNAME>:<SALT>$<HASH>",
         ..TEXT
     },
@@ -26,7 +26,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         argument: "<addr>[:port]",
         is_list: true,
         is_of_chain: true,
-        group: Group::Rpc,
+        group: group::RPC,
         default: "127.0.0.1 and ::1",
         help: "Bind to given address to listen for JSON-RPC connections. Do not expose the RPC server to untrusted networks such as the public \
                internet! This option is ignored unless -rpcallowip is also passed. Use [host]:port notation for IPv6",
@@ -35,7 +35,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "rpccookiefile",
         argument: "<loc>",
-        group: Group::Rpc,
+        group: group::RPC,
         default: ".cookie",
         help: "Location of the auth cookie. Relative paths will be prefixed by a net-specific datadir location. Pass -norpccookiefile for no cookie",
         ..PATH
@@ -43,7 +43,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "rpccookieperms",
         argument: "<readable-by>",
-        group: Group::Rpc,
+        group: group::RPC,
         default: "owner",
         help: "Set permissions on the RPC auth cookie file so that it is readable by [owner|group|all]",
         ..TEXT
@@ -52,7 +52,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "rpcpassword",
         argument: "<pw>",
         is_secret: true,
-        group: Group::Rpc,
+        group: group::RPC,
         help: "Password for JSON-RPC connections; if it is set, there is no cookie",
         ..TEXT
     },
@@ -60,28 +60,28 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "rpcport",
         argument: "<port>",
         is_of_chain: true,
-        group: Group::Rpc,
+        group: group::RPC,
         default: "8332, testnet3: 18332, testnet4: 48332, signet: 38332, regtest: 18443",
         help: "Listen for JSON-RPC connections on <port>",
         ..TEXT
     },
     Opt {
         name: "rpcdoccheck",
-        group: Group::Rpc,
+        group: group::RPC,
         default: "0",
         help: "Return an error if the help of an RPC method lacks a field of its result",
         ..SWITCH
     },
     Opt {
         name: "rpcservertimeout",
-        group: Group::Rpc,
+        group: group::RPC,
         default: "30",
         help: "Close a connection after <n> seconds without activity (0 = never)",
         ..integer(0, 1 << 30)
     },
     Opt {
         name: "rpcthreads",
-        group: Group::Rpc,
+        group: group::RPC,
         default: "16",
         help: "Set the number of threads to service RPC calls",
         ..integer(i64::MIN, 1024)
@@ -90,7 +90,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "rpcuser",
         argument: "<user>",
         is_secret: true,
-        group: Group::Rpc,
+        group: group::RPC,
         help: "Username for JSON-RPC connections",
         ..TEXT
     },
@@ -98,20 +98,20 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "rpcwhitelist",
         argument: "<whitelist>",
         is_list: true,
-        group: Group::Rpc,
+        group: group::RPC,
         help: "Let a user call these methods only, as <USERNAME>:<rpc 1>,<rpc 2>,...,<rpc n>; if a user has several lists, only the methods in all of them",
         ..TEXT
     },
     Opt {
         name: "rpcwhitelistdefault",
-        group: Group::Rpc,
+        group: group::RPC,
         default: "1 when there is an -rpcwhitelist",
         help: "Whether a user without a whitelist may call no methods",
         ..SWITCH
     },
     Opt {
         name: "rpcworkqueue",
-        group: Group::Rpc,
+        group: group::RPC,
         default: "64",
         help: "Set the maximum depth of the work queue to service RPC calls",
         ..integer(i64::MIN, 1 << 20)
@@ -120,13 +120,13 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "deprecatedrpc",
         argument: "<method>",
         is_list: true,
-        group: Group::Rpc,
+        group: group::RPC,
         help: "Allow a deprecated RPC method or form of a result (warnings: the last warning as text)",
         ..TEXT
     },
     Opt {
         name: "server",
-        group: Group::Rpc,
+        group: group::RPC,
         default: "1",
         help: "Accept command line and JSON-RPC commands",
         ..SWITCH

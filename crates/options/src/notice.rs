@@ -2,7 +2,7 @@
 
 /// A message and where it goes: the log, stderr or both, as in Bitcoin Core.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub enum Notice {
     /// Core's `InitWarning`: on stderr and in the log.
     Warning(String),
     /// Core's `LogWarning`.
@@ -15,7 +15,7 @@ pub(crate) enum Notice {
 
 impl Notice {
     /// The line for stderr.
-    pub(crate) fn stderr(&self) -> Option<String> {
+    pub fn stderr(&self) -> Option<String> {
         match self {
             Notice::Warning(text) => Some(format!("Warning: {text}")),
             Notice::Stderr(text) => Some(text.clone()),

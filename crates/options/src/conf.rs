@@ -4,7 +4,7 @@
 //! Bitcoin Core's syntax (`common/config.cpp`): `key=value`, `[section]`, `section.key=value`, `#` begins a comment
 //! anywhere, no quoting, white space around keys and values does not count. Opens no file.
 
-use super::error::ConfProblem;
+use crate::error::ConfProblem;
 
 /// One `key=value` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,4 +54,32 @@ pub(crate) fn parse(text: &str) -> Result<Conf, ConfProblem> {
         }
     }
     Ok(conf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_cores_syntax() {
+        let parsed = parse("a=1 # x\n  b = \"two\" \r\n\n[s]\nc==3\nt.d=4\n#e=5\n").unwrap();
+        let entries: Vec<_> =
+            parsed.entries.iter().map(|entry| (&entry.key[..], &entry.value[..], entry.line)).collect();
+        assert_eq!(entries, [("a", "1", 1), ("b", "\"two\"", 2), ("s.c", "=3", 5), ("s.t.d", "4", 6)]);
+        assert_eq!(parsed.sections, [("s".to_owned(), 4), ("s.t".to_owned(), 6)]);
+        for (text, expected) in [
+            (
+                "a=1\n-b=1",
+                "parse error on line 2: -b=1, options in configuration file must be specified without leading -",
+            ),
+            ("listen", "parse error on line 1: listen"),
+            (
+                "nolisten",
+                "parse error on line 1: nolisten, if you intended to specify a negated option, use nolisten=1 instead",
+            ),
+            ("rpcpassword=a#b", "parse error on line 1, using # in rpcpassword can be ambiguous and should be avoided"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().to_string(), expected);
+        }
+    }
 }

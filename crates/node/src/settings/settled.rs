@@ -1,0 +1,186 @@
+//! [`Settings`]: the settings that the node runs with. Data only, with the defaults of the options that
+//! depend on nothing else.
+
+use super::net::NetSettings;
+use super::rpc::RpcSettings;
+use super::values::{DBCACHE_MIB_DEFAULT, dbcache_bytes};
+use crate::log::{Categories, Levels, LogForm};
+use lydian_consensus::{Chain, Params, U256};
+use lydian_engine::TIP_AGE_SECONDS_DEFAULT;
+use lydian_options::{Notice, SettingsFile};
+use lydian_primitives::{BlockHash, Height};
+use std::path::PathBuf;
+
+/// The settings that the node runs with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) params: Params,
+    /// The directory of this chain.
+    pub(crate) datadir: PathBuf,
+    /// The directory of the blk*.dat files.
+    pub(crate) blocks: PathBuf,
+    /// `None` with `-noconf`.
+    pub(crate) conf: Option<PathBuf>,
+    pub(crate) has_conf: bool,
+    pub(crate) default_datadir: Option<PathBuf>,
+    pub(crate) dbcache_bytes: u64,
+    /// Number of worker threads, at least one.
+    pub(crate) threads: usize,
+    pub(crate) prune: Prune,
+    /// Whether block files are small.
+    pub(crate) fastprune: bool,
+    pub(crate) reindex: bool,
+    pub(crate) reindex_chainstate: bool,
+    pub(crate) daemon: bool,
+    pub(crate) daemonwait: bool,
+    pub(crate) copy: bool,
+    pub(crate) json: bool,
+    pub(crate) assumevalid: Option<BlockHash>,
+    pub(crate) minimum_chain_work: U256,
+    pub(crate) blocksxor: bool,
+    pub(crate) loadblock: Vec<PathBuf>,
+    pub(crate) pid: Option<PathBuf>,
+    pub(crate) alertnotify: Vec<String>,
+    pub(crate) blocknotify: Vec<String>,
+    pub(crate) startupnotify: Vec<String>,
+    pub(crate) shutdownnotify: Vec<String>,
+    pub(crate) checkblocks: u32,
+    pub(crate) checklevel: u8,
+    /// The engine that verifies signatures.
+    pub(crate) sigengine: &'static str,
+    pub(crate) stopafterblockimport: bool,
+    pub(crate) stopatheight: Option<Height>,
+    /// Its paths are absolute.
+    pub(crate) log: LogSettings,
+    /// Its paths are absolute.
+    pub(crate) rpc: RpcSettings,
+    pub(crate) net: NetSettings,
+    /// The time of the clock, for tests.
+    pub(crate) mocktime: Option<u32>,
+    /// With an older tip, the node is in initial block download.
+    pub(crate) max_tip_age_seconds: i64,
+    /// `-signetchallenge` on signet.
+    pub(crate) is_signet_of_others: bool,
+    /// `-blockversion`.
+    pub(crate) blockversion: Option<i32>,
+    /// `-checkblockindex` and `-checkaddrman`: number of operations between two checks; 0 means never.
+    pub(crate) checkblockindex: u32,
+    pub(crate) checkaddrman: u32,
+    pub(crate) test: TestOptions,
+    /// `settings.json`; `None` with `-nosettings`.
+    pub(crate) file: Option<SettingsFile>,
+    /// For the log, once it is open; the lines for stderr have been printed.
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) arguments: Vec<String>,
+}
+
+/// Core's `TEST_OPTIONS_DOC`, without `bip94`, which is a rule of the chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TestOptions {
+    /// `addrman`: the address manager places addresses as Core's does in its tests.
+    pub(crate) deterministic_addrman: bool,
+    /// `reindex_after_failure_noninteractive_yes`.
+    pub(crate) reindex_after_failure: bool,
+}
+
+/// When old block files are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prune {
+    Never,
+    /// On request.
+    OnRequest,
+    /// As soon as the files exceed this size.
+    Target {
+        bytes: u64,
+    },
+}
+
+/// What is logged, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogSettings {
+    /// `None` if there is no file.
+    pub(crate) file: Option<PathBuf>,
+    /// `None` if the default applies, which depends on the terminal.
+    pub(crate) console: Option<bool>,
+    pub(crate) has_micros: bool,
+    pub(crate) shrink: bool,
+    pub(crate) categories: Categories,
+    pub(crate) levels: Levels,
+    pub(crate) form: LogForm,
+}
+
+impl Settings {
+    /// The defaults of the options; the directory is that of the chain.
+    pub(super) fn new(params: Params, is_signet_of_others: bool, datadir: PathBuf, net: NetSettings) -> Settings {
+        let chain = params.chain;
+        Settings {
+            params,
+            blocks: datadir.join("blocks"),
+            conf: None,
+            has_conf: false,
+            default_datadir: None,
+            dbcache_bytes: dbcache_bytes(DBCACHE_MIB_DEFAULT),
+            threads: 1,
+            prune: Prune::Never,
+            fastprune: false,
+            reindex: false,
+            reindex_chainstate: false,
+            daemon: false,
+            daemonwait: false,
+            copy: false,
+            json: false,
+            assumevalid: None,
+            minimum_chain_work: if is_signet_of_others { U256::from_u64(0) } else { minimum_chain_work(chain) },
+            blocksxor: true,
+            loadblock: Vec::new(),
+            pid: Some(datadir.join("bitcoind.pid")),
+            alertnotify: Vec::new(),
+            blocknotify: Vec::new(),
+            startupnotify: Vec::new(),
+            shutdownnotify: Vec::new(),
+            checkblocks: 6,
+            checklevel: 3,
+            sigengine: "auto",
+            stopafterblockimport: false,
+            stopatheight: None,
+            log: LogSettings { file: Some(datadir.join("debug.log")), ..LogSettings::default() },
+            rpc: RpcSettings::default(),
+            net,
+            mocktime: None,
+            max_tip_age_seconds: TIP_AGE_SECONDS_DEFAULT,
+            is_signet_of_others,
+            blockversion: None,
+            checkblockindex: 0,
+            checkaddrman: 0,
+            test: TestOptions::default(),
+            file: None,
+            notices: Vec::new(),
+            arguments: Vec::new(),
+            datadir,
+        }
+    }
+
+    /// The directory of the block index.
+    pub(crate) fn index(&self) -> PathBuf {
+        self.blocks.join("index")
+    }
+
+    /// The directory of the coins.
+    pub(crate) fn coins(&self) -> PathBuf {
+        self.datadir.join("chainstate")
+    }
+}
+
+/// Core's `nMinimumChainWork` (kernel/chainparams.cpp of 31.99).
+pub(crate) fn minimum_chain_work(chain: Chain) -> U256 {
+    let (high, low) = match chain {
+        Chain::Main => (0x1, 0x1287_50f8_2f4c_3661_53a3_a030),
+        Chain::Test => (0, 0x17dd_e1c6_49f3_708d_14b6),
+        Chain::Testnet4 => (0, 0x09a0_fe15_d017_7d08_6304),
+        Chain::Signet => (0, 0x0b46_3ea0_a4b8),
+        Chain::Regtest => (0u64, 0u128),
+    };
+    let mut bytes = [0; 32];
+    bytes[..16].copy_from_slice(&low.to_le_bytes());
+    U256::from_le_bytes(&bytes).checked_add(U256::from_u64(high).shifted_left(96)).unwrap_or(U256::from_u64(0))
+}
