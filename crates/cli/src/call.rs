@@ -110,7 +110,7 @@ fn server(settings: &Settings) -> Result<(String, u16), CallError> {
     let bad = |option, value: &str| CallError::Port { option, value: value.to_owned() };
     let (host, port) = split_host_port(&text).ok_or_else(|| bad("rpcconnect", &text))?;
     let Some(given) = settings.text("rpcport") else {
-        return Ok((host.to_owned(), port.unwrap_or(settings.chain().port)));
+        return Ok((host.to_owned(), port.unwrap_or(settings.chain().rpc_port)));
     };
     let chosen = given.parse().ok().filter(|port| *port != 0 && !given.starts_with('+'));
     let chosen: u16 = chosen.ok_or_else(|| bad("rpcport", &given))?;

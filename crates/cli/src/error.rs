@@ -2,6 +2,7 @@
 
 use crate::convert::NotJson;
 use crate::http::HttpError;
+use lydian_options::{ArgumentProblem, ChainCombination, ConfProblem, ReadProblem};
 use lydian_rpc::RpcError;
 use std::fmt;
 use std::path::PathBuf;
@@ -9,43 +10,22 @@ use std::path::PathBuf;
 /// Why no call is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsError {
-    UnknownOption { argument: String },
+    Argument(ArgumentProblem),
     NotUtf8 { argument: String },
-    Negated { name: String },
-    NoValue { name: String },
-    NoSuchDataDir { path: String },
-    Conf(ConfError),
+    NoSuchDataDir { text: String },
+    Conf(ConfProblem),
     UnknownChain { name: String },
     ChainCombination,
-}
-
-/// Why a configuration file cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ConfError {
-    BadLine { line: usize, text: String, hint: String },
-    AmbiguousPassword { line: usize },
-    ConfInConf,
-    Negated { name: String },
-    NoValue { name: String },
-    IsDirectory { path: PathBuf },
-    Unreadable { path: PathBuf },
-    NoSuchDataDir { path: String },
 }
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const ARGUMENTS: &str = "Error parsing command line arguments:";
         match self {
-            Self::UnknownOption { argument } => write!(f, "{ARGUMENTS} Invalid parameter {argument}"),
+            Self::Argument(problem) => write!(f, "{ARGUMENTS} {problem}"),
             Self::NotUtf8 { argument } => write!(f, "{ARGUMENTS} {argument} is not UTF-8"),
-            Self::Negated { name } => {
-                write!(f, "{ARGUMENTS} Negating of -{name} is meaningless and therefore forbidden")
-            }
-            Self::NoValue { name } => {
-                write!(f, "{ARGUMENTS} Can not set -{name} with no value. Please specify value with -{name}=value.")
-            }
-            Self::NoSuchDataDir { path } => write!(f, "Error: Specified data directory \"{path}\" does not exist."),
-            Self::Conf(error) => write!(f, "Error reading configuration file: {error}"),
+            Self::NoSuchDataDir { text } => write!(f, "Error: Specified data directory \"{text}\" does not exist."),
+            Self::Conf(problem) => write!(f, "Error reading configuration file: {problem}"),
             Self::UnknownChain { name } => write!(f, "Error: Unknown chain {name}."),
             Self::ChainCombination => f.write_str(
                 "Error: Invalid combination of -regtest, -signet, -testnet, -testnet4 and -chain. Can use at most one.",
@@ -54,26 +34,17 @@ impl fmt::Display for SettingsError {
     }
 }
 
-impl fmt::Display for ConfError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BadLine { line, text, hint } => write!(f, "parse error on line {line}: {text}{hint}"),
-            Self::AmbiguousPassword { line } => {
-                write!(f, "parse error on line {line}, using # in rpcpassword can be ambiguous and should be avoided")
-            }
-            Self::ConfInConf => f.write_str(
-                "conf cannot be set in the configuration file; use includeconf= if you want to include additional \
-                 config files",
-            ),
-            Self::Negated { name } => write!(f, "Negating of -{name} is meaningless and therefore forbidden"),
-            Self::NoValue { name } => {
-                write!(f, "Can not set -{name} with no value. Please specify value with -{name}=value.")
-            }
-            Self::IsDirectory { path } => write!(f, "Config file \"{}\" is a directory.", path.display()),
-            Self::Unreadable { path } => {
-                write!(f, "specified config file \"{}\" could not be opened.", path.display())
-            }
-            Self::NoSuchDataDir { path } => write!(f, "specified data directory \"{path}\" does not exist."),
+impl From<ChainCombination> for SettingsError {
+    fn from(_: ChainCombination) -> SettingsError {
+        SettingsError::ChainCombination
+    }
+}
+
+impl From<ReadProblem> for SettingsError {
+    fn from(problem: ReadProblem) -> SettingsError {
+        match problem {
+            ReadProblem::Conf(problem) => SettingsError::Conf(problem),
+            ReadProblem::Chain(problem) => problem.into(),
         }
     }
 }

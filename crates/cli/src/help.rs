@@ -1,9 +1,9 @@
 //! `-help`: prints the table of options. Output: text of at most [`WIDTH`] columns.
 
-use crate::options::{Group, OPTIONS, Opt};
+use crate::options::{OPTIONS, group};
+use lydian_options::help::entry;
 
 const WIDTH: usize = 100;
-const INDENT: usize = 25;
 
 pub(crate) fn version() -> String {
     format!("Lydian RPC client version v{}", env!("CARGO_PKG_VERSION"))
@@ -23,10 +23,10 @@ pub(crate) fn help() -> String {
          \u{20}       lydian-cli -named getblockstats hash_or_height=1000 stats='[\"txs\",\"totalfee\"]'\n",
         version()
     );
-    for group in Group::SHOWN {
-        text += &format!("\n{}:\n\n", group.heading());
+    for group in group::SHOWN {
+        text += &format!("\n{}:\n\n", group.0);
         for option in OPTIONS.iter().filter(|option| option.group == group) {
-            text += &entry(option);
+            text += &entry(option, WIDTH);
         }
     }
     text + &format!("\n{NOTES}")
@@ -40,46 +40,17 @@ output: strings unchanged, anything else as JSON. Errors are printed to standard
 Exit codes: 0 success; 1 the node was not reached, or the command line is invalid; otherwise the code of the
 node's error, of which the shell keeps the lowest eight bits";
 
-fn entry(option: &Opt) -> String {
-    let mut head = format!("  -{}", option.name);
-    if !option.argument.is_empty() {
-        head += &format!("={}", option.argument);
-    }
-    let help = wrap(option.help);
-    match head.len() + 2 <= INDENT {
-        true => format!("{head:INDENT$}{help}\n"),
-        false => format!("{head}\n{:INDENT$}{help}\n", ""),
-    }
-}
-
-/// Wraps text to lines after the indent; the first line is not indented.
-fn wrap(text: &str) -> String {
-    let mut out = String::new();
-    let mut column = INDENT;
-    for word in text.split_whitespace() {
-        if column + 1 + word.len() > WIDTH {
-            out += &format!("\n{:INDENT$}", "");
-            column = INDENT;
-        } else if column > INDENT {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += word.len();
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_options::Group;
 
     #[test]
     fn every_option_that_is_shown_has_its_place_and_every_line_fits() {
         let text = help();
         for option in OPTIONS {
             let is_there = text.contains(&format!("\n  -{}", option.name));
-            assert!(is_there || option.group == Group::Hidden, "{}", option.name);
+            assert!(is_there || option.group == Group::HIDDEN, "{}", option.name);
         }
         let longest = text.lines().max_by_key(|line| line.len()).unwrap();
         assert!(longest.len() <= WIDTH + 20, "{longest}");

@@ -1,8 +1,5 @@
 //! Limits on external input: files and a server's responses.
 
-/// Largest configuration file that is read, in bytes.
-pub(crate) const CONF_BYTES_MAX: u64 = 1 << 20;
-
 /// Largest cookie file, in bytes; Core's has 75.
 pub(crate) const COOKIE_BYTES_MAX: u64 = 1 << 12;
 

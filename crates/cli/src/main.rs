@@ -11,7 +11,6 @@
 mod arguments;
 mod call;
 mod clock;
-mod conf;
 mod convert;
 mod error;
 mod getinfo;

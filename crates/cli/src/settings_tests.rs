@@ -1,18 +1,28 @@
 //! Tests of the precedence of values.
 
 use super::*;
+use lydian_disk::{Disk, SimDisk};
 
-/// Returns the settings of a command line and a file.
-fn given(arguments: &[&str], file: &str) -> Settings {
-    let (mut settings, _) = split(arguments.iter().map(OsString::from).collect()).unwrap();
-    for (key, value) in conf::parse(file).unwrap() {
-        let (section, name, is_negated) = interpret(&key);
-        let Some(option) = options::find(name) else { continue };
-        let value = read(option, is_negated, Some(&value)).ok().unwrap();
-        settings.file.entry((section.unwrap_or_default().to_owned(), option.name)).or_default().push(value);
+/// Returns the settings of a command line and a file, and of other files in the data directory.
+fn read(arguments: &[&str], files: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+    let (mut settings, _) = split(arguments.iter().map(OsString::from).collect())?;
+    let disk = SimDisk::new(0);
+    disk.create_dir(Path::new("/d")).unwrap();
+    for (name, text) in files {
+        disk.write_whole(&Path::new("/d").join(name), text.as_bytes()).unwrap();
     }
-    settings.chain = Some(settings.find_chain().unwrap());
-    settings
+    let datadir = Some(Path::new("/d"));
+    settings.read(&ConfigFiles {
+        disk: &disk,
+        directory: Path::new("/"),
+        default_datadir: datadir,
+        is_lenient: true,
+    })?;
+    Ok(settings)
+}
+
+fn given(arguments: &[&str], file: &str) -> Settings {
+    read(arguments, &[("lydian.conf", file)]).unwrap()
 }
 
 #[test]
@@ -43,7 +53,7 @@ fn which_value_counts() {
 fn chains() {
     let check = |arguments: &[&str], file: &str, expected: (&str, &str, u16)| {
         let chain = given(arguments, file).chain();
-        assert_eq!((chain.name, chain.folder, chain.port), expected);
+        assert_eq!((chain.name, chain.folder, chain.rpc_port), expected);
     };
     check(&[], "", ("main", "", 8332));
     check(&["-testnet"], "", ("test", "testnet3", 18332));
@@ -52,10 +62,7 @@ fn chains() {
     check(&["-noregtest"], "regtest=1", ("regtest", "regtest", 18443));
     check(&["-regtest=0"], "regtest=1", ("main", "", 8332));
     check(&[], "regtest=1\nregtest=0", ("main", "", 8332));
-    let error = |arguments: &[&str]| {
-        let (settings, _) = split(arguments.iter().map(OsString::from).collect()).unwrap();
-        settings.find_chain().unwrap_err()
-    };
+    let error = |arguments: &[&str]| read(arguments, &[]).unwrap_err();
     assert_eq!(error(&["-regtest", "-signet"]), SettingsError::ChainCombination);
     assert_eq!(error(&["-regtest", "-chain=regtest"]), SettingsError::ChainCombination);
     assert_eq!(error(&["-chain=moon"]), SettingsError::UnknownChain { name: "moon".to_owned() });
@@ -83,21 +90,23 @@ fn options_end_at_the_first_word() {
 
 #[test]
 fn truth_and_numbers() {
-    for (text, expected) in [
-        ("", 0),
-        ("x", 0),
-        ("12x", 12),
-        (" -3", -3),
-        ("+4", 4),
-        ("+-4", 0),
-        ("99999999999999999999", i64::MAX),
-        ("-99999999999999999999", i64::MIN),
-    ] {
-        assert_eq!(integer(text), expected, "{text}");
-    }
     assert!(given(&["-stdin"], "").switch("stdin") && given(&["-stdin=2"], "").switch("stdin"));
     assert!(!given(&["-stdin=true"], "").switch("stdin") && !given(&["-nostdin"], "").switch("stdin"));
     assert_eq!(given(&["-rpcclienttimeout=7s"], "").integer("rpcclienttimeout", 900), 7);
+}
+
+/// `bitcoin-cli` has no option `-includeconf`. It ignores the line in a file, even if the named file is missing, and
+/// refuses the option on the command line. The test in `tests/beside` compares this with `bitcoin-cli`.
+#[test]
+fn files_are_not_included() {
+    let files =
+        [("lydian.conf", "includeconf=more.conf\nincludeconf=none.conf\nrpcuser=a"), ("more.conf", "rpcport=1\n-")];
+    let settings = read(&[], &files).unwrap();
+    assert_eq!((settings.text("rpcuser").as_deref(), settings.text("rpcport")), (Some("a"), None));
+    let error = |word: &str| split(vec![word.into()]).unwrap_err().to_string();
+    let begin = "Error parsing command line arguments: Invalid parameter ";
+    assert_eq!(error("-includeconf=more.conf"), format!("{begin}-includeconf=more.conf"));
+    assert_eq!(error("-noincludeconf"), format!("{begin}-noincludeconf"));
 }
 
 /// The node reads `bitcoin.conf` if there is no `lydian.conf`, and its client did not: with an `rpcport` there, the
@@ -120,30 +129,31 @@ fn the_file_is_the_one_that_the_node_reads() {
     assert_eq!(user(), (Some("own".to_owned()), "lydian.conf".into()));
 }
 
-/// limit: CONF_BYTES_MAX at
-/// limit: CONF_BYTES_MAX above
 /// limit: COOKIE_BYTES_MAX at
 /// limit: COOKIE_BYTES_MAX above
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a test makes its own files")]
-fn files_of_that_size_and_no_more() {
+fn a_cookie_file_has_a_greatest_size() {
     let scratch = lydian_oracle::Scratch::new("cli-limits");
     std::fs::create_dir_all(scratch.path()).unwrap();
     let datadir = format!("-datadir={}", scratch.path().display());
-    let load = |conf_size: u64, cookie_size: u64| {
-        let fill = |begin: &str, size: u64| {
-            let mut bytes = begin.as_bytes().to_vec();
-            bytes.resize(usize::try_from(size).unwrap(), b'\n');
-            bytes
-        };
-        std::fs::write(scratch.path().join("lydian.conf"), fill("rpcuser=me", conf_size)).unwrap();
-        std::fs::write(scratch.path().join(".cookie"), fill("a:b", cookie_size)).unwrap();
-        let words = [datadir.as_str(), "-conf=lydian.conf"];
-        let (mut settings, _) = split(words.iter().map(OsString::from).collect()).unwrap();
-        settings.load().map(|()| (settings.text("rpcuser").unwrap(), settings.cookie()))
+    let cookie = |size: u64| {
+        let mut bytes = b"a:b".to_vec();
+        bytes.resize(usize::try_from(size).unwrap(), b'\n');
+        std::fs::write(scratch.path().join(".cookie"), bytes).unwrap();
+        let (mut settings, _) = split(vec![datadir.clone().into()]).unwrap();
+        settings.load().unwrap();
+        settings.cookie()
     };
-    let good = Some("a:b".to_owned());
-    assert_eq!(load(CONF_BYTES_MAX, COOKIE_BYTES_MAX).unwrap(), ("me".to_owned(), Ok(good)));
-    assert_eq!(load(CONF_BYTES_MAX, COOKIE_BYTES_MAX + 1).unwrap(), ("me".to_owned(), Err(())));
-    assert!(matches!(load(CONF_BYTES_MAX + 1, 1), Err(SettingsError::Conf(ConfError::Unreadable { .. }))));
+    assert_eq!(cookie(COOKIE_BYTES_MAX), Ok(Some("a:b".to_owned())));
+    assert_eq!(cookie(COOKIE_BYTES_MAX + 1), Err(()));
+}
+
+/// A file that is named and cannot be read, because it is too large, is reported as in Core.
+#[test]
+fn a_named_file_that_cannot_be_read() {
+    let named = |size: usize| read(&["-conf=big.conf"], &[("big.conf", &"\n".repeat(size))]).map(|_| ());
+    assert_eq!(named(1 << 20), Ok(()));
+    let problem = ConfProblem::NotOpened { path: "/d/big.conf".into() };
+    assert_eq!(named((1 << 20) + 1), Err(SettingsError::Conf(problem)));
 }

@@ -108,6 +108,8 @@ fn all_cases(pair: &mut Pair, server: &Server) {
         fs::write(server.folder.join("conf.conf"), "conf=x\n").unwrap();
         fs::write(server.folder.join("dir.conf"), "datadir=/nowhere\n").unwrap();
         fs::write(server.folder.join("chain.conf"), "signet=1\n").unwrap();
+        fs::write(server.folder.join("include.conf"), "regtest=1\nincludeconf=bad.conf\nincludeconf=none.conf\n")
+            .unwrap();
     }
     let hash = run_client(Path::new(OURS), &server.words(&["getblockhash", "2"]), "", pair.home.path());
     assert_eq!((hash.code, hash.stdout.len()), (Some(0), 65), "{hash:?}");
