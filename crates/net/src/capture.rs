@@ -1,8 +1,9 @@
 //! Writes every message to files for Bitcoin Core's `message-capture-parser.py` (`-capturemessages`).
 //!
-//! Input: messages, as connections send them and hand them to the manager. Output: `message_capture/ADDRESS/msgs_recv.dat` and
-//! `msgs_sent.dat`. A message is stored as its time (8 bytes, microseconds), type (12 bytes), size (4 bytes) and
-//! payload; numbers are little endian. A disk failure is logged once and has no other effect.
+//! Input: messages, as connections send them and hand them to the manager. Output:
+//! `message_capture/ADDRESS/msgs_recv.dat` and `msgs_sent.dat`. A message is stored as its time (8 bytes,
+//! microseconds), type (12 bytes), size (4 bytes) and payload; numbers are little endian. A disk failure is logged once
+//! and has no other effect.
 
 use crate::Host;
 use crate::files::DataFolder;

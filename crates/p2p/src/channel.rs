@@ -140,8 +140,8 @@ impl Channel {
         self.receiving.bytes() + self.refused_bytes
     }
 
-    /// Returns the next message for the manager, if there is one, its time has come, and there is memory for its answer. `queued_bytes` is
-    /// the memory of queued items that the last [`Channel::count_memory`] did not include.
+    /// Returns the next message for the manager, if there is one, its time has come, and there is memory for its
+    /// answer. `queued_bytes` is the memory of queued items that the last [`Channel::count_memory`] did not include.
     pub fn next_message(&mut self, queued_bytes: usize, now: Duration) -> Option<Handover> {
         self.paced = None;
         let command = self.transport.next_command()?;
