@@ -79,7 +79,7 @@ fn start() -> Option<Pool> {
 
 fn work(queue: &Mutex<Receiver<Job>>) {
     loop {
-        let job = lock(&queue).recv();
+        let job = lock(queue).recv();
         let Ok(job) = job else { return };
         let result = read(&job);
         // The caller may have returned after the failure of another part.
