@@ -227,10 +227,13 @@ async fn serve<P: Protocol>(
     connection.report(ClientEvent::Accepted);
     let stream = WatchedStream::new(stream, idle, Arc::clone(&connection));
     tokio::select! {
-        () = protocol.serve(stream, &connection, stopped) => {}
+        () = protocol.serve(stream, &connection, stopped.clone()) => {}
         () = connection.closed() => {}
     }
     connection.report(ClientEvent::Disconnected);
+    // The place is free before `Server::close` returns, which waits for this copy.
+    drop(place);
+    drop(stopped);
 }
 
 /// A running server. It answers until it is closed.
