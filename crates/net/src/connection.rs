@@ -5,7 +5,8 @@
 //! its way. Bytes are read from the socket until the receive buffer is full, so that two nodes that both wait for the
 //! other to read do not wait forever.
 //!
-//! Messages of a peer that sends more than [`lydian_p2p::pace`] allows wait; meanwhile nothing more is read from it.
+//! Messages of a peer that sends more than [`lydian_p2p::pace`] allows wait; meanwhile nothing more is read from it. The
+//! end of a connection is looked for while nothing is read because of its pace or for lack of memory.
 //!
 //! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]). Received bytes stay in the read
 //! buffer until there is room for what the transport makes of them, and a block is read from disk only when there is
@@ -44,13 +45,15 @@ const READ_BYTES: usize = 64 << 10;
 const MEMORY_PAUSE: Duration = Duration::from_millis(20);
 const SLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// Minimum time until the next messages of a peer that sends too many are processed.
+/// Minimum time until the next messages of a peer that sends too many are processed, and the maximum time until it is
+/// noticed that such a peer has left.
 const PACE_PAUSE: Duration = Duration::from_millis(100);
+const PACE_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A peer that needs more than its share and has not been read from for this long is disconnected, since others wait
-/// for that memory. Peers that fill the common part with incomplete messages wait for each other, and the end of a
-/// connection is not seen while its bytes are not read: nothing but this limit frees what they hold. An honest peer is
-/// not affected: it sends more than its share only when asked for a block, for which it has room.
+/// for that memory. Peers that fill the common part with incomplete messages wait for each other: nothing but this limit
+/// frees what they hold. An honest peer is not affected: it sends more than its share only when asked for a block, for
+/// which it has room.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// While others wait for memory for blocks, a peer must take the blocks it requested at this rate, after a grace
@@ -181,6 +184,9 @@ impl Connection {
             if has_memory && self.channel.may_receive() && !unread.is_empty() {
                 continue;
             }
+            if (!has_memory || self.channel.paced().is_some()) && reader.is_closed() {
+                return Ending::SocketClosed;
+            }
             tokio::select! {
                 read = reader.read(&mut buffer), if may_read => match read {
                     Ok(0) => return Ending::SocketClosed,
@@ -247,7 +253,7 @@ impl Connection {
             (true, Some(_)) => Some(SLOW_PAUSE),
             (true, None) => None,
         };
-        [pause, self.channel.paced().map(|wait| wait.max(PACE_PAUSE))].into_iter().flatten().min()
+        [pause, self.channel.paced().map(|wait| wait.clamp(PACE_PAUSE, PACE_PAUSE_MAX))].into_iter().flatten().min()
     }
 
     /// Sends what is queued before the end as far as the peer takes it in time. If `reason` is already set, only the
@@ -297,7 +303,7 @@ impl Connection {
 
     /// Passes received bytes to the transport. Returns whether there was memory for some of them.
     fn process(&mut self, buffer: &[u8], unread: &mut Range<usize>) -> Result<bool, TransportError> {
-        let (count, received) = self.channel.receive(&buffer[unread.clone()]);
+        let (count, received) = self.channel.receive(&buffer[unread.clone()], self.host.now().elapsed);
         if count == 0 {
             return Ok(!self.channel.is_short());
         }
@@ -419,9 +425,11 @@ fn is_request(command: Command) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proxy::Stream;
     use lydian_consensus::{Chain, Params};
     use lydian_disk::SimDisk;
     use lydian_engine::{Layout, Settings};
+    use lydian_p2p::limits::MESSAGES_BURST;
     use lydian_p2p::manager::PeerId;
     use lydian_p2p::peer::{ConnectionKind, Permissions};
     use lydian_p2p::{Moment, PeerMemory};
@@ -445,6 +453,31 @@ mod tests {
         }
     }
 
+    impl crate::proxy::PeerReader for tokio::io::DuplexStream {
+        fn is_closed(&self) -> bool {
+            false
+        }
+    }
+
+    fn new_peer() -> NewPeer {
+        NewPeer {
+            id: PeerId(7),
+            kind: ConnectionKind::Inbound,
+            endpoint: Endpoint::default(),
+            permissions: Permissions::NONE,
+            is_onion: false,
+            attempt: None,
+            local: Endpoint::default(),
+            v2: false,
+            traffic: Arc::default(),
+            memory: PeerMemory::default(),
+        }
+    }
+
+    fn is_end(event: &Event) -> bool {
+        matches!(event, Event::Other(driver::Event::Disconnected { peer: PeerId(7), .. }))
+    }
+
     fn engine() -> Arc<Engine> {
         let root = PathBuf::from("node");
         let layout = Layout { blocks: root.join("blocks"), index: root.join("index"), coins: root.join("coins") };
@@ -457,23 +490,12 @@ mod tests {
     fn who_takes_nothing_is_sent_away() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let new = NewPeer {
-                id: PeerId(7),
-                kind: ConnectionKind::Inbound,
-                endpoint: Endpoint::default(),
-                permissions: Permissions::NONE,
-                is_onion: false,
-                attempt: None,
-                local: Endpoint::default(),
-                v2: false,
-                traffic: Arc::default(),
-                memory: PeerMemory::default(),
-            };
             let (events, mut incoming) = mpsc::channel(16);
             let transport = Transport::v1([1, 2, 3, 4]);
             let buffers = Buffers { receive: 1000, send: 1000 };
             let reads = Arc::new(Semaphore::new(1));
-            let connection = Connection::new(new, transport, events, Arc::new(Still), engine(), (buffers, reads));
+            let connection =
+                Connection::new(new_peer(), transport, events, Arc::new(Still), engine(), (buffers, reads));
             let ((ours, _theirs), (quiet, _speaker)) = (duplex(64), duplex(64));
             let running = tokio::spawn(connection.run(Box::new(quiet), Box::new(ours)));
             let Some(Event::Connected { outbox, .. }) = incoming.recv().await else { panic!("no connection") };
@@ -482,9 +504,50 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(50)).await;
             outbox.push(Outgoing::End { reason: "enough".to_owned() });
             let ended = timeout(FAREWELL_TIME * 4, incoming.recv()).await;
-            let is_end = |event| matches!(event, Event::Other(driver::Event::Disconnected { peer: PeerId(7), .. }));
-            assert!(ended.unwrap().is_some_and(is_end));
+            assert!(ended.unwrap().as_ref().is_some_and(is_end));
             running.await.unwrap();
+        });
+    }
+
+    /// A peer that has sent too many messages, or garbage, is not read from; that it leaves is noticed nevertheless.
+    /// Regression test: it was noticed two minutes later, when a ping could not be sent.
+    #[test]
+    fn the_end_of_a_peer_that_is_not_read_from_is_noticed() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            for is_garbage in [false, true] {
+                let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+                let mut peer = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                let (reader, writer) = Stream::Tcp(listener.accept().await.unwrap().0).split();
+                let (events, mut incoming) = mpsc::channel(16);
+                let buffers = (Buffers { receive: 100_000, send: 1_000 }, Arc::new(Semaphore::new(1)));
+                let transport = Transport::v1([1, 2, 3, 4]);
+                let connection = Connection::new(new_peer(), transport, events, Arc::new(Still), engine(), buffers);
+                let running = tokio::spawn(connection.run(reader, writer));
+                let mut sender = Transport::v1([1, 2, 3, 4]);
+                (0..3 * MESSAGES_BURST).for_each(|_| sender.send(Command::PING, &[7; 8]));
+                let mut bytes = sender.take_output();
+                if is_garbage {
+                    bytes.chunks_mut(32).for_each(|ping| ping[31] ^= 1);
+                }
+                // Room for all of it in the buffers of the sockets.
+                peer.write_all(&bytes).await.unwrap();
+                drop(peer);
+                let mut messages = 0;
+                let next = async {
+                    loop {
+                        match incoming.recv().await {
+                            Some(Event::Message { .. }) => messages += 1,
+                            Some(event) if is_end(&event) => return,
+                            Some(_) => {}
+                            None => panic!("no end"),
+                        }
+                    }
+                };
+                timeout(10 * PACE_PAUSE_MAX, next).await.unwrap();
+                assert_eq!(messages, if is_garbage { 0 } else { MESSAGES_BURST }, "the rest waited");
+                running.await.unwrap();
+            }
         });
     }
 }

@@ -18,11 +18,13 @@ use std::fmt::Write;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, Ready};
+use tokio::net::{TcpStream, UnixStream, tcp, unix};
 use tokio::time::timeout;
 
 /// Random bytes at the start of all credentials of one run: Core's `PREFIX_BYTE_LENGTH`.
@@ -35,8 +37,36 @@ pub(crate) enum Stream {
     Unix(UnixStream),
 }
 
-pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Reader = Box<dyn PeerReader>;
 pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// The receiving half of a connection.
+pub(crate) trait PeerReader: AsyncRead + Send + Unpin {
+    /// Whether the peer has closed the connection, even if received bytes have not been read yet. Not seen while the
+    /// peer's last bytes do not fit into the socket's buffer.
+    fn is_closed(&self) -> bool;
+}
+
+impl PeerReader for tcp::OwnedReadHalf {
+    fn is_closed(&self) -> bool {
+        is_read_closed(self.ready(Interest::READABLE))
+    }
+}
+
+impl PeerReader for unix::OwnedReadHalf {
+    fn is_closed(&self) -> bool {
+        is_read_closed(self.ready(Interest::READABLE))
+    }
+}
+
+/// Returns what is known now, without waiting.
+fn is_read_closed(ready: impl Future<Output = io::Result<Ready>>) -> bool {
+    match pin!(ready).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(ready)) => ready.is_read_closed(),
+        Poll::Ready(Err(_)) => true,
+        Poll::Pending => false,
+    }
+}
 
 impl Stream {
     /// The local address; the default for a Unix socket.

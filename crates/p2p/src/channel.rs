@@ -12,7 +12,7 @@
 use crate::memory::{Charge, PeerMemory, Waiting};
 use crate::pace::MessagePace;
 use lydian_wire::Command;
-use lydian_wire::transport::{FRAME_SIZE_MIN, Received, Transport, TransportError};
+use lydian_wire::transport::{Dropped, FRAME_SIZE_MIN, Received, Transport, TransportError};
 use std::time::Duration;
 
 /// Time allowed to send the remaining output to a peer that is being disconnected.
@@ -113,8 +113,9 @@ impl Channel {
     }
 
     /// Passes received bytes to the transport, all at once or a short part of them. Returns the number of bytes that it
-    /// took, which is 0 if there is no memory or no room for them, and the error of the transport.
-    pub fn receive(&mut self, bytes: &[u8]) -> (usize, Result<(), TransportError>) {
+    /// took, which is 0 if there is no memory or no room for them or the peer has sent too many messages, and the error
+    /// of the transport.
+    pub fn receive(&mut self, bytes: &[u8], now: Duration) -> (usize, Result<(), TransportError>) {
         self.refused_bytes = 0;
         if bytes.is_empty() || !self.may_receive() {
             return (0, Ok(()));
@@ -123,11 +124,23 @@ impl Channel {
             let growth = self.transport.growth(count) + count / FRAME_SIZE_MIN * MESSAGE_BYTES;
             if self.receiving.try_receive(growth) {
                 self.refused_bytes = 0;
-                return (count, self.transport.receive(&bytes[..count]));
+                let before = self.transport.dropped();
+                let received = self.transport.receive(&bytes[..count]);
+                self.count_dropped(before, now);
+                return (count, received);
             }
             self.refused_bytes = growth;
         }
         (0, Ok(()))
+    }
+
+    /// Messages that the transport dropped have cost time too.
+    fn count_dropped(&mut self, before: Dropped, now: Duration) {
+        let (after, Some(pace)) = (self.transport.dropped(), &mut self.pace) else { return };
+        if after.count > before.count {
+            pace.take(after.count - before.count, after.bytes - before.bytes, now);
+            self.paced = pace.may_take(now).err();
+        }
     }
 
     /// Whether there was no memory for the bytes of the last call of [`Channel::receive`].
@@ -143,18 +156,22 @@ impl Channel {
     /// Returns the next message for the manager, if there is one, its time has come, and there is memory for its
     /// answer. `queued_bytes` is the memory of queued items that the last [`Channel::count_memory`] did not include.
     pub fn next_message(&mut self, queued_bytes: usize, now: Duration) -> Option<Handover> {
-        self.paced = None;
-        let command = self.transport.next_command()?;
-        let mut pace = self.pace.as_mut().filter(|_| !is_block(command));
-        if let Some(Err(wait)) = pace.as_ref().map(|pace| pace.may_take(now)) {
-            self.paced = Some(wait);
+        let command = self.transport.next_command();
+        let is_limited = command.is_some_and(|command| !is_block(command));
+        let wait = self.pace.as_ref().and_then(|pace| pace.may_take(now).err());
+        // A block is handed over meanwhile, but no more is read from a peer whose messages had to be dropped.
+        self.paced = wait.filter(|_| is_limited || self.paced.is_some());
+        if is_limited && self.paced.is_some() {
             return None;
         }
+        let command = command?;
         let answer = self.memory.reserve_answer(self.sending.bytes() + queued_bytes)?;
-        if let Some(pace) = &mut pace {
-            pace.take(now);
-        }
         let received = self.transport.next_message()?;
+        if let Some(pace) = self.pace.as_mut().filter(|_| is_limited) {
+            // Headers come in large messages when asked for.
+            let bytes = if command == Command::HEADERS { 0 } else { received.raw_size };
+            pace.take(1, bytes as u64, now);
+        }
         let charge = self.memory.charge_received(received.payload.capacity() + MESSAGE_BYTES);
         self.count_received();
         Some(Handover { received, charge, answer })

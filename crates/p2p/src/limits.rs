@@ -132,5 +132,9 @@ pub const MESSAGES_PER_SECOND: u32 = 200;
 /// The number of messages that may be processed at once after a silence.
 pub const MESSAGES_BURST: u32 = 2_000;
 
+/// A message other than headers counts once more for each part of this size: Core's nodes send much less than 200 kB
+/// per second apart from blocks and headers.
+pub const MESSAGE_UNIT_BYTES: u64 = 1_000;
+
 /// The number of additional messages for each block that was sent to the peer.
 pub const MESSAGES_PER_BLOCK: u32 = 4;

@@ -1,14 +1,16 @@
-//! The number of messages that are processed for one peer: [`MESSAGES_PER_SECOND`], after a burst of
-//! [`MESSAGES_BURST`]. Each block sent to the peer allows [`MESSAGES_PER_BLOCK`] more, so that a peer that syncs may
-//! ask as fast as it takes the blocks.
+//! How much is processed for one peer: [`MESSAGES_PER_SECOND`], after a burst of [`MESSAGES_BURST`]. A message counts as
+//! one, and once more for each [`MESSAGE_UNIT_BYTES`] of it. Each block sent to the peer allows [`MESSAGES_PER_BLOCK`]
+//! more, so that a peer that syncs may ask as fast as it takes the blocks.
 //!
-//! A message costs the same processor time whether it is useful or not: a hundred peers that send pings as fast as they
-//! can would take all of it. Messages above the rate wait, as if the connection were slow. Core has no such limit; it
-//! takes one message of each peer in turn.
+//! A message costs the same processor time whether it is useful or not, and so does one that is dropped because of its
+//! checksum: a hundred peers that send pings, addresses or garbage as fast as they can would take all of it. Messages
+//! above the rate wait, as if the connection were slow. Core has no such limit; it takes one message of each peer in
+//! turn.
 //!
-//! Input: the time, and what is sent. Output: how long the next message must wait. Cost: a few instructions.
+//! Input: the time, and what is received and sent. Output: how long the next message must wait. Cost: a few
+//! instructions.
 
-use crate::limits::{MESSAGES_BURST, MESSAGES_PER_BLOCK, MESSAGES_PER_SECOND};
+use crate::limits::{MESSAGE_UNIT_BYTES, MESSAGES_BURST, MESSAGES_PER_BLOCK, MESSAGES_PER_SECOND};
 use std::time::Duration;
 
 /// The time that one message takes at the allowed rate.
@@ -25,7 +27,8 @@ pub struct MessagePace {
 }
 
 impl MessagePace {
-    /// Whether a message may be processed; otherwise, how long it must wait.
+    /// Whether a message may be processed; otherwise, how long it must wait. A large one may exceed the burst; the next
+    /// ones then wait longer.
     pub fn may_take(&self, now: Duration) -> Result<(), Duration> {
         match (self.used_until.max(now) + INTERVAL).checked_sub(now + AHEAD_MAX) {
             None | Some(Duration::ZERO) => Ok(()),
@@ -33,9 +36,10 @@ impl MessagePace {
         }
     }
 
-    /// Called when a message is processed.
-    pub fn take(&mut self, now: Duration) {
-        self.used_until = self.used_until.max(now) + INTERVAL;
+    /// Called when `count` messages of `bytes` bytes in all are processed or dropped.
+    pub fn take(&mut self, count: u64, bytes: u64, now: Duration) {
+        let units = u32::try_from(count.saturating_add(bytes / MESSAGE_UNIT_BYTES)).unwrap_or(u32::MAX);
+        self.used_until = self.used_until.max(now).saturating_add(INTERVAL.saturating_mul(units));
     }
 
     /// Called when a block has been sent to the peer.
@@ -50,7 +54,7 @@ mod tests {
 
     fn take(pace: &mut MessagePace, now: Duration) -> Result<(), Duration> {
         pace.may_take(now)?;
-        pace.take(now);
+        pace.take(1, 0, now);
         Ok(())
     }
 
@@ -91,5 +95,33 @@ mod tests {
         pace.sent_block();
         (0..MESSAGES_PER_BLOCK).for_each(|_| take(&mut pace, now).unwrap());
         assert!(take(&mut pace, now).is_err());
+    }
+
+    /// Regression test: peers that sent a thousand addresses in each message made the sync of an honest peer take 34
+    /// times as long.
+    ///
+    /// limit: MESSAGE_UNIT_BYTES at
+    /// limit: MESSAGE_UNIT_BYTES above
+    #[test]
+    fn a_message_counts_by_its_size() {
+        let now = Duration::from_secs(1);
+        let left = |bytes| {
+            let mut pace = MessagePace::default();
+            pace.take(1, bytes, now);
+            let mut left = 0;
+            while take(&mut pace, now).is_ok() {
+                left += 1;
+            }
+            left
+        };
+        assert_eq!(left(MESSAGE_UNIT_BYTES - 1), MESSAGES_BURST - 1);
+        assert_eq!(left(MESSAGE_UNIT_BYTES), MESSAGES_BURST - 2);
+        assert_eq!(left(u64::from(MESSAGES_BURST) * MESSAGE_UNIT_BYTES), 0);
+        // The largest message uses up more than the burst, and is waited for.
+        let mut pace = MessagePace::default();
+        pace.take(1, 2 * u64::from(MESSAGES_BURST) * MESSAGE_UNIT_BYTES, now);
+        assert_eq!(pace.may_take(now), Err(AHEAD_MAX + 2 * INTERVAL));
+        pace.take(u64::MAX, u64::MAX, now);
+        assert!(pace.may_take(now).is_err());
     }
 }

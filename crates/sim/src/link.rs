@@ -254,7 +254,7 @@ impl Link {
                 return Err(error);
             }
             let Some(mut bytes) = self.unread.pop_front() else { return Ok(None) };
-            let (count, result) = self.node.receive(&bytes);
+            let (count, result) = self.node.receive(&bytes, now);
             self.unread_bytes -= count;
             if count < bytes.len() {
                 self.unread.push_front(bytes.split_off(count));

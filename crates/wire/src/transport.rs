@@ -116,8 +116,16 @@ struct Inbox {
     /// Bytes of these messages on the wire.
     bytes: usize,
     rejected_bytes: u64,
+    dropped: Dropped,
     /// Messages rejected since the owner last took them.
     rejected: Vec<RejectedMessage>,
+}
+
+/// Messages and packets that were dropped so far: those rejected, and decoys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    pub count: u64,
+    pub bytes: u64,
 }
 
 /// A message that was dropped without ending the connection.
@@ -139,9 +147,15 @@ impl Inbox {
 
     fn reject(&mut self, raw_size: usize, what: RejectedMessage) {
         self.rejected_bytes += raw_size as u64;
+        self.drop_packet(raw_size);
         if self.rejected.len() < REJECTED_KEPT_MAX {
             self.rejected.push(what);
         }
+    }
+
+    fn drop_packet(&mut self, raw_size: usize) {
+        self.dropped.count += 1;
+        self.dropped.bytes += raw_size as u64;
     }
 }
 
@@ -242,6 +256,11 @@ impl Transport {
     /// Bytes of messages dropped because of their checksum or their name.
     pub fn rejected_bytes(&self) -> u64 {
         self.inbox.rejected_bytes
+    }
+
+    /// Everything that cost time to receive and was dropped.
+    pub fn dropped(&self) -> Dropped {
+        self.inbox.dropped
     }
 
     /// Takes the messages dropped since the last call, for the log. If there are many, only the first ones.

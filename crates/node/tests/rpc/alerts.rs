@@ -35,7 +35,8 @@ fn alerts(told: &Path) -> Vec<String> {
 
 /// The warnings in the answers of the three methods that have them.
 fn warnings(server: &Server) -> [Value; 3] {
-    ["getblockchaininfo", "getnetworkinfo", "getmininginfo"].map(|method| server.result(method, "[]")["warnings"].clone())
+    ["getblockchaininfo", "getnetworkinfo", "getmininginfo"]
+        .map(|method| server.result(method, "[]")["warnings"].clone())
 }
 
 fn everywhere(warnings: &Value) -> [Value; 3] {

@@ -75,6 +75,7 @@ fn v1_drops_what_is_damaged_and_goes_on() {
     receiver.receive(&bytes).unwrap();
     assert_eq!(messages(&mut receiver), [(Command::PONG, vec![1])]);
     assert_eq!(receiver.rejected_bytes(), 64);
+    assert_eq!(receiver.dropped(), Dropped { count: 2, bytes: 64 });
     assert_eq!(
         (receiver.kind(), receiver.session_id(), receiver.should_reconnect_v1()),
         (TransportKind::V1, None, false)
@@ -312,6 +313,7 @@ fn decoys_are_dropped() {
     let bytes = [peer.packet(&[18, 1, 2], &[], true), peer.packet(&[18, 5, 6], &[], false)].concat();
     assert_eq!(responder.receive(&bytes), Ok(()));
     assert_eq!(messages(&mut responder), [(Command::PING, vec![5, 6])]);
+    assert_eq!((responder.dropped().count, responder.rejected_bytes()), (3, 0));
     let (mut a, mut b) = connected();
     a.send_decoy(&[0; 99]);
     assert_eq!(a.output_size(), 3 + 1 + 99 + 16);

@@ -252,7 +252,7 @@ impl V2 {
         };
         let raw_size = LENGTH_SIZE + size;
         match (ignore, *is_ready) {
-            (true, _) => {}
+            (true, _) => inbox.drop_packet(raw_size),
             (false, false) => *is_ready = true,
             (false, true) => {
                 packet.truncate(size - TAG_SIZE);
