@@ -37,7 +37,7 @@ pub enum Attack {
     UnknownBlocks,
     /// Addresses of nodes that do not exist, as many as one message can name.
     Addresses,
-    /// Messages whose checksum is wrong, for which the connection ends.
+    /// Messages whose checksum is wrong, which are dropped.
     BadChecksums,
     /// Connections that send nothing.
     Silence,
@@ -251,8 +251,10 @@ fn load(attack: Attack, known: &[BlockHash]) -> Vec<u8> {
         Attack::UnknownBlocks => framed(&[Message::GetData(unknown())]),
         Attack::Addresses => framed(&[Message::Addr((0..1_000).map(address).collect())]),
         Attack::BadChecksums => {
-            let mut bytes = framed(&[Message::Ping(Some(7))]);
-            bytes[CHECKSUM_AT] ^= 1;
+            // As many as in a load of [`Attack::Pings`], so that sending them does not cost more than that.
+            let ping = framed(&[Message::Ping(Some(7))]);
+            let mut bytes = ping.repeat(1_000);
+            bytes.chunks_mut(ping.len()).for_each(|ping| ping[CHECKSUM_AT] ^= 1);
             bytes
         }
         Attack::Silence | Attack::Churn => Vec::new(),
