@@ -50,7 +50,7 @@ fn reset_peak(id: u32) {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
-fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
+pub fn wait_until(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !holds() {
         if began.elapsed() > patience {

@@ -5,7 +5,7 @@
 //! run.
 
 use crate::attack::{Attack, Attackers};
-use crate::hostile::memory_kb;
+use crate::hostile::{memory_kb, wait_until};
 use crate::peers::{ADDRESS, Peer, fresh};
 use crate::process::setting;
 use lydian_oracle::Scratch;
@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 /// A round of load and the quiet time after it, at whose end a sample is taken.
 const ROUND: Duration = Duration::from_secs(40);
 const QUIET: Duration = Duration::from_secs(20);
+
+/// How long it may take until the node has noticed that all peers are gone. One that is not read from, and whose last
+/// bytes fill the socket, is noticed by a ping, which is sent every two minutes.
+const NOTICE_MAX: Duration = Duration::from_secs(150);
 
 /// Number of peers at a time.
 const PEERS: usize = 40;
@@ -75,6 +79,9 @@ fn memory_and_files_stay_through_a_soak() {
         }
         drop(attackers);
         std::thread::sleep(QUIET);
+        wait_until(NOTICE_MAX, || peer.call("getconnectioncount", "[]").is_some_and(|count| count == 0));
+        // The connection of the last call has ended too by then.
+        std::thread::sleep(Duration::from_secs(1));
         let now = sample(peer.id());
         eprintln!("{:5} s, {attack:?}: {now:?}", began.elapsed().as_secs());
         rounds += 1;
