@@ -30,13 +30,16 @@ CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large table fuzz crash soak clean-cache
+.PHONY: help setup setup-test build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large table fuzz crash soak clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
-setup: ## install missing system packages (as root), or print the command
-	@tools/setup.sh
+setup: ## install the system packages that a build needs (as root), or print the command: a C compiler
+	@tools/setup.sh build
+
+setup-test: ## the same for what the tests need: what Bitcoin Core and btcd are built with
+	@tools/setup.sh test
 
 build: setup ## build target/release/lydian, lydian-cli and lydian-lab
 	cargo build --locked --release --bins
@@ -44,7 +47,7 @@ build: setup ## build target/release/lydian, lydian-cli and lydian-lab
 run: build ## sync a mainnet-like chain from a second node over loopback, verify all scripts, and keep running; Ctrl-C stops both nodes
 	@tools/run.sh
 
-test: setup format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated ## run everything that CI checks
+test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated ## run everything that CI checks
 
 format:
 	cargo fmt --all -- --check
@@ -59,7 +62,7 @@ fuzz-lock:
 	@cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null || { echo "fuzz/Cargo.lock is stale: run 'cargo metadata --manifest-path fuzz/Cargo.toml' and commit it"; exit 1; }
 	@cargo metadata --locked --format-version 1 --manifest-path rivals/Cargo.toml >/dev/null || { echo "rivals/Cargo.lock is stale: run 'cargo metadata --manifest-path rivals/Cargo.toml' and commit it"; exit 1; }
 
-judge: setup ## build Bitcoin Core, the judge of the tests, once (about 10 minutes on 2 cores)
+judge: setup-test ## build Bitcoin Core, the judge of the tests, once (about 10 minutes on 2 cores)
 	$(TOOL) -p lydian-oracle --bin lydian-oracle-build
 
 fullblocktests: ## dump btcd's full-block tests, which one of our tests replays

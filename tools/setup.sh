@@ -1,9 +1,11 @@
 #!/bin/bash
-# Installs missing system packages that builds and tests need, with apt if run as root; otherwise prints the command.
-# Argument: none, or `browser` for the package that only the test of the report's page needs, or `peers` for the
-# packages needed to install other systems (`make test-peers`). The exit code is 1 if something is still missing.
-# Installed packages are never changed.
+# Installs missing system packages, with apt if run as root; otherwise prints the command. Installed packages are never
+# changed. The exit code is 1 if something is still missing.
+# Argument: `build` for what `make build` needs (a C compiler), `test` for what Bitcoin Core and btcd need in `make
+# test` too, `browser` for the package that only the test of the report's page needs, `peers` for what other systems
+# need (`make test-peers`).
 set -eu
+rust_needed=1.95
 
 missing=()
 need() { # PACKAGE TEST...: the package is missing if the test fails
@@ -16,27 +18,51 @@ have_browser() { command -v chromium || command -v chromium-browser || command -
 # The name without a version, which bindgen looks for: clang alone brings libclang-14.so.1 and libclang-cpp.so.14.
 have_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang.so' || compgen -G '/usr/lib/*/libclang.so'; }
 have_libevent() { compgen -G '/usr/include/event2/event.h' || compgen -G '/usr/local/include/event2/event.h'; }
+# A compiler without the C library's headers cannot build anything.
+have_c() { command -v cc && echo '#include <stdlib.h>' | cc -E -x c - ; }
 
-command -v cargo >/dev/null || { echo "setup: cargo is missing; install Rust 1.95 or newer with rustup first" >&2; exit 1; }
-if [ "${1:-}" = browser ]; then
-  need chromium have_browser
-elif [ "${1:-}" = peers ]; then
-  need npm command -v npm         # bcoin
-  need make command -v make
-  need python3 command -v python3 # bcoin, ElectrumX
-  need python3-venv python3 -c 'import ensurepip, venv'
-  need clang command -v clang     # electrs
-  need libclang-dev have_libclang
-else
-  need git command -v git
-  need g++ command -v g++
-  need cmake command -v cmake
-  need ninja-build command -v ninja
-  need pkg-config command -v pkg-config
-  need libboost-dev have_boost
-  need libevent-dev have_libevent
-  need golang-go command -v go
+advice="install it with rustup (https://rustup.rs), or run 'rustup update stable'"
+if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
+  echo "setup: Rust $rust_needed or newer is needed, and cargo or rustc is missing: $advice" >&2
+  exit 1
 fi
+found=$(rustc --version | sed -n 's/^rustc \([0-9]*\.[0-9]*\).*/\1/p')
+if [ "$(printf '%s\n' "$rust_needed" "${found:-0}" | sort -V | head -1)" != "$rust_needed" ]; then
+  echo "setup: Rust $rust_needed or newer is needed, and $(command -v rustc) is $(rustc --version): $advice" >&2
+  exit 1
+fi
+
+case ${1:-build} in
+  build)
+    need gcc have_c
+    need libc6-dev have_c
+    ;;
+  browser) need chromium have_browser ;;
+  peers)
+    need npm command -v npm         # bcoin
+    need make command -v make
+    need python3 command -v python3 # bcoin, ElectrumX
+    need python3-venv python3 -c 'import ensurepip, venv'
+    need clang command -v clang     # electrs
+    need libclang-dev have_libclang
+    ;;
+  test)
+    need gcc have_c
+    need libc6-dev have_c
+    need git command -v git
+    need g++ command -v g++
+    need cmake command -v cmake
+    need ninja-build command -v ninja
+    need pkg-config command -v pkg-config
+    need libboost-dev have_boost
+    need libevent-dev have_libevent
+    need golang-go command -v go
+    ;;
+  *)
+    echo "setup: unknown argument '$1'; build, test, browser or peers" >&2
+    exit 1
+    ;;
+esac
 
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
