@@ -1,7 +1,8 @@
 //! The table of crates: which crate may use which.
 //!
-//! Data only: the check `tidy::layers` compares it with `cargo metadata`, and `generate` prints it as `docs/crates.md`.
-//! Invariant: every `uses` names crates of lower layers. A new crate must be added here.
+//! Data only: the check `tidy::layers` compares it with the checkout and with `cargo metadata`, and `generate` prints
+//! it as `docs/crates.md`. Invariants: every crate of the table exists; every `uses` names crates of lower layers that
+//! the crate does use. A new crate must be added here. Levels only order the crates: a number may be free.
 
 /// A crate of the workspace (names without the prefix `lydian-`).
 #[derive(Debug, Clone, Copy)]
@@ -9,7 +10,7 @@ pub(crate) struct Layer {
     pub(crate) name: &'static str,
     pub(crate) level: u8,
     pub(crate) purpose: &'static str,
-    /// The only workspace crates it may use, besides those of `OPEN` on lower layers.
+    /// The workspace crates it uses, and the only ones it may use, besides those of `OPEN` on lower layers.
     pub(crate) uses: &'static [&'static str],
 }
 
@@ -27,38 +28,29 @@ pub(crate) const BESIDE: &[(&str, &str)] = &[
 /// Crates that make chains. The tests and benchmarks of every crate may use them, whatever its layer.
 pub(crate) const OPEN_TO_TESTS: &[&str] = &["chains"];
 
-/// Crates that may use every crate below them.
-pub(crate) const ALL: &[&str] = &["*"];
-
 #[rustfmt::skip]
 pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "stdx", level: 0, purpose: "what several crates need and is not Bitcoin: numbers from a seed, locks that ignore poisoning, sizes", uses: &[] },
-    Layer { name: "hash", level: 1, purpose: "SHA-256d, tagged hashes, HASH160, SipHash, MuHash: plain and SIMD kernels", uses: &["stdx"] },
-    Layer { name: "disk", level: 1, purpose: "opens all files", uses: &["stdx"] },
+    Layer { name: "hash", level: 1, purpose: "SHA-256d, tagged hashes, HASH160, SipHash, MuHash: plain and SIMD kernels", uses: &[] },
+    Layer { name: "disk", level: 1, purpose: "opens all files", uses: &[] },
     Layer { name: "options", level: 2, purpose: "Core's option syntax: tables of options, configuration files, precedence, help", uses: &["disk"] },
-    Layer { name: "curve", level: 2, purpose: "ECDSA, Schnorr and tweak checks in batches", uses: &["stdx", "hash"] },
-    Layer { name: "primitives", level: 2, purpose: "header, transaction, block; parse and encode slices; no I/O, no clock", uses: &["stdx", "hash"] },
-    Layer { name: "script", level: 3, purpose: "one interpreter generic over its checker, templates, signature hashes, flags", uses: &["primitives", "curve", "hash"] },
-    Layer { name: "wire", level: 3, purpose: "P2P messages and framing, sans-I/O", uses: &["primitives", "curve", "hash"] },
-    Layer { name: "serve", level: 3, purpose: "what every server needs: listening, places, deadlines, byte budgets, HTTP, login; no Bitcoin", uses: &["primitives", "hash", "disk"] },
-    Layer { name: "consensus", level: 4, purpose: "rule tables as pure functions; owns HeaderView and CoinView; the plain validator", uses: &["primitives", "script"] },
+    Layer { name: "curve", level: 2, purpose: "ECDSA, Schnorr and tweak checks in batches", uses: &[] },
+    Layer { name: "primitives", level: 2, purpose: "header, transaction, block; parse and encode slices; no I/O, no clock", uses: &[] },
+    Layer { name: "script", level: 3, purpose: "one interpreter generic over its checker, templates, signature hashes, flags", uses: &["curve"] },
+    Layer { name: "wire", level: 3, purpose: "P2P messages and framing, sans-I/O", uses: &[] },
+    Layer { name: "serve", level: 3, purpose: "what every server needs: listening, places, deadlines, byte budgets, HTTP, login; no Bitcoin", uses: &["disk"] },
+    Layer { name: "consensus", level: 4, purpose: "rule tables as pure functions; owns HeaderView and CoinView; the plain validator", uses: &["script"] },
     Layer { name: "descriptor", level: 5, purpose: "addresses, output descriptors, kinds of output scripts; no JSON, no RPC", uses: &["consensus", "script"] },
-    Layer { name: "chain", level: 5, purpose: "header tree, best chain, block files, undo", uses: &["consensus", "primitives", "disk"] },
-    Layer { name: "coins", level: 5, purpose: "UTXO store: lookup, batch apply, checkpoint", uses: &["consensus", "primitives", "disk"] },
-    Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["primitives", "curve", "script", "hash", "consensus", "disk"] },
+    Layer { name: "chain", level: 5, purpose: "header tree, best chain, block files, undo", uses: &["consensus", "disk"] },
+    Layer { name: "coins", level: 5, purpose: "UTXO store: lookup, batch apply, checkpoint", uses: &["consensus", "disk"] },
+    Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["consensus", "disk"] },
     Layer { name: "engine", level: 6, purpose: "the pipeline and the window; sole writer of chain and coins", uses: &["chain", "coins", "consensus", "script", "curve", "disk"] },
-    Layer { name: "mempool", level: 7, purpose: "policy and acceptance, never consensus", uses: &["engine", "consensus", "script"] },
-    Layer { name: "index", level: 7, purpose: "followers: pure (block, undo) -> rows", uses: &["engine", "primitives", "disk"] },
-    Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["wire", "consensus", "chain", "engine", "mempool", "disk"] },
-    Layer { name: "query", level: 8, purpose: "read-only facade: one consistent snapshot", uses: &["chain", "coins", "index", "mempool"] },
-    Layer { name: "electrum", level: 9, purpose: "the Electrum protocol", uses: &["query", "engine", "mempool", "p2p", "serve", "descriptor"] },
-    Layer { name: "esplora", level: 9, purpose: "the Esplora protocol", uses: &["query", "engine", "mempool", "p2p", "serve", "descriptor"] },
+    Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["wire", "consensus", "chain", "engine", "disk"] },
     Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "wire", "engine", "disk"] },
-    Layer { name: "rpc", level: 9, purpose: "JSON-RPC, REST and ZMQ", uses: &["query", "engine", "mempool", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
-    Layer { name: "dashboard", level: 9, purpose: "the web page for people", uses: &["query", "engine", "mempool", "p2p", "serve"] },
+    Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },
-    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no logic", uses: ALL },
-    Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: ALL },
+    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no logic", uses: &["net", "rpc", "p2p", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
+    Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
     Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "curve", "disk"] },
 ];
 
@@ -77,9 +69,10 @@ mod tests {
     #[test]
     fn every_use_points_downwards() {
         for one in LAYERS {
-            for used in one.uses.iter().filter(|used| **used != "*") {
+            for used in one.uses {
                 let used = layer(used).unwrap_or_else(|| panic!("{} uses {used}, which is not in the table", one.name));
                 assert!(used.level < one.level, "{} uses {}", one.name, used.name);
+                assert!(!OPEN.contains(&used.name), "{}: {} is open to it already", one.name, used.name);
             }
         }
     }

@@ -56,7 +56,7 @@ struct Check {
 
 const CHECKS: &[Check] = &[
     Check { name: "parse", run: unparsed },
-    Check { name: "layers", run: |_, metadata| layers::check(metadata) },
+    Check { name: "layers", run: layers::check },
     Check { name: "circles", run: |tree, _| circles::check(tree) },
     Check { name: "crate roots", run: crate_roots::check },
     Check { name: "head docs", run: |tree, _| head_docs::check(tree) },

@@ -1,22 +1,52 @@
 //! Folder = crate = layer: a crate uses only the crates that the table allows it.
 //!
-//! Input: the direct dependencies of the workspace's packages; output: each dependency that the table in
-//! `crate::layers` does not allow. Tests may use any lower crate and those beside the stack.
+//! Input: the manifests of the checkout and the direct dependencies of the workspace's packages; output: each
+//! dependency that the table in `crate::layers` does not allow, and each row or permission of the table that stands for
+//! nothing. Tests may use any lower crate and those beside the stack.
 
 use super::Violation;
-use crate::layers::{ALL, BESIDE, OPEN, OPEN_TO_TESTS, is_beside, layer};
+use crate::layers::{BESIDE, LAYERS, Layer, OPEN, OPEN_TO_TESTS, is_beside, layer};
 use crate::metadata::{Dependency, Metadata, Package};
+use crate::tree::Tree;
 
-pub(super) fn check(metadata: &Metadata) -> Vec<Violation> {
+const TABLE: &str = "xtask/src/layers.rs";
+
+pub(super) fn check(tree: &Tree, metadata: &Metadata) -> Vec<Violation> {
+    [forbidden_in(metadata), missing(tree), unused(LAYERS, metadata)].concat()
+}
+
+/// Crates of the table without a manifest.
+fn missing(tree: &Tree) -> Vec<Violation> {
+    let names = LAYERS.iter().map(|layer| layer.name).chain(BESIDE.iter().map(|(name, _)| *name));
+    let exists = |name: &str| folders(name).iter().any(|folder| tree.text(&format!("{folder}/Cargo.toml")).is_some());
+    let message = |name| Violation::new(TABLE, 1, format!("the crate `{name}` of the table does not exist"));
+    names.filter(|name| !exists(name)).map(message).collect()
+}
+
+/// Permissions of the table that no dependency needs.
+fn unused(table: &[Layer], metadata: &Metadata) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for package in &metadata.members {
+        let user = short(&package.name);
+        let uses = table.iter().find(|layer| layer.name == user).map_or(&[][..], |layer| layer.uses);
+        let needs = |used: &str| package.dependencies.iter().any(|one| !one.dev && short(&one.name) == used);
+        for used in uses.iter().filter(|used| !needs(used)) {
+            found.push(Violation::new(TABLE, 1, format!("`{user}` does not use `{used}`, which the table allows")));
+        }
+    }
+    found
+}
+
+fn forbidden_in(metadata: &Metadata) -> Vec<Violation> {
     let mut found = Vec::new();
     for package in &metadata.members {
         let name = short(&package.name);
         if layer(name).is_none() && !is_beside(name) {
-            let message = format!("the crate `{name}` is not in the table of layers (xtask/src/layers.rs)");
+            let message = format!("the crate `{name}` is not in the table of layers ({TABLE})");
             found.push(Violation::new(&package.manifest, 1, message));
             continue;
         }
-        if package.folder() != name && package.folder() != format!("crates/{name}") {
+        if !folders(name).iter().any(|folder| folder == package.folder()) {
             found.push(Violation::new(&package.manifest, 1, format!("the crate `{name}` belongs in crates/{name}")));
         }
         for dependency in package.dependencies.iter().filter(|one| is_ours(&one.name, metadata)) {
@@ -39,7 +69,7 @@ fn forbidden(package: &Package, dependency: &Dependency) -> Option<Violation> {
     } else {
         let (user_layer, used_layer) = (layer(user)?, layer(used)?);
         let below = used_layer.level < user_layer.level;
-        let named = user_layer.uses == ALL || user_layer.uses.contains(&used) || OPEN.contains(&used);
+        let named = user_layer.uses.contains(&used) || OPEN.contains(&used);
         if below && (named || dependency.dev) || dependency.dev && OPEN_TO_TESTS.contains(&used) {
             return None;
         }
@@ -54,6 +84,11 @@ fn forbidden(package: &Package, dependency: &Dependency) -> Option<Violation> {
 
 fn is_ours(name: &str, metadata: &Metadata) -> bool {
     metadata.members.iter().any(|member| member.name == name)
+}
+
+/// The folders that a crate may stand in.
+fn folders(name: &str) -> [String; 2] {
+    [format!("crates/{name}"), name.to_owned()]
 }
 
 fn short(name: &str) -> &str {
@@ -79,7 +114,7 @@ mod tests {
     fn messages(uses: &[(&str, bool)], user: &str) -> Vec<String> {
         let mut members = vec![package(user, uses)];
         members.extend(uses.iter().map(|(name, _)| package(name, &[])));
-        check(&Metadata { members, ..Metadata::default() }).into_iter().map(|one| one.message).collect()
+        forbidden_in(&Metadata { members, ..Metadata::default() }).into_iter().map(|one| one.message).collect()
     }
 
     #[test]
@@ -108,9 +143,37 @@ mod tests {
     #[test]
     fn an_unknown_crate_or_folder_is_named() {
         let stranger = Metadata { members: vec![package("common", &[])], ..Metadata::default() };
-        assert!(check(&stranger)[0].message.contains("not in the table"));
+        assert!(forbidden_in(&stranger)[0].message.contains("not in the table"));
         let mut moved = package("hash", &[]);
         moved.manifest = "crates/hashing/Cargo.toml".into();
-        assert_eq!(check(&Metadata { members: vec![moved], ..Metadata::default() }).len(), 1);
+        assert_eq!(forbidden_in(&Metadata { members: vec![moved], ..Metadata::default() }).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_of_the_table_that_does_not_exist_is_named() {
+        let manifest = |name: &str| match is_beside(name) {
+            true => format!("{name}/Cargo.toml"),
+            false => format!("crates/{name}/Cargo.toml"),
+        };
+        let all = LAYERS.iter().map(|layer| layer.name).chain(BESIDE.iter().map(|(name, _)| *name));
+        let paths: Vec<String> = all.map(manifest).collect();
+        let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
+        assert!(missing(&Tree::of(&files)).is_empty());
+        let found = missing(&Tree::of(&files[1..]));
+        assert_eq!(found[0].message, format!("the crate `{}` of the table does not exist", LAYERS[0].name));
+        assert_eq!(found.len(), 1);
+    }
+
+    #[test]
+    fn a_permission_that_no_dependency_needs_is_named() {
+        let table = [Layer { name: "net", level: 9, purpose: "", uses: &["p2p", "disk"] }];
+        let unused_by = |uses: &[(&str, bool)]| {
+            let members = vec![package("net", uses)];
+            unused(&table, &Metadata { members, ..Metadata::default() })
+        };
+        assert!(unused_by(&[("p2p", false), ("disk", false), ("stdx", false)]).is_empty());
+        let found = unused_by(&[("p2p", false), ("disk", true)]);
+        assert_eq!(found[0].message, "`net` does not use `disk`, which the table allows", "tests need no permission");
+        assert_eq!(found.len(), 1);
     }
 }
