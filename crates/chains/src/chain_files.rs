@@ -50,20 +50,13 @@ pub fn network(name: &str) -> Option<&'static Network> {
 /// What is known about a chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// `None` for files that the lab did not generate.
-    pub preset: Option<String>,
-    pub network: String,
     /// SHA-256 over the names, sizes and contents of the block files, in the order of their names.
     pub sha256: String,
     pub file_bytes: u64,
     pub height: u32,
     pub tip: String,
-    pub transactions: Option<u64>,
-    pub inputs: Option<u64>,
-    pub outputs: Option<u64>,
-    pub ecdsa_verifications: Option<u64>,
-    pub schnorr_verifications: Option<u64>,
-    pub tweak_checks: Option<u64>,
+    /// Empty for files that the lab did not generate.
+    pub stats: StatsFile,
 }
 
 /// The state that every node must reach with the chain.
@@ -110,19 +103,19 @@ pub struct ChainFiles {
 }
 
 /// The fields used from `stats.json`.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-struct StatsFile {
-    preset: Option<String>,
+pub struct StatsFile {
+    pub preset: Option<String>,
     tip: Option<String>,
     height: Option<u32>,
     coins: Option<u64>,
-    transactions: Option<u64>,
-    inputs: Option<u64>,
-    outputs: Option<u64>,
-    ecdsa_verifications: Option<u64>,
-    schnorr_verifications: Option<u64>,
-    tweak_checks: Option<u64>,
+    pub transactions: Option<u64>,
+    pub inputs: Option<u64>,
+    pub outputs: Option<u64>,
+    pub ecdsa_verifications: Option<u64>,
+    pub schnorr_verifications: Option<u64>,
+    pub tweak_checks: Option<u64>,
 }
 
 impl ChainFiles {
@@ -142,21 +135,14 @@ impl ChainFiles {
         let bytes_at = scan.tree.bytes_to(best_tip);
         let stats = stats.unwrap_or_default();
         let facts = Facts {
-            network: network.name.into(),
             sha256,
             file_bytes: scan.bytes,
             height: stats.height.unwrap_or(best_height),
-            tip: stats.tip.unwrap_or_else(|| best_tip.to_string()),
-            preset: stats.preset,
-            transactions: stats.transactions,
-            inputs: stats.inputs,
-            outputs: stats.outputs,
-            ecdsa_verifications: stats.ecdsa_verifications,
-            schnorr_verifications: stats.schnorr_verifications,
-            tweak_checks: stats.tweak_checks,
+            tip: stats.tip.clone().unwrap_or_else(|| best_tip.to_string()),
+            stats,
         };
         let answer = known.or(computed);
-        check_stats(folder, &facts, stats.coins, answer.as_ref())?;
+        check_stats(folder, &facts, answer.as_ref())?;
         if !key.is_empty() {
             files.push(folder.join("xor.dat"));
         }
@@ -186,8 +172,9 @@ pub fn check_counts(folder: &Path) -> Result<CheckCounts, ChainsError> {
 }
 
 /// Fails if the statistics beside a chain contradict its blocks.
-fn check_stats(folder: &Path, facts: &Facts, coins: Option<u64>, answer: Option<&Answer>) -> Result<(), ChainsError> {
+fn check_stats(folder: &Path, facts: &Facts, answer: Option<&Answer>) -> Result<(), ChainsError> {
     let Some(answer) = answer else { return Ok(()) };
+    let coins = facts.stats.coins;
     let is_same =
         (answer.height, &answer.tip) == (facts.height, &facts.tip) && (coins.is_none() || coins == answer.coins);
     if is_same {
@@ -447,7 +434,7 @@ mod tests {
         let chain = ChainFiles::open(&folder, None).unwrap();
         let answer = chain.answer.clone().unwrap();
         assert_eq!((answer.height, &answer.tip, answer.coins), (stats.height, &stats.tip, Some(stats.coins)));
-        assert_eq!((chain.network.name, chain.facts.inputs), ("regtest", Some(stats.inputs)));
+        assert_eq!((chain.network.name, chain.facts.stats.inputs), ("regtest", Some(stats.inputs)));
         assert_eq!(chain.facts.file_bytes, stats.file_bytes);
         // The same blocks obfuscated and without statistics: the tip is found, but no answer is computed.
         let path = folder.join("blk00000.dat");
@@ -459,7 +446,7 @@ mod tests {
         std::fs::remove_file(folder.join("stats.json")).unwrap();
         let hidden = ChainFiles::open(&folder, None).unwrap();
         assert_eq!((hidden.facts.height, hidden.facts.tip), (stats.height, stats.tip));
-        assert_eq!((hidden.answer, hidden.facts.inputs), (None, None));
+        assert_eq!((hidden.answer, hidden.facts.stats.inputs), (None, None));
         assert_ne!(hidden.facts.sha256, chain.facts.sha256);
         assert_eq!(hidden.files.len(), 2);
         std::fs::write(folder.join("xor.dat"), [1]).unwrap();

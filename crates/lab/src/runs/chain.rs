@@ -11,33 +11,20 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 pub fn facts(chain: &ChainFiles) -> ChainFacts {
-    let Facts {
-        preset,
-        network,
-        sha256,
-        file_bytes,
-        height,
-        tip,
-        transactions,
-        inputs,
-        outputs,
-        ecdsa_verifications,
-        schnorr_verifications,
-        tweak_checks,
-    } = chain.facts.clone();
+    let Facts { sha256, file_bytes, height, tip, stats } = chain.facts.clone();
     ChainFacts {
-        preset,
-        network,
+        preset: stats.preset,
+        network: chain.network.name.to_owned(),
         sha256,
         file_bytes,
         height,
         tip,
-        transactions,
-        inputs,
-        outputs,
-        ecdsa_verifications,
-        schnorr_verifications,
-        tweak_checks,
+        transactions: stats.transactions,
+        inputs: stats.inputs,
+        outputs: stats.outputs,
+        ecdsa_verifications: stats.ecdsa_verifications,
+        schnorr_verifications: stats.schnorr_verifications,
+        tweak_checks: stats.tweak_checks,
     }
 }
 
