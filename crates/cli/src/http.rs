@@ -6,6 +6,7 @@
 
 use crate::clock::Deadline;
 use crate::limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
+use lydian_stdx::base64;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -232,20 +233,6 @@ fn rest(incoming: &mut Incoming<'_>) -> Result<Vec<u8>, HttpError> {
             Err(error) => return Err(error),
         }
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for group in bytes.chunks(3) {
-        let number =
-            group.iter().chain([&0, &0]).take(3).fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
-        for digit in 0..4 {
-            let is_there = digit <= group.len();
-            out.push(if is_there { char::from(DIGITS[number >> (18 - 6 * digit) & 63]) } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]

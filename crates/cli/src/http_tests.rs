@@ -84,12 +84,3 @@ fn a_body_of_that_size_and_no_more() {
     assert!(matches!(in_chunks(BODY_BYTES_MAX - 1), Err(HttpError::End)));
     assert!(matches!(in_chunks(BODY_BYTES_MAX), Err(HttpError::TooLarge)));
 }
-
-#[test]
-fn credentials_in_base_64() {
-    for (text, encoded) in
-        [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("\u{ff}>?", "w78+Pw==")]
-    {
-        assert_eq!(base64(text.as_bytes()), encoded);
-    }
-}

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 
+use lydian_stdx::base64;
 use serde_json::Value;
 
 use crate::limits::{
@@ -225,30 +226,9 @@ fn push_hex(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let group = (0..3).fold(0u32, |group, i| group << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
-        for i in 0..4u32 {
-            let digit = (group >> (18 - 6 * i)) & 63;
-            let used = usize::try_from(i).is_ok_and(|i| i <= chunk.len());
-            out.push(if used { char::from(DIGITS[digit as usize]) } else { '=' });
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_of_rfc4648() {
-        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
-    }
 
     #[test]
     fn an_answer_is_read_to_its_length() {

@@ -1,15 +1,17 @@
 //! What several crates need and the standard library lacks: numbers from a seed, locks that ignore poisoning,
-//! sizes, wrapped text. It knows nothing of Bitcoin and uses no other crate.
+//! sizes, wrapped text, base 64. It knows nothing of Bitcoin and uses no other crate.
 //!
 //! Invariants: no I/O, no clock, no entropy of the machine. A function belongs here only if at least two crates use it.
 
 #![forbid(unsafe_code)]
 
+mod base64;
 mod random;
 mod size;
 mod sync;
 mod text;
 
+pub use base64::base64;
 pub use random::SplitMix64;
 pub use size::saturating_usize;
 pub use sync::{IgnorePoison, lock};

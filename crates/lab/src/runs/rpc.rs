@@ -8,6 +8,7 @@ use super::system::read_proc;
 use crate::error::LabError;
 use crate::limits::RPC_ANSWER_BYTES_MAX;
 use lydian_report::results::NetworkBytes;
+use lydian_stdx::base64;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
@@ -121,19 +122,6 @@ pub fn free_port() -> Result<u16, LabError> {
 
 fn first_line(answer: &str) -> String {
     format!("unexpected answer: {}", answer.lines().next().unwrap_or("nothing"))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let group = (0..3).fold(0_usize, |group, index| group << 8 | chunk.get(index).map_or(0, |&b| usize::from(b)));
-        for digit in 0..4 {
-            let known = digit <= chunk.len();
-            out.push(if known { char::from(DIGITS[group >> (18 - 6 * digit) & 63]) } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]

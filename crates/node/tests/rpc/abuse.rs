@@ -1,11 +1,12 @@
 //! Clients that hold connections, guess passwords, do not read answers or leave: the server continues to answer others,
 //! in bounded memory.
 
-use crate::http::{base64, read, send};
+use crate::http::{read, send};
 use crate::server::Server;
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_primitives::to_hex;
+use lydian_stdx::base64;
 use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -4,8 +4,9 @@
 //! Options that Lydian refuses (`-txindex`, `-rest`, `-blockfilterindex`, `-peerblockfilters`, `-coinstatsindex`) are
 //! left out of the lines of the programs that set them: the indexes do not exist yet.
 
-use crate::http::{base64, send};
+use crate::http::send;
 use lydian_oracle::Scratch;
+use lydian_stdx::base64;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};

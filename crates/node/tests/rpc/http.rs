@@ -56,17 +56,3 @@ pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Answer> {
     }
     Ok(Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
 }
-
-/// Encodes `user:password` for a header.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let group = (0..3).fold(0u32, |group, i| group << 8 | u32::from(*chunk.get(i).unwrap_or(&0)));
-        for i in 0..4 {
-            let digit = char::from(DIGITS[(group >> (18 - 6 * i) & 63) as usize]);
-            out.push(if i <= chunk.len() { digit } else { '=' });
-        }
-    }
-    out
-}

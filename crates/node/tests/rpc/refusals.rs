@@ -1,8 +1,9 @@
 //! Everything around a call: JSON-RPC's versions and batches, credentials, and HTTP itself, as bytes.
 
 use crate::chain::Pair;
-use crate::http::{Answer, base64, read, send};
+use crate::http::{Answer, read, send};
 use crate::server::Server;
+use lydian_stdx::base64;
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;

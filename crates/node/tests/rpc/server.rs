@@ -1,6 +1,7 @@
 //! Lydian and Core as programs, each with its own data directory and port, called over HTTP.
 
-use crate::http::{Answer, base64, send};
+use crate::http::{Answer, send};
+use lydian_stdx::base64;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};

@@ -156,6 +156,7 @@ fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_stdx::base64;
 
     /// The second test case of RFC 4231, and a line made by Core's share/rpcauth/rpcauth.py.
     #[test]
@@ -191,19 +192,6 @@ mod tests {
         for bad in ["", "a", "a:b", "a:b$c$d", "a:b:c$d"] {
             assert_eq!(users.add_rpcauth(bad), Err(BadRpcAuth), "{bad}");
         }
-    }
-
-    fn base64(bytes: &[u8]) -> String {
-        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut out = String::new();
-        for chunk in bytes.chunks(3) {
-            let group = (0..3).fold(0u32, |group, i| group << 8 | u32::from(*chunk.get(i).unwrap_or(&0)));
-            for i in 0..4 {
-                let digit = char::from(DIGITS[(group >> (18 - 6 * i) & 63) as usize]);
-                out.push(if i <= chunk.len() { digit } else { '=' });
-            }
-        }
-        out
     }
 
     #[test]
