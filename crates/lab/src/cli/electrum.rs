@@ -4,11 +4,10 @@
 //! can run here gave every answer and all were right, 1 if not, 130 after a Ctrl-C, which keeps the finished results.
 
 use crate::cli::interrupt::interrupted;
-use crate::cli::reuse::ReuseArgs;
-use crate::cli::{Preset, Report, per_mille, print_progress};
+use crate::cli::size::SizeArgs;
+use crate::cli::{Preset, Report, print_progress};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::parallel;
-use lydian_chains::plan::MixSettings;
 use lydian_chains::targets::{TARGETS_FILE, Targets};
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
@@ -38,20 +37,14 @@ pub(crate) struct ElectrumArgs {
     /// Chain preset, made once and kept in the cache directory.
     #[arg(long, value_enum)]
     preset: Option<Preset>,
-    /// For mainnet-mix: number of blocks above the genesis block.
-    #[arg(long, default_value_t = 550)]
-    blocks: u32,
-    /// For mainnet-mix: number of blocks, at the end, that are near the weight limit.
-    #[arg(long, default_value_t = 100)]
-    full: u32,
+    #[command(flatten)]
+    size: SizeArgs,
     /// Seed of the chain and of the order of the scripts.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// For mainnet-mix: share of the outputs that pay a key used before, 0 to 1.
     #[arg(long, default_value_t = 0.2)]
     reuse: f64,
-    #[command(flatten)]
-    reused: ReuseArgs,
     /// Servers to compare: electrs, electrumx, fulcrum, esplora or lydian; `KIND:LABEL` for a second build of one kind.
     #[arg(long, value_delimiter = ',', default_value = "electrs,electrumx,fulcrum,esplora,lydian")]
     servers: Vec<String>,
@@ -222,10 +215,9 @@ fn chain(args: &ElectrumArgs, cache: &Path) -> Result<(PathBuf, ChainFiles), Lab
         print_progress("reading the chain");
         return Ok((folder.clone(), ChainFiles::open(folder, None)?));
     }
-    let mix =
-        MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille: per_mille(args.reuse)? };
+    let mix = args.size.mix(args.seed, args.reuse)?;
     let preset = match args.preset {
-        Some(Preset::Reuse) => chain_cache::Preset::Reuse(args.reused.settings(args.seed)),
+        Some(Preset::Reuse) => chain_cache::Preset::Reuse(args.size.reuse(args.seed)),
         Some(Preset::MainnetMix) => chain_cache::Preset::MainnetMix(mix),
         _ => {
             return Err(LabError::Usage(

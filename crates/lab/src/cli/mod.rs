@@ -8,8 +8,8 @@ mod progress;
 mod project;
 mod reindex;
 mod report;
-mod reuse;
 mod runs;
+mod size;
 mod sync;
 mod thin;
 mod validity;
@@ -20,13 +20,12 @@ use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::project::{ProjectArgs, project};
 use crate::cli::reindex::{ReindexArgs, reindex};
 use crate::cli::report::{ReportArgs, report};
-use crate::cli::reuse::ReuseArgs;
+use crate::cli::size::SizeArgs;
 use crate::cli::sync::{SyncArgs, sync};
 use crate::cli::thin::{ThinArgs, thin};
 use crate::cli::validity::{ValidityArgs, validity};
 use clap::{Parser, Subcommand, ValueEnum};
 use lydian_chains::chain_files::check_counts;
-use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::ledger::{ACCEPT, Expectation, INCONCLUSIVE};
 use lydian_chains::presets::{empty, invalid, mainnet_mix, reorg, reuse as reuse_preset, worst};
 use lydian_lab::LabError;
@@ -101,20 +100,14 @@ struct ChainArgs {
     /// Kind of chain.
     #[arg(long, value_enum, default_value_t = Preset::MainnetMix)]
     preset: Preset,
-    /// Number of blocks above the genesis block.
-    #[arg(long, default_value_t = 550)]
-    blocks: u32,
-    /// Number of blocks, at the end, that are near the weight limit; they are above height 432.
-    #[arg(long, default_value_t = 100)]
-    full: u32,
+    #[command(flatten)]
+    size: SizeArgs,
     /// Seed; the same seed gives the same bytes on every machine and with any number of threads.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Share of the outputs that pay a key used before, 0 to 1.
     #[arg(long, default_value_t = 0.0)]
     reuse: f64,
-    #[command(flatten)]
-    reused: ReuseArgs,
     /// Directory to write to; it must not contain a chain yet.
     #[arg(long)]
     out: PathBuf,
@@ -191,26 +184,18 @@ fn limits(args: &LimitsArgs) -> Result<String, LabError> {
 
 fn chain(args: &ChainArgs) -> Result<String, LabError> {
     let threads = args.threads.unwrap_or_else(lydian_chains::parallel::default_threads);
-    let settings =
-        MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille: per_mille(args.reuse)? };
+    let mix = args.size.mix(args.seed, args.reuse)?;
     let text = match args.preset {
         Preset::Invalid => invalid::write(args.seed, &args.out).map(|lines| summary(&lines)),
         Preset::Worst => worst::write(args.seed, threads, &args.out).map(|lines| summary(&lines)),
         Preset::Reorg => reorg::write(&args.out).map(|lines| summary(&lines)),
-        Preset::Empty => empty::write(args.blocks, &args.out),
+        Preset::Empty => empty::write(args.size.blocks, &args.out),
         Preset::Reuse => {
-            reuse_preset::write(args.reused.settings(args.seed), threads, &args.out).map(|stats| stats.to_json())
+            reuse_preset::write(args.size.reuse(args.seed), threads, &args.out).map(|stats| stats.to_json())
         }
-        Preset::MainnetMix => mainnet_mix::write(settings, threads, &args.out).map(|stats| stats.to_json()),
+        Preset::MainnetMix => mainnet_mix::write(mix, threads, &args.out).map(|stats| stats.to_json()),
     }?;
     Ok(text)
-}
-
-pub(crate) fn per_mille(share: f64) -> Result<u64, LabError> {
-    (0..=1000u32)
-        .find(|&step| (f64::from(step) - share * 1000.0).abs() <= 0.5)
-        .map(u64::from)
-        .ok_or_else(|| LabError::Usage("--reuse is a share between 0 and 1".into()))
 }
 
 fn summary(lines: &[Expectation]) -> String {

@@ -5,11 +5,10 @@
 
 use crate::cli::interrupt::interrupted;
 use crate::cli::progress::Shown;
-use crate::cli::reuse::ReuseArgs;
-use crate::cli::{Preset, Report, per_mille, print_progress};
+use crate::cli::size::SizeArgs;
+use crate::cli::{Preset, Report, print_progress};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::parallel;
-use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::validity;
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
@@ -44,19 +43,13 @@ pub(crate) struct RunArgs {
     /// Chain preset, made once and kept in the cache directory: mainnet-mix, worst, empty or reuse.
     #[arg(long, value_enum)]
     preset: Option<Preset>,
-    /// Number of blocks above the genesis block.
-    #[arg(long, default_value_t = 550)]
-    blocks: u32,
-    /// Number of blocks, at the end, that are near the weight limit.
-    #[arg(long, default_value_t = 100)]
-    full: u32,
+    #[command(flatten)]
+    size: SizeArgs,
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Share of the outputs that pay a key used before, 0 to 1.
     #[arg(long, default_value_t = 0.0)]
     reuse: f64,
-    #[command(flatten)]
-    reused: ReuseArgs,
     #[arg(long, value_delimiter = ',', default_value = "lydian,bitcoind", help = nodes_help())]
     pub(crate) nodes: Vec<String>,
     /// Path of a node's program: NAME=PATH.
@@ -278,13 +271,12 @@ fn chain(args: &RunArgs, cache: &Path) -> Result<ChainFiles, LabError> {
         print_progress("reading the chain");
         return Ok(ChainFiles::open(folder, None)?);
     }
-    let reuse_per_mille = per_mille(args.reuse)?;
-    let mix = MixSettings { blocks: args.blocks, full: args.full, seed: args.seed, reuse_per_mille };
+    let mix = args.size.mix(args.seed, args.reuse)?;
     let preset = match args.preset {
         Some(Preset::MainnetMix) => chain_cache::Preset::MainnetMix(mix),
         Some(Preset::Worst) => chain_cache::Preset::Worst { seed: args.seed },
-        Some(Preset::Empty) => chain_cache::Preset::Empty { blocks: args.blocks },
-        Some(Preset::Reuse) => chain_cache::Preset::Reuse(args.reused.settings(args.seed)),
+        Some(Preset::Empty) => chain_cache::Preset::Empty { blocks: args.size.blocks },
+        Some(Preset::Reuse) => chain_cache::Preset::Reuse(args.size.reuse(args.seed)),
         Some(Preset::Invalid | Preset::Reorg) | None => {
             let text = "--preset: chains with branches or refused blocks are for tests; take mainnet-mix, worst, empty or reuse";
             return Err(LabError::Usage(text.into()));

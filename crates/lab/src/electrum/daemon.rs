@@ -8,8 +8,8 @@ use super::adapter::DaemonPlace;
 use super::process::Process;
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
-use crate::runs::measure::{End, Guard, measure};
-use crate::runs::{Folder, ProgramFile, arguments_of, capture, chain, log_end, rpc, system};
+use crate::runs::measure::Guard;
+use crate::runs::{Folder, arguments_of, chain, log_end, program_facts, rpc, system, validate};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_report::results::NodeFacts;
 use serde_json::{Value, json};
@@ -72,22 +72,21 @@ impl Daemon {
         let output = folder.0.join("output.txt");
         chain::copy_to(recipe.chain, &job.chain_folder().join("blocks"))?;
         recipe.adapter.take_over(&job)?;
-        if !validate(recipe, &job, &output)? {
+        let guard = Guard {
+            timeout: recipe.timeout,
+            memory_max_bytes: u64::MAX,
+            disk_free_min_bytes: 0,
+            interrupted: recipe.interrupted,
+            servers: &[],
+        };
+        if !validate(("bitcoind", "it"), recipe.adapter, &job, &output, &guard)? {
             return Ok(None);
         }
         let data = job.data.display().to_string();
-        let file = ProgramFile::of(recipe.adapter.program());
+        let adapter = recipe.adapter;
         let facts = NodeFacts {
-            name: "bitcoind".to_owned(),
-            program: recipe.adapter.program().display().to_string(),
-            version: recipe.adapter.version()?,
-            program_sha256: file.as_ref().map(|file| file.sha256.clone()),
-            program_bytes: file.as_ref().map(|file| file.bytes),
             arguments: arguments_of(&command).into_iter().map(|text| text.replace(&data, "DATADIR")).collect(),
-            source: None,
-            cannot: None,
-            notes: recipe.adapter.notes(),
-            validity: None,
+            ..program_facts("bitcoind", adapter.program(), adapter.version()?, adapter.notes())
         };
         let process = Process::start(command, &output)?;
         let daemon = Daemon { process, job, p2p_port, facts, _folder: folder };
@@ -167,30 +166,6 @@ impl Daemon {
 fn are_built(indexes: &Value, height: u32) -> bool {
     let is_built = |index: &Value| index["synced"] == true && index["best_block_height"] == height;
     indexes.as_object().is_some_and(|indexes| indexes.values().all(is_built))
-}
-
-/// `false` after an interruption.
-fn validate(recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabError> {
-    let mut command = recipe.adapter.reindex(job);
-    capture(&mut command, output)?;
-    let guard = Guard {
-        timeout: recipe.timeout,
-        memory_max_bytes: u64::MAX,
-        disk_free_min_bytes: 0,
-        interrupted: recipe.interrupted,
-        servers: &[],
-    };
-    match measure(command, &job.data, &guard)?.end {
-        End::Exited { code: 0 } => Ok(true),
-        End::Interrupted => Ok(false),
-        end => {
-            let said = log_end(&recipe.adapter.log(job), output);
-            Err(LabError::program(
-                "bitcoind",
-                format!("it does not validate the chain ({end:?}); its log ends:\n{said}"),
-            ))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ pub mod wallet;
 
 use crate::error::LabError;
 use crate::runs::adapter::Adapter;
-use crate::runs::{Folder, ProgramFile, arguments_of, chain, machine, machine_facts, rpc, sources, system};
+use crate::runs::{Folder, arguments_of, chain, machine, machine_facts, rpc, sources, system};
+use crate::runs::{program_facts, version_or_reason};
 use adapter::{DaemonPlace, ElectrumServer, ServerJob};
 use compare::{Compared, DIFFERENCES_MAX, Digests};
 use daemon::{Daemon, Recipe};
@@ -242,18 +243,10 @@ fn in_order(targets: &Targets, seed: u64) -> Targets {
 
 fn facts(contender: &Contender) -> NodeFacts {
     let server = contender.server.as_ref();
-    let file = ProgramFile::of(server.program());
     NodeFacts {
-        name: contender.name.clone(),
-        program: server.program().display().to_string(),
-        version: server.version().unwrap_or_else(|error| format!("not told: {error}")),
-        program_sha256: file.as_ref().map(|file| file.sha256.clone()),
-        program_bytes: file.as_ref().map(|file| file.bytes),
         arguments: contender.more.clone(),
-        source: None,
         cannot: server.cannot().map(|reason| sources::with_source(&contender.name, reason)),
-        notes: server.notes(),
-        validity: None,
+        ..program_facts(&contender.name, server.program(), version_or_reason(server.version()), server.notes())
     }
 }
 

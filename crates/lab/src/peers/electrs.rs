@@ -5,7 +5,7 @@
 
 use super::{Unfinished, needs};
 use crate::error::LabError;
-use crate::runs::adapter::ask;
+use crate::runs::adapter::{ask, ask_version};
 use crate::runs::adapters::cache_folder;
 use crate::runs::system::remove_dir;
 use std::path::PathBuf;
@@ -43,7 +43,5 @@ pub(super) fn version() -> Result<String, LabError> {
             "electrs: it is not installed; `lydian-lab peers install electrs` does it".into(),
         ));
     }
-    let mut command = Command::new(program);
-    command.arg("--version");
-    Ok(format!("electrs {}", ask(command)?.trim()))
+    Ok(format!("electrs {}", ask_version(&program)?.trim()))
 }

@@ -162,6 +162,18 @@ pub fn ask(mut command: Command) -> Result<String, LabError> {
     Err(LabError::program(program, format!("{}: {said}", output.status)))
 }
 
+/// The output of a program with `--version`.
+pub(crate) fn ask_version(program: &Path) -> Result<String, LabError> {
+    let mut command = Command::new(program);
+    command.arg("--version");
+    ask(command)
+}
+
+/// The first line of what a program prints as its version.
+pub(crate) fn version_line(program: &Path) -> Result<String, LabError> {
+    Ok(ask_version(program)?.lines().next().unwrap_or_default().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

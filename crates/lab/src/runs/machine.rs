@@ -10,7 +10,7 @@ use crate::error::LabError;
 use crate::limits_cmd::{CheckTimes, LimitsSettings, check_times};
 use lydian_chains::parallel;
 use lydian_hash::Sha256;
-use lydian_report::results::{ChainFacts, Floor, MachineFacts, rounded};
+use lydian_report::results::{ChainFacts, Floor, MachineFacts, NodeFacts, rounded};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -57,6 +57,28 @@ impl ProgramFile {
         }
         Some(ProgramFile { sha256: lydian_primitives::to_hex(&hasher.finalize()), bytes })
     }
+}
+
+/// What is known about a node or a server from its program; the caller adds how it takes part.
+pub(crate) fn program_facts(name: &str, program: &Path, version: String, notes: Vec<String>) -> NodeFacts {
+    let file = ProgramFile::of(program);
+    NodeFacts {
+        name: name.to_owned(),
+        program: program.display().to_string(),
+        version,
+        program_sha256: file.as_ref().map(|file| file.sha256.clone()),
+        program_bytes: file.as_ref().map(|file| file.bytes),
+        arguments: Vec::new(),
+        source: None,
+        cannot: None,
+        notes,
+        validity: None,
+    }
+}
+
+/// The version of a program that may be unable to report one, for a table.
+pub(crate) fn version_or_reason(version: Result<String, LabError>) -> String {
+    version.unwrap_or_else(|error| format!("not told: {error}"))
 }
 
 /// The commit of the checkout in which the program was built, if the program is still there.

@@ -26,6 +26,7 @@ pub mod system;
 
 pub use left_out::left_out;
 pub use machine::{ProgramFile, floor, machine_facts};
+pub(crate) use machine::{program_facts, version_or_reason};
 pub use resume::Difference;
 
 use adapter::{Adapter, Job};
@@ -57,6 +58,14 @@ pub struct Contender {
     pub more: Vec<String>,
     /// Sync only.
     pub source: Option<Source>,
+}
+
+impl Contender {
+    /// The facts that do not depend on the runs.
+    pub(crate) fn facts(&self) -> NodeFacts {
+        let adapter = self.adapter.as_ref();
+        program_facts(&self.name, adapter.program(), version_or_reason(adapter.version()), adapter.notes())
+    }
 }
 
 /// Where a node gets the chain from in a sync.
@@ -177,18 +186,11 @@ impl Comparison<'_> {
             let cannot = adapter.cannot(self.experiment);
             let takes_part = cannot.is_none() && adapter.absent().is_none();
             let command = takes_part.then(|| self.command(contender, &self.job(Path::new("DATADIR"), contender)));
-            let file = ProgramFile::of(adapter.program());
             NodeFacts {
-                name: contender.name.clone(),
-                program: adapter.program().display().to_string(),
-                version: adapter.version().unwrap_or_else(|error| format!("not told: {error}")),
-                program_sha256: file.as_ref().map(|file| file.sha256.clone()),
-                program_bytes: file.as_ref().map(|file| file.bytes),
                 arguments: command.as_ref().map_or(Vec::new(), arguments_of),
                 source: contender.source.as_ref().map(|source| source.name.clone()),
                 cannot: cannot.map(|reason| sources::with_source(&contender.name, reason)),
-                notes: adapter.notes(),
-                validity: None,
+                ..contender.facts()
             }
         };
         let nodes: Vec<NodeFacts> = self.contenders.iter().map(facts).collect();
@@ -337,6 +339,27 @@ pub fn arguments_of(command: &Command) -> Vec<String> {
 }
 
 /// Redirects the program's output to a file; it may say why the program does not start.
+/// Lets a node validate the chain in its data directory until it exits. `it` names the node in the message of an error.
+/// Returns `false` after an interruption.
+pub(crate) fn validate(
+    (name, it): (&str, &str),
+    adapter: &dyn Adapter,
+    job: &Job,
+    output: &Path,
+    guard: &Guard<'_>,
+) -> Result<bool, LabError> {
+    let mut command = adapter.reindex(job);
+    capture(&mut command, output)?;
+    match measure(command, &job.data, guard)?.end {
+        End::Exited { code: 0 } => Ok(true),
+        End::Interrupted => Ok(false),
+        end => {
+            let said = log_end(&adapter.log(job), output);
+            Err(LabError::program(name, format!("{it} does not validate the chain ({end:?}); its log ends:\n{said}")))
+        }
+    }
+}
+
 pub(crate) fn capture(command: &mut Command, output: &Path) -> Result<(), LabError> {
     let open = OpenOptions::new().create(true).append(true).open(output);
     let file = open.map_err(|error| LabError::io("create", output, error))?;

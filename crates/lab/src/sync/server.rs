@@ -6,8 +6,8 @@
 
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
-use crate::runs::measure::{End, Guard, measure};
-use crate::runs::{self, Folder, ProgramFile, arguments_of, capture, log_end, rpc, system};
+use crate::runs::measure::Guard;
+use crate::runs::{self, Folder, arguments_of, capture, log_end, program_facts, rpc, system, validate};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_report::results::{NodeFacts, Settings};
 use serde_json::{Value, json};
@@ -72,21 +72,19 @@ impl Server {
         let output = folder.0.join("output.txt");
         runs::chain::copy_to(chain, &job.chain_folder().join("blocks"))?;
         adapter.take_over(&job)?;
-        if !validate(recipe, &job, &output)? {
+        let guard = Guard {
+            timeout: Duration::from_secs(settings.timeout_seconds),
+            memory_max_bytes: settings.memory_max_bytes,
+            disk_free_min_bytes: settings.disk_free_min_bytes,
+            interrupted: recipe.interrupted,
+            servers: &[],
+        };
+        if !validate((name, "the server"), adapter, &job, &output, &guard)? {
             return Ok(None);
         }
-        let file = ProgramFile::of(adapter.program());
         let facts = NodeFacts {
-            name: name.to_owned(),
-            program: adapter.program().display().to_string(),
-            version: adapter.version()?,
-            program_sha256: file.as_ref().map(|file| file.sha256.clone()),
-            program_bytes: file.as_ref().map(|file| file.bytes),
             arguments: arguments_of(&command),
-            source: None,
-            cannot: None,
-            notes: adapter.notes(),
-            validity: None,
+            ..program_facts(name, adapter.program(), adapter.version()?, adapter.notes())
         };
         let mut server = Server { process: Running::start(command, &output)?, port, facts, job, _folder: folder };
         let is_there = server.wait(recipe, &output)?;
@@ -137,30 +135,6 @@ impl Server {
         }
         let said = log_end(&recipe.adapter.log(&self.job), output);
         Err(LabError::program(name, format!("the server does not answer; its log ends:\n{said}")))
-    }
-}
-
-/// `false` after an interruption.
-fn validate(recipe: &Recipe<'_>, job: &Job, output: &Path) -> Result<bool, LabError> {
-    let mut command = recipe.adapter.reindex(job);
-    capture(&mut command, output)?;
-    let guard = Guard {
-        timeout: Duration::from_secs(recipe.settings.timeout_seconds),
-        memory_max_bytes: recipe.settings.memory_max_bytes,
-        disk_free_min_bytes: recipe.settings.disk_free_min_bytes,
-        interrupted: recipe.interrupted,
-        servers: &[],
-    };
-    match measure(command, &job.data, &guard)?.end {
-        End::Exited { code: 0 } => Ok(true),
-        End::Interrupted => Ok(false),
-        end => {
-            let said = log_end(&recipe.adapter.log(job), output);
-            Err(LabError::program(
-                recipe.name,
-                format!("the server does not validate the chain ({end:?}); its log ends:\n{said}"),
-            ))
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! `docs/formats/lab-results.md`.
 
 use super::{Terms, examine};
-use crate::runs::{Contender, ProgramFile, arguments_of, machine, system};
+use crate::runs::{Contender, arguments_of, machine, system};
 use lydian_chains::presets::validity::Suite;
 use lydian_report::results::{Lab, MachineFacts, NodeFacts, Validity};
 use serde::{Deserialize, Serialize};
@@ -94,18 +94,10 @@ fn facts(contender: &Contender, terms: &Terms<'_>) -> NodeFacts {
     let adapter = contender.adapter.as_ref();
     let job = super::job(contender, terms, std::path::Path::new("DATADIR"), 0);
     let command = adapter.absent().is_none().then(|| job.and_then(|job| adapter.offline(&job))).flatten();
-    let file = ProgramFile::of(adapter.program());
     NodeFacts {
-        name: contender.name.clone(),
-        program: adapter.program().display().to_string(),
-        version: adapter.version().unwrap_or_else(|error| format!("not told: {error}")),
-        program_sha256: file.as_ref().map(|file| file.sha256.clone()),
-        program_bytes: file.as_ref().map(|file| file.bytes),
         arguments: command.as_ref().map_or(Vec::new(), arguments_of),
-        source: None,
-        cannot: None,
-        notes: adapter.notes(),
         validity: Some(examine(contender, terms)),
+        ..contender.facts()
     }
 }
 

@@ -8,7 +8,7 @@
 use super::found;
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;
-use crate::runs::adapter::ask;
+use crate::runs::adapter::ask_version;
 use crate::runs::adapters::cache_folder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,9 +35,7 @@ impl ElectrumServer for Electrs {
     }
 
     fn version(&self) -> Result<String, LabError> {
-        let mut command = Command::new(&self.program);
-        command.arg("--version");
-        Ok(format!("electrs {}", ask(command)?.trim()))
+        Ok(format!("electrs {}", ask_version(&self.program)?.trim()))
     }
 
     fn notes(&self) -> Vec<String> {

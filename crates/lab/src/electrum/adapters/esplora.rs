@@ -6,7 +6,7 @@
 
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;
-use crate::runs::adapter::ask;
+use crate::runs::adapter::ask_version;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,9 +31,7 @@ impl ElectrumServer for Esplora {
     }
 
     fn version(&self) -> Result<String, LabError> {
-        let mut command = Command::new(&self.program);
-        command.arg("--version");
-        Ok(ask(command)?.trim().to_owned())
+        Ok(ask_version(&self.program)?.trim().to_owned())
     }
 
     fn notes(&self) -> Vec<String> {

@@ -5,7 +5,7 @@
 
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;
-use crate::runs::adapter::ask;
+use crate::runs::adapter::version_line;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,9 +28,7 @@ impl ElectrumServer for Fulcrum {
     }
 
     fn version(&self) -> Result<String, LabError> {
-        let mut command = Command::new(&self.program);
-        command.arg("--version");
-        Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
+        version_line(&self.program)
     }
 
     fn daemon_arguments(&self) -> &'static [&'static str] {

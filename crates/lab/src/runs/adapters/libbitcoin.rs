@@ -12,7 +12,7 @@
 
 use super::{asked, found};
 use crate::error::LabError;
-use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::adapter::{Adapter, Job, ask_version};
 use crate::runs::rpc::Server;
 use lydian_chains::chain_files::Network;
 use lydian_report::results::{Answer, Experiment};
@@ -119,9 +119,7 @@ impl Adapter for Libbitcoin {
     }
 
     fn version(&self) -> Result<String, LabError> {
-        let mut command = Command::new(&self.program);
-        command.arg("--version");
-        let said = ask(command)?;
+        let said = ask_version(&self.program)?;
         Ok(format!("libbitcoin: {}", said.split_ascii_whitespace().collect::<Vec<_>>().join(" ")))
     }
 

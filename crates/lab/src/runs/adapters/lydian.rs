@@ -5,7 +5,7 @@
 
 use super::found;
 use crate::error::LabError;
-use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::adapter::{Adapter, Job, ask, version_line};
 use crate::runs::rpc::Server;
 use lydian_disk::{Disk, RealDisk};
 use lydian_report::results::{Answer, Stage, rounded};
@@ -51,9 +51,7 @@ impl Adapter for Lydian {
     }
 
     fn version(&self) -> Result<String, LabError> {
-        let mut command = Command::new(&self.program);
-        command.arg("--version");
-        Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
+        version_line(&self.program)
     }
 
     /// Writes the owner file of docs/formats/README.md: without it the block files belong to another program, and

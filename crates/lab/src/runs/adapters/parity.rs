@@ -8,7 +8,7 @@
 
 use super::found;
 use crate::error::LabError;
-use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::adapter::{Adapter, Job, version_line};
 use crate::runs::rpc::{Server, free_port};
 use lydian_chains::chain_files::Network;
 use lydian_report::results::{Answer, Experiment};
@@ -48,9 +48,7 @@ impl Adapter for Parity {
     }
 
     fn version(&self) -> Result<String, LabError> {
-        let mut command = Command::new(&self.program);
-        command.arg("--version");
-        Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
+        version_line(&self.program)
     }
 
     fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
