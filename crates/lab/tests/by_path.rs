@@ -8,8 +8,10 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
+mod fakes;
+
+use fakes::{empty_chain, one_run};
 use lydian_chains::chain_files::ChainFiles;
-use lydian_chains::presets::empty;
 use lydian_lab::runs::adapters::adapter;
 use lydian_lab::runs::{Comparison, Contender, More, Servers, Source};
 use lydian_oracle::Scratch;
@@ -33,9 +35,7 @@ struct Bench {
 impl Bench {
     fn new(name: &str) -> Bench {
         let scratch = Scratch::new(&format!("by-path-{name}"));
-        let folder = scratch.path().join("chain");
-        empty::write(HEIGHT, &folder).unwrap();
-        let chain = ChainFiles::open(&folder, None).unwrap();
+        let chain = empty_chain(&scratch, HEIGHT);
         Bench { scratch, chain, has_ended: AtomicBool::new(false) }
     }
 
@@ -107,14 +107,7 @@ impl Bench {
             contenders: &contenders,
             caches: &[Cache::Warm],
             may_drop_caches: false,
-            settings: Settings {
-                runs: 1,
-                threads: 2,
-                cache_mib: 64,
-                timeout_seconds: 60,
-                memory_max_bytes: 1 << 40,
-                disk_free_min_bytes: 0,
-            },
+            settings: Settings { cache_mib: 64, ..one_run(60) },
             floor: None,
             work: &work,
             command_line: vec!["test".into()],

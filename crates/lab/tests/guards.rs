@@ -12,9 +12,8 @@
 
 mod fakes;
 
-use fakes::{Fake, Gullible, serve};
+use fakes::{Fake, Gullible, empty_chain, one_run, serve};
 use lydian_chains::chain_files::{ChainFiles, network};
-use lydian_chains::presets::empty;
 use lydian_chains::presets::validity::make;
 use lydian_lab::LabError;
 use lydian_lab::runs::adapter::Adapter;
@@ -42,17 +41,8 @@ struct Bench {
 impl Bench {
     fn new(name: &str) -> Bench {
         let scratch = Scratch::new(&format!("guards-{name}"));
-        let folder = scratch.path().join("chain");
-        empty::write(3, &folder).unwrap();
-        let chain = ChainFiles::open(&folder, None).unwrap();
-        let settings = Settings {
-            runs: 1,
-            threads: 2,
-            cache_mib: 4,
-            timeout_seconds: 120,
-            memory_max_bytes: 1 << 40,
-            disk_free_min_bytes: 0,
-        };
+        let chain = empty_chain(&scratch, 3);
+        let settings = one_run(120);
         Bench { scratch, chain, settings, experiment: Experiment::Reindex }
     }
 

@@ -9,9 +9,12 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
+mod fakes;
+
+use fakes::{empty_chain, one_run};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::plan::MixSettings;
-use lydian_chains::presets::{empty, mainnet_mix};
+use lydian_chains::presets::mainnet_mix;
 use lydian_lab::LabError;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::Bitcoind;
@@ -69,17 +72,8 @@ struct Bench {
 impl Bench {
     fn new(name: &str) -> Bench {
         let scratch = Scratch::new(&format!("reindex-{name}"));
-        let folder = scratch.path().join("chain");
-        empty::write(3, &folder).unwrap();
-        let chain = ChainFiles::open(&folder, None).unwrap();
-        let settings = Settings {
-            runs: 1,
-            threads: 2,
-            cache_mib: 4,
-            timeout_seconds: 60,
-            memory_max_bytes: 1 << 40,
-            disk_free_min_bytes: 0,
-        };
+        let chain = empty_chain(&scratch, 3);
+        let settings = one_run(60);
         Bench { scratch, chain, settings, interrupted: Arc::new(AtomicBool::new(false)) }
     }
 
@@ -322,14 +316,7 @@ fn core_rebuilds_a_small_chain_and_counts() {
         contenders: &[core("bitcoind"), broken],
         caches: &[Cache::Warm, Cache::Cold],
         may_drop_caches: false,
-        settings: Settings {
-            runs: 1,
-            threads: 2,
-            cache_mib: 100,
-            timeout_seconds: 300,
-            memory_max_bytes: 1 << 40,
-            disk_free_min_bytes: 0,
-        },
+        settings: Settings { cache_mib: 100, ..one_run(300) },
         floor: None,
         work: &work,
         command_line: Vec::new(),

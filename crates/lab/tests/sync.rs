@@ -9,14 +9,16 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
+mod fakes;
+
+use fakes::{empty_chain, one_run};
 use lydian_chains::chain_files::ChainFiles;
-use lydian_chains::presets::empty;
 use lydian_lab::LabError;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::Absent;
 use lydian_lab::runs::{Comparison, Contender, More, Servers, Source};
 use lydian_oracle::Scratch;
-use lydian_report::results::{Answer, Cache, Experiment, Outcome, Results, Settings};
+use lydian_report::results::{Answer, Cache, Experiment, Outcome, Results};
 use lydian_report::summary::to_markdown;
 use std::path::Path;
 use std::process::Command;
@@ -79,9 +81,7 @@ struct Bench {
 impl Bench {
     fn new(name: &str) -> Bench {
         let scratch = Scratch::new(&format!("sync-{name}"));
-        let folder = scratch.path().join("chain");
-        empty::write(3, &folder).unwrap();
-        let chain = ChainFiles::open(&folder, None).unwrap();
+        let chain = empty_chain(&scratch, 3);
         Bench { scratch, chain }
     }
 
@@ -115,14 +115,7 @@ impl Bench {
             contenders: &contenders,
             caches: &[Cache::Warm],
             may_drop_caches: false,
-            settings: Settings {
-                runs: 1,
-                threads: 2,
-                cache_mib: 4,
-                timeout_seconds: 2,
-                memory_max_bytes: 1 << 40,
-                disk_free_min_bytes: 0,
-            },
+            settings: one_run(2),
             floor: None,
             work: &work,
             command_line: vec!["test".into()],

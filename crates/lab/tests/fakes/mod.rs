@@ -5,16 +5,30 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use lydian_chains::chain_files::Network;
+use lydian_chains::chain_files::{ChainFiles, Network};
+use lydian_chains::presets::empty;
 use lydian_lab::LabError;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::rpc::Server;
-use lydian_report::results::{Answer, Stage};
+use lydian_oracle::Scratch;
+use lydian_report::results::{Answer, Settings, Stage};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+
+/// A chain of empty blocks, written into the folder of a test.
+pub(crate) fn empty_chain(scratch: &Scratch, blocks: u32) -> ChainFiles {
+    let folder = scratch.path().join("chain");
+    empty::write(blocks, &folder).unwrap();
+    ChainFiles::open(&folder, None).unwrap()
+}
+
+/// The settings of one run of a script.
+pub(crate) fn one_run(timeout_seconds: u64) -> Settings {
+    Settings { runs: 1, threads: 2, cache_mib: 4, timeout_seconds, memory_max_bytes: 1 << 40, disk_free_min_bytes: 0 }
+}
 
 /// Runs its script, then exits cleanly and gives the answer.
 #[derive(Clone, Debug)]
