@@ -5,7 +5,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench fails on bad data and prints its ratios")]
 
+#[path = "../tests/common/equal_points.rs"]
+mod equal_points;
+
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use equal_points::equal_points;
 use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
 use rustix::time::{ClockId, clock_gettime};
 use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa, schnorr};
@@ -130,21 +134,8 @@ fn uncompressed_check(number: u32) -> Check {
     Check::Ecdsa { key: PublicKeyBytes::new(&key).unwrap(), message, signature }
 }
 
-/// message = r d and s = 2 r d for R = G: the two points with the sum R are equal, which the lanes detect only at the
-/// end.
 fn equal_points_check(number: u32) -> Check {
-    let mut one = [0; 32];
-    one[31] = 1;
-    let generator = PublicKey::from_secret_key(&SecretKey::from_secret_bytes(one).unwrap());
-    let r: [u8; 32] = generator.serialize()[1..].try_into().unwrap();
-    let d = secret(number);
-    let product = d.mul_tweak(&Scalar::from_be_bytes(r).unwrap()).unwrap();
-    let double = product.add_tweak(&Scalar::from(product)).unwrap();
-    let mut signature = [0; 64];
-    signature[..32].copy_from_slice(&r);
-    signature[32..].copy_from_slice(&double.to_secret_bytes());
-    let key = PublicKeyBytes::new(&PublicKey::from_secret_key(&d).serialize()).unwrap();
-    Check::Ecdsa { key, message: product.to_secret_bytes(), signature }
+    equal_points(&secret(number), true)
 }
 
 fn mixed_check(number: u32, is_exceptional: bool) -> Check {

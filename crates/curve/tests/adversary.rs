@@ -2,9 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod common;
+
+use common::engines;
+use common::equal_points::equal_points;
 use lydian_curve::limits::{EXCEPTIONAL_LANES_MAX, PORTION_CHECKS_MAX};
 use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference, Tally};
-use secp256k1::{Message, PublicKey, Scalar, SecretKey, ecdsa};
+use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 
 /// Lanes of the widest kernel: a group that was started is finished.
 const WIDTH_MAX: usize = 8;
@@ -25,30 +29,6 @@ fn honest(number: usize, holds: bool) -> Check {
         message,
         signature,
     }
-}
-
-/// message = r d and s = 2 r d for R = G: the two points with the sum R are equal; with the other parity of the key
-/// they are opposite, and their sum is infinity.
-fn exceptional(number: usize, holds: bool) -> Check {
-    let mut one = [0; 32];
-    one[31] = 1;
-    let generator = PublicKey::from_secret_key(&SecretKey::from_secret_bytes(one).unwrap());
-    let r: [u8; 32] = generator.serialize()[1..].try_into().unwrap();
-    let d = secret(number);
-    let product = d.mul_tweak(&Scalar::from_be_bytes(r).unwrap()).unwrap();
-    let double = product.add_tweak(&Scalar::from(product)).unwrap();
-    let mut signature = [0; 64];
-    signature[..32].copy_from_slice(&r);
-    signature[32..].copy_from_slice(&double.to_secret_bytes());
-    let mut key = PublicKey::from_secret_key(&d).serialize();
-    key[0] ^= u8::from(!holds);
-    Check::Ecdsa { key: PublicKeyBytes::new(&key).unwrap(), message: product.to_secret_bytes(), signature }
-}
-
-fn engines() -> Vec<LaneEngine> {
-    let mut engines = LaneEngine::available();
-    engines.push(LaneEngine::plain());
-    engines
 }
 
 /// Verifies the checks, compares with the reference, and returns how many each of them decided.
@@ -75,7 +55,7 @@ fn count(number: usize) -> u64 {
 fn lanes_are_given_up_above_the_limit() {
     for engine in engines() {
         for wasted in [EXCEPTIONAL_LANES_MAX, EXCEPTIONAL_LANES_MAX + WIDTH_MAX] {
-            let mut checks: Vec<Check> = (0..wasted).map(|i| exceptional(i + 1, i % 3 != 0)).collect();
+            let mut checks: Vec<Check> = (0..wasted).map(|i| equal_points(&secret(i + 1), i % 3 != 0)).collect();
             checks.extend((0..64).map(|i| honest(i + 1, i % 3 != 0)));
             let tally = run(&engine, &checks);
             let in_lanes = if wasted > EXCEPTIONAL_LANES_MAX { 0 } else { 64 };
@@ -97,7 +77,7 @@ fn lanes_are_given_up_above_the_limit() {
 #[test]
 fn mixtures_are_decided_as_the_reference_decides() {
     let honest: Vec<Check> = (0..PORTION_CHECKS_MAX).map(|i| honest(i + 1, i % 3 != 0)).collect();
-    let bad: Vec<Check> = (0..PORTION_CHECKS_MAX).map(|i| exceptional(i + 1, i % 3 != 0)).collect();
+    let bad: Vec<Check> = (0..PORTION_CHECKS_MAX).map(|i| equal_points(&secret(i + 1), i % 3 != 0)).collect();
     let mixture = |is_bad: &dyn Fn(usize) -> bool| -> Vec<Check> {
         (0..PORTION_CHECKS_MAX).map(|i| if is_bad(i) { bad[i] } else { honest[i] }).collect()
     };

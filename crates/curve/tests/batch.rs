@@ -4,16 +4,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "each test file uses its part")]
+mod common;
+
+use common::engines;
 use lydian_curve::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN};
 use lydian_curve::{Check, Engine, LaneEngine, Reference};
 use lydian_hash::{BIP0340_CHALLENGE, sha256};
 use secp256k1::{Keypair, Parity, Scalar, SecretKey, schnorr};
-
-fn engines() -> Vec<LaneEngine> {
-    let mut engines = LaneEngine::available();
-    engines.push(LaneEngine::plain());
-    engines
-}
 
 fn secret(number: u32) -> SecretKey {
     SecretKey::from_secret_bytes(sha256(&number.to_be_bytes())).unwrap()

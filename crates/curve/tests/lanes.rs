@@ -6,6 +6,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "each test file uses its part")]
+mod common;
+
+use common::engines;
 use lydian_curve::limits::{EXCEPTIONAL_LANES_MAX, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
 use lydian_curve::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
 use lydian_hash::BIP0340_CHALLENGE;
@@ -19,12 +23,6 @@ const CHECKS: usize = 1_000_000;
 const ORDER: [u8; 32] = *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xba\xae\xdc\xe6\xaf\x48\xa0\x3b\xbf\xd2\x5e\x8c\xd0\x36\x41\x41";
 const PRIME: [u8; 32] = *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xfc\x2f";
 const LAMBDA: [u8; 32] = *b"\x53\x63\xad\x4c\xc0\x5c\x30\xe0\xa5\x26\x1c\x02\x88\x12\x64\x5a\x12\x2e\x22\xea\x20\x81\x66\x78\xdf\x02\x96\x7c\x1b\x23\xbd\x72";
-
-fn engines() -> Vec<LaneEngine> {
-    let mut engines = LaneEngine::available();
-    engines.push(LaneEngine::plain());
-    engines
-}
 
 /// Asserts that an engine's verdicts are those of the reference, and returns how many checks hold.
 fn compare(engine: &LaneEngine, checks: &[Check]) -> usize {
