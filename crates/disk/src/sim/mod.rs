@@ -189,11 +189,7 @@ impl Disk for SimDisk {
     fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
         let mut state = self.state();
         state.alive(path)?;
-        let id = match state.file(path) {
-            Ok(id) => id,
-            Err(error) if error.kind == DiskErrorKind::NotFound => state.create_file(path)?,
-            Err(error) => return Err(error),
-        };
+        let id = state.file_or_new(path)?;
         state.sync_parent(path)?;
         let inode = state.files.entry(id).or_default();
         let (size, handle) = (inode.bytes.len() as u64, inode.handle.clone());
@@ -228,11 +224,7 @@ impl Disk for SimDisk {
     fn lock(&self, path: &Path) -> Result<Box<dyn Lock>, DiskError> {
         let mut state = self.state();
         state.alive(path)?;
-        let id = match state.file(path) {
-            Ok(id) => id,
-            Err(error) if error.kind == DiskErrorKind::NotFound => state.create_file(path)?,
-            Err(error) => return Err(error),
-        };
+        let id = state.file_or_new(path)?;
         if !state.locks.insert(id) {
             return Err(DiskError::new(path, None, DiskErrorKind::Locked));
         }

@@ -169,6 +169,14 @@ impl State {
         Ok(())
     }
 
+    /// The file, created if it does not exist.
+    pub(super) fn file_or_new(&mut self, path: &Path) -> Result<u64, DiskError> {
+        match self.file(path) {
+            Err(error) if error.kind == DiskErrorKind::NotFound => self.create_file(path),
+            found => found,
+        }
+    }
+
     /// Creates an empty file. If the name belongs to another file, that file loses its name.
     pub(super) fn create_file(&mut self, path: &Path) -> Result<u64, DiskError> {
         let id = self.next_file;
