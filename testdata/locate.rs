@@ -50,3 +50,18 @@ pub(crate) fn read(path: &Path) -> Vec<u8> {
     }
     bytes
 }
+
+/// The blocks of a file in the format of Core's block files: magic, length, block.
+pub(crate) fn blocks_of(mut file: &[u8], magic: [u8; 4]) -> Vec<&[u8]> {
+    let mut blocks = Vec::new();
+    while let Some((head, rest)) = file.split_first_chunk::<8>() {
+        let (found, length) = head.split_at(4);
+        assert_eq!(found, magic);
+        let length = length.iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte));
+        let (block, rest) = rest.split_at(length);
+        blocks.push(block);
+        file = rest;
+    }
+    assert!(file.is_empty(), "bytes after the last block");
+    blocks
+}

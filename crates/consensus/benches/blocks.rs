@@ -9,6 +9,8 @@
 #[allow(dead_code, reason = "each user takes its part")]
 #[path = "../../../testdata/locate.rs"]
 mod locate;
+#[path = "../tests/common/prevouts.rs"]
+mod prevouts;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use locate::{read, testdata};
@@ -17,7 +19,8 @@ use lydian_consensus::{
     check_block, fund, verify_scripts, verify_with_prevouts,
 };
 use lydian_curve::{Check, Engine, Reference};
-use lydian_primitives::{Amount, Block, Header, Height, OutPoint, RawBlock, Reader, Tx};
+use lydian_primitives::{Block, Header, Height, OutPoint, RawBlock, Tx};
+use prevouts::spent_coins;
 use std::collections::{HashMap, HashSet};
 use std::hint::black_box;
 
@@ -132,19 +135,6 @@ impl DataSet {
     fn fund(&self, checked: CheckedBlock) -> FundedBlock {
         fund(checked, &self.store, &self.before, &self.params).unwrap()
     }
-}
-
-/// `docs/formats/prevouts.md`.
-fn spent_coins(bytes: &[u8]) -> Vec<SpentCoin> {
-    let mut reader = Reader::new(bytes);
-    let mut coins = Vec::new();
-    while reader.remaining() != 0 {
-        let value = Amount(reader.i64().unwrap());
-        let code = reader.u32().unwrap();
-        let origin = (code != u32::MAX).then_some((Height(code / 2), code % 2 == 1));
-        coins.push(SpentCoin { value, script_pubkey: reader.var_bytes().unwrap().into(), origin });
-    }
-    coins
 }
 
 /// The coins before the block, in a hash map so that lookups cost little.

@@ -6,13 +6,13 @@
 #[path = "../../../testdata/locate.rs"]
 mod locate;
 
-use locate::{read, testdata};
+use locate::{blocks_of, read, testdata};
 use lydian_consensus::{
     Ancestor, Batch, Chain, CheckedBlock, Coin, CoinView, FundedBlock, HeaderView, Mode, Params, Parent, Tally,
     Violation, fund, parts, verify_exactly, verify_scripts,
 };
 use lydian_curve::Reference;
-use lydian_primitives::{Block, Height, OutPoint, RawBlock, Reader};
+use lydian_primitives::{Block, Height, OutPoint, RawBlock};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,14 +49,7 @@ impl CoinView for Coins<'_> {
 }
 
 fn blocks(bytes: &[u8], magic: [u8; 4]) -> Vec<Block> {
-    let mut reader = Reader::new(bytes);
-    let mut blocks = Vec::new();
-    while reader.remaining() != 0 {
-        assert_eq!(reader.array::<4>().unwrap(), magic);
-        let size = reader.u32().unwrap() as usize;
-        blocks.push(RawBlock::new(reader.take(size).unwrap()).parse().unwrap());
-    }
-    blocks
+    blocks_of(bytes, magic).into_iter().map(|block| RawBlock::new(block).parse().unwrap()).collect()
 }
 
 fn in_parts(funded: &Arc<FundedBlock>, size: usize, is_batch: bool, seed: usize) -> Result<(), Violation> {

@@ -4,31 +4,25 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 #[path = "../../../testdata/locate.rs"]
 mod locate;
+#[path = "common/prevouts.rs"]
+mod prevouts;
 
-use locate::{files, read, shared, testdata};
+use locate::{blocks_of, files, read, shared, testdata};
 use lydian_consensus::header::version_floor;
 use lydian_consensus::pow::{is_proof_of_work, next_work_required, retarget};
 use lydian_consensus::prevouts::verify_alone;
 use lydian_consensus::{
-    Ancestor, Chain, HeaderView, Mode, Params, PlainValidator, PrevoutReport, Rule, SpentCoin, check_block,
-    verify_with_prevouts,
+    Ancestor, Chain, HeaderView, Mode, Params, PlainValidator, PrevoutReport, Rule, check_block, verify_with_prevouts,
 };
-use lydian_primitives::{Amount, Block, BlockHash, Header, Height, RawBlock, Reader};
+use lydian_primitives::{Block, BlockHash, Header, Height, RawBlock};
+use prevouts::spent_coins;
 use std::path::Path;
 
 /// A time later than all blocks in these files.
 const NOW: u32 = 1_800_000_000;
 
-/// The format of Core's block files: magic, length, block.
 fn blocks(bytes: &[u8], magic: [u8; 4]) -> Vec<Block> {
-    let mut reader = Reader::new(bytes);
-    let mut blocks = Vec::new();
-    while reader.remaining() != 0 {
-        assert_eq!(reader.array::<4>().unwrap(), magic);
-        let size = reader.u32().unwrap() as usize;
-        blocks.push(RawBlock::new(reader.take(size).unwrap()).parse().unwrap());
-    }
-    blocks
+    blocks_of(bytes, magic).into_iter().map(|block| RawBlock::new(block).parse().unwrap()).collect()
 }
 
 fn run_from_genesis(file: &str, chain: Chain) -> PlainValidator {
@@ -106,18 +100,6 @@ fn signet_solutions_are_checked() {
         let other_time = RawBlock::new(other_time.encode()).parse().unwrap();
         assert!(!lydian_consensus::signet::is_signet_solved(&other_time, &params));
     }
-}
-
-fn spent_coins(bytes: &[u8]) -> Vec<SpentCoin> {
-    let mut reader = Reader::new(bytes);
-    let mut coins = Vec::new();
-    while reader.remaining() != 0 {
-        let value = Amount(reader.i64().unwrap());
-        let code = reader.u32().unwrap();
-        let origin = (code != u32::MAX).then_some((Height(code / 2), code % 2 == 1));
-        coins.push(SpentCoin { value, script_pubkey: reader.var_bytes().unwrap().into(), origin });
-    }
-    coins
 }
 
 /// Chain, height and hash from a file name like `main-57043-HASH.block.zst`.

@@ -8,7 +8,7 @@ mod locate;
 
 use lydian_consensus::{Chain, Params, PlainValidator};
 use lydian_oracle::{Daemon, Submission, or_skip};
-use lydian_primitives::{BlockHash, RawBlock, Reader};
+use lydian_primitives::{BlockHash, RawBlock};
 
 const NOW: u32 = 1_800_000_000;
 const BLOCKS_PER_CALL: usize = 500;
@@ -27,8 +27,9 @@ fn real_chains_end_with_cores_coins() {
             return;
         };
         let bytes = locate::read(&locate::testdata(file));
-        let blocks = records(&bytes);
-        let mut plain = PlainValidator::new(Params::new(chain));
+        let params = Params::new(chain);
+        let blocks = locate::blocks_of(&bytes, params.magic);
+        let mut plain = PlainValidator::new(params);
         for batch in blocks[1..].chunks(BLOCKS_PER_CALL) {
             let answers = daemon.submit_blocks(batch).unwrap();
             assert!(answers.iter().all(|answer| *answer == Submission::Accepted), "{chain}");
@@ -43,16 +44,4 @@ fn real_chains_end_with_cores_coins() {
         assert_eq!(muhash, BlockHash(plain.muhash()).to_string(), "{chain}");
         daemon.stop().unwrap();
     }
-}
-
-/// Core's block files: magic, length, block.
-fn records(bytes: &[u8]) -> Vec<&[u8]> {
-    let mut reader = Reader::new(bytes);
-    let mut blocks = Vec::new();
-    while reader.remaining() != 0 {
-        reader.take(4).unwrap();
-        let size = reader.u32().unwrap() as usize;
-        blocks.push(reader.take(size).unwrap());
-    }
-    blocks
 }

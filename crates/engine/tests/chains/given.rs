@@ -9,13 +9,13 @@ use crate::accept::assert_fed;
 use crate::expected::{Expected, parse};
 use crate::lydian::{How, Lydian, Place};
 use crate::stored::{assert_reasons, store};
-use locate::{read, report, testdata};
+use locate::{blocks_of, read, report, testdata};
 use lydian_chains::presets::ledger::read_cases;
 use lydian_chains::presets::{invalid, reorg, worst};
 use lydian_chains::rng::Random;
 use lydian_consensus::{Chain, Params, PlainValidator};
 use lydian_oracle::Scratch;
-use lydian_primitives::{RawBlock, Reader, hex};
+use lydian_primitives::{RawBlock, hex};
 use std::path::{Path, PathBuf};
 
 fn how(workers: usize, seed: u64) -> How {
@@ -159,7 +159,7 @@ fn real_chains_from_genesis() {
     ] {
         let params = Params::new(chain);
         let bytes = read(&testdata(file));
-        let blocks = records(&bytes);
+        let blocks = blocks_of(&bytes, params.magic);
         let now = 1_800_000_000;
         let mut plain = PlainValidator::new(params.clone());
         for block in &blocks[1..] {
@@ -178,16 +178,4 @@ fn real_chains_from_genesis() {
             lydian.assert_state(&crate::expected::state_of(&plain), &format!("{chain} under {how:?}"));
         }
     }
-}
-
-/// Splits Core's file format: magic, length, block.
-fn records(bytes: &[u8]) -> Vec<&[u8]> {
-    let mut reader = Reader::new(bytes);
-    let mut blocks = Vec::new();
-    while reader.remaining() != 0 {
-        reader.take(4).unwrap();
-        let size = reader.u32().unwrap() as usize;
-        blocks.push(reader.take(size).unwrap());
-    }
-    blocks
 }
