@@ -189,12 +189,7 @@ fn a_wipe_that_is_interrupted() {
         let how = How { is_real: false, followers, ..How::random(&mut random) };
         let place = Place::new(&how, "");
         let lydian = Lydian::open(&place, &story.params, &how).unwrap();
-        for fed in &expected.fed {
-            let _ = lydian.accept(&fed.block).unwrap();
-        }
-        let decider = story.block_on(expected.end.hash, expected.end.height.0);
-        lydian.accept(&decider).unwrap().unwrap();
-        lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();
+        let decider = lydian.accept_all(&story, &expected);
         drop(lydian);
         let mut plain = PlainValidator::new(story.params.clone());
         for block in expected.fed.iter().map(|fed| &fed.block).chain([&decider]) {

@@ -69,12 +69,7 @@ fn the_judge_reads_our_block_files() {
         let how = How { is_real: true, ..How::random(&mut random) };
         let place = Place::new(&how, &format!("files-{seed}"));
         let lydian = Lydian::open(&place, &story.params, &how).unwrap();
-        for fed in &expected.fed {
-            let _ = lydian.accept(&fed.block).unwrap();
-        }
-        let decider = story.block_on(expected.end.hash, expected.end.height.0);
-        lydian.accept(&decider).unwrap().unwrap();
-        lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();
+        lydian.accept_all(&story, &expected);
         let folder = Scratch::new(&format!("core-blocks-{seed}"));
         let blocks = folder.path().join("regtest/blocks");
         std::fs::create_dir_all(&blocks).unwrap();

@@ -1,9 +1,9 @@
 //! The engine under test: random settings, opening, feeding, killing and reopening it. Input: a story's parameters and
 //! a seed of settings. Output: an engine whose state can be compared.
 
-use crate::expected::{Answer, State, parse};
+use crate::expected::{Answer, Expected, State, parse};
 use crate::recorder::{Recorder, Shared};
-use crate::story::NOW;
+use crate::story::{NOW, Story};
 use lydian_chains::rng::Random;
 use lydian_consensus::{Coin, Params, utxo_hash};
 use lydian_curve::{Refereed, Sampling};
@@ -151,6 +151,18 @@ impl Lydian {
 
     pub fn accept_at(&self, block: &[u8], now: u32) -> Result<Answer, EngineError> {
         self.engine.accept_block(parse(block), i64::from(now), &Unobserved)
+    }
+
+    /// Feeds all blocks and one more on top of the best tip, which must become the new one, and makes a checkpoint.
+    /// Returns that block.
+    pub fn accept_all(&self, story: &Story, expected: &Expected) -> Vec<u8> {
+        for fed in &expected.fed {
+            let _ = self.accept(&fed.block).unwrap();
+        }
+        let decider = story.block_on(expected.end.hash, expected.end.height.0);
+        self.accept(&decider).unwrap().unwrap();
+        self.engine.checkpoint(&Unobserved).unwrap();
+        decider
     }
 
     pub fn advance(&self) -> Result<Advance, EngineError> {
