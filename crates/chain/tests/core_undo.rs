@@ -134,10 +134,7 @@ fn chain() -> Vec<Block> {
         time += 1;
         let header = Header { version: 4, prev_block, merkle_root: [0; 32], time, bits: 0x207f_ffff, nonce: 0 };
         let mut block = MutBlock { header, txs };
-        block.seal_merkle_root();
-        let mut target = [0xff; 32];
-        target[31] = 0x7f;
-        assert!(block.seal_proof_of_work(&target));
+        block.seal_on_regtest();
         prev_block = block.header.hash();
         blocks.push(RawBlock::new(block.encode()).parse().unwrap());
     }

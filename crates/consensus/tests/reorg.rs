@@ -22,7 +22,7 @@ fn branch(from: BlockHash, height: u32, count: u32, tag: u8) -> Vec<MutBlock> {
         let value = lydian_consensus::block_subsidy(Height(height + index), &Params::new(Chain::Regtest));
         block.txs[0] = coinbase(height + index, value);
         block.txs[0].outputs[0].script_pubkey.push(tag);
-        seal(&mut block);
+        block.seal_on_regtest();
         blocks.push(block);
     }
     blocks
@@ -83,7 +83,7 @@ fn a_reorganisation_of_1088_blocks() {
     left[0].txs.push(spend(&[coin], 49 * Amount::COIN.0));
     let inner = OutPoint { txid: left[0].txs[1].txid(), vout: 0 };
     left[0].txs.push(spend(&[inner], 48 * Amount::COIN.0));
-    seal(&mut left[0]);
+    left[0].seal_on_regtest();
     left.extend(branch(last_hash(&left), 102, 1087, opcodes::OP_2));
     let right = branch(last_hash(&trunk), 101, 1089, opcodes::OP_3);
     let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
@@ -106,7 +106,7 @@ fn a_branch_that_turns_out_invalid() {
     let left = branch(last_hash(&trunk), 5, 2, opcodes::OP_2);
     let mut right = branch(last_hash(&trunk), 5, 1, opcodes::OP_3);
     right[0].txs[0].outputs[0].value.0 += 1;
-    seal(&mut right[0]);
+    right[0].seal_on_regtest();
     let bad = last_hash(&right);
     right.extend(branch(bad, 6, 2, opcodes::OP_3));
     let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
@@ -135,10 +135,10 @@ fn a_branch_that_turns_out_invalid() {
 fn children_wait_for_the_honest_bytes() {
     let mut world = World::regtest(3);
     let mut parent = world.next_block();
-    seal(&mut parent);
+    parent.seal_on_regtest();
     let mut child = branch(parent.header.hash(), 4, 1, opcodes::OP_9).remove(0);
     child.header.time = parent.header.time + 600;
-    seal(&mut child);
+    child.seal_on_regtest();
     let mut tampered = parent.clone();
     tampered.txs[0].inputs[0].witness[0][5] ^= 1;
     assert_eq!(world.refusal(&tampered), Some(Rule::BadWitnessMerkleMatch));
@@ -159,7 +159,7 @@ fn after_a_failure_the_first_seen_between_equals_wins_again() {
     let left = branch(last_hash(&trunk), 5, 2, opcodes::OP_2);
     let mut right = branch(last_hash(&trunk), 5, 3, opcodes::OP_3);
     right[2].txs[0].outputs[0].value.0 += 1;
-    seal(&mut right[2]);
+    right[2].seal_on_regtest();
     let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
     submit_all(&mut validator, &trunk);
     submit_all(&mut validator, &left);
@@ -198,11 +198,11 @@ fn a_block_is_first_seen_when_its_chain_is_complete() {
 fn waiting_siblings_count_by_their_bodies() {
     let mut world = World::regtest(3);
     let mut parent = world.next_block();
-    seal(&mut parent);
+    parent.seal_on_regtest();
     let child = |tag: u8| {
         let mut child = branch(parent.header.hash(), 4, 1, tag).remove(0);
         child.header.time = parent.header.time + 600;
-        seal(&mut child);
+        child.seal_on_regtest();
         child
     };
     let (first, second) = (child(opcodes::OP_7), child(opcodes::OP_8));
@@ -227,7 +227,7 @@ fn a_known_header_is_not_from_the_future() {
     let mut world = World::regtest(3);
     let mut block = world.next_block();
     block.header.time = NOW;
-    seal(&mut block);
+    block.seal_on_regtest();
     let mut tampered = block.clone();
     tampered.txs[0].inputs[0].witness[0][5] ^= 1;
     assert_eq!(world.refusal(&tampered), Some(Rule::BadWitnessMerkleMatch));
@@ -243,11 +243,11 @@ fn median_times_are_of_the_own_branch() {
     let mut side = branch(last_hash(&trunk), 5, 1, opcodes::OP_3);
     let late = 400_000;
     side[0].header.time += late;
-    seal(&mut side[0]);
+    side[0].seal_on_regtest();
     for height in 7..18 {
         let mut next = branch(last_hash(&side), height - 1, 1, opcodes::OP_3).remove(0);
         next.header.time = side[0].header.time + height;
-        seal(&mut next);
+        next.seal_on_regtest();
         side.push(next);
     }
     let mut validator = PlainValidator::new(Params::new(Chain::Regtest));
@@ -256,7 +256,7 @@ fn median_times_are_of_the_own_branch() {
     }
     let mut early = branch(last_hash(&side), 17, 1, opcodes::OP_4).remove(0);
     early.header.time = side[0].header.time;
-    seal(&mut early);
+    early.seal_on_regtest();
     assert!(early.header.time > active.last().unwrap().header.time);
     let refused = validator.accept_block(parse(&early), NOW).unwrap_err();
     assert!(matches!(refused, Rejected::Violation(violation) if violation.rule == Rule::TimeTooOld), "{refused}");

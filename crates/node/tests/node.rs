@@ -6,6 +6,9 @@
     reason = "a test fails by panicking, and makes its own files"
 )]
 
+mod fields;
+
+use fields::keys;
 use lydian_chains::files::BlockWriter;
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::maker::{Maker, seal};
@@ -266,17 +269,6 @@ fn documents_have_the_fields_that_are_documented() {
         keys(&document, &mut written);
     }
     assert_eq!(documented, written);
-}
-
-fn keys(value: &Value, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) => fields.iter().for_each(|(key, value)| {
-            found.insert(key.clone());
-            keys(value, found);
-        }),
-        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
-        _ => {}
-    }
 }
 
 #[test]

@@ -154,6 +154,21 @@ impl MutBlock {
         }
     }
 
+    /// Makes a block of regtest valid again after a change: witness commitment, merkle root and proof of work.
+    pub fn seal_on_regtest(&mut self) {
+        self.seal_witness_commitment();
+        self.seal_merkle_root();
+        self.seal_work_on_regtest();
+    }
+
+    /// Finds a nonce for the target of regtest, which half of all hashes meet.
+    pub fn seal_work_on_regtest(&mut self) {
+        let mut target = [0xff; 32];
+        target[31] = 0x7f;
+        let is_found = self.seal_proof_of_work(&target);
+        assert!(is_found, "half of all nonces will do");
+    }
+
     /// Tries nonces until the hash is at most `target` (little-endian bytes). Returns false if none of the 2^32 nonces
     /// works.
     pub fn seal_proof_of_work(&mut self, target: &[u8; 32]) -> bool {

@@ -23,11 +23,6 @@ pub const SPACING: u32 = 600;
 /// Number of blocks after which the output of a coinbase may be spent.
 pub const MATURITY: u32 = 100;
 
-const TARGET: [u8; 32] = {
-    let mut target = [0xff; 32];
-    target[31] = 0x7f;
-    target
-};
 const BITS: u32 = 0x207f_ffff;
 
 /// The output types in which coins are locked, in turn.
@@ -168,7 +163,7 @@ impl Chain {
             }
             Fault::NoHeight => block.txs[0].inputs[0].script_sig = vec![1, 1, 1, 1],
         }
-        seal(&mut block);
+        block.seal_on_regtest();
         self.push(block);
         self
     }
@@ -210,7 +205,7 @@ impl Chain {
             nonce: 0,
         };
         let mut block = MutBlock { header, txs: std::iter::once(coinbase).chain(txs).collect() };
-        seal(&mut block);
+        block.seal_on_regtest();
         block
     }
 
@@ -241,10 +236,4 @@ fn spend(prevout: OutPoint, value: i64, from: u32, to: u32) -> MutTx {
     let spent = [(value, opened.script_pubkey.clone())];
     sign_input(&mut tx, 0, lock_from, &opened, &mut Spending::new(&spent));
     tx
-}
-
-fn seal(block: &mut MutBlock) {
-    block.seal_witness_commitment();
-    block.seal_merkle_root();
-    assert!(block.seal_proof_of_work(&TARGET));
 }

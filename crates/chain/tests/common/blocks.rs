@@ -61,10 +61,7 @@ impl Maker {
         let time = 1_600_000_000 + self.count;
         let header = Header { version: 4, prev_block, merkle_root: [0; 32], time, bits: 0x207f_ffff, nonce: 0 };
         let mut block = MutBlock { header, txs };
-        block.seal_merkle_root();
-        let mut target = [0xff; 32];
-        target[31] = 0x7f;
-        assert!(block.seal_proof_of_work(&target));
+        block.seal_on_regtest();
         RawBlock::new(block.encode()).parse().unwrap()
     }
 }

@@ -10,11 +10,6 @@ use lydian_script::{ScriptBuilder, opcodes};
 /// The current time of the chain, well after the times of all its blocks.
 pub const NOW: u32 = 1_700_000_000;
 const START: u32 = NOW - 1_000_000;
-pub const TARGET: [u8; 32] = {
-    let mut target = [0xff; 32];
-    target[31] = 0x7f;
-    target
-};
 
 pub struct World {
     pub validator: PlainValidator,
@@ -70,7 +65,7 @@ impl World {
 
     /// Seals and submits the block, which must become the new tip.
     pub fn must_accept(&mut self, mut block: MutBlock) -> BlockHash {
-        seal(&mut block);
+        block.seal_on_regtest();
         let accepted = self.submit(&block).unwrap_or_else(|error| panic!("refused: {error}"));
         assert!(accepted.is_active);
         self.coinbases.push(block.txs[0].txid());
@@ -127,15 +122,4 @@ pub fn spend(prevouts: &[OutPoint], value: i64) -> MutTx {
     };
     let output = MutOutput { value: Amount(value), script_pubkey: true_script() };
     MutTx { version: 2, inputs: prevouts.iter().map(input).collect(), outputs: vec![output], lock_time: 0 }
-}
-
-/// Sets the witness commitment, the merkle root and the proof of work.
-pub fn seal(block: &mut MutBlock) {
-    block.seal_witness_commitment();
-    block.seal_merkle_root();
-    seal_work(block);
-}
-
-pub fn seal_work(block: &mut MutBlock) {
-    assert!(block.seal_proof_of_work(&TARGET));
 }

@@ -25,7 +25,7 @@ pub(crate) fn with_block(
     let mut world = World::regtest(110);
     let mut block = world.next_block();
     change(&world, &mut block);
-    seal(&mut block);
+    block.seal_on_regtest();
     tamper(&mut block);
     world.refusal(&block)
 }
@@ -53,7 +53,7 @@ const CASES: &[Case] = &[
                 |_, _| {},
                 |block| {
                     block.header.merkle_root[0] ^= u8::from(bad);
-                    seal_work(block);
+                    block.seal_work_on_regtest();
                 },
             )
         },
@@ -68,7 +68,7 @@ const CASES: &[Case] = &[
                     if bad {
                         block.txs.clear();
                         block.seal_merkle_root();
-                        seal_work(block);
+                        block.seal_work_on_regtest();
                     }
                 },
             )
@@ -177,7 +177,7 @@ const CASES: &[Case] = &[
                 |block| {
                     block.txs[0].outputs[1].script_pubkey[6] ^= u8::from(bad);
                     block.seal_merkle_root();
-                    seal_work(block);
+                    block.seal_work_on_regtest();
                 },
             )
         },
@@ -260,7 +260,7 @@ pub(crate) fn bad_signet_blksig(bad: bool) -> Option<Rule> {
         block.txs[0].outputs.pop();
         block.txs[0].inputs[0].witness.clear();
     }
-    seal(&mut block);
+    block.seal_on_regtest();
     world.refusal(&block)
 }
 
@@ -337,13 +337,13 @@ pub(crate) fn bad_prevblk(bad: bool) -> Option<Rule> {
     let mut world = World::regtest(5);
     let mut invalid = world.next_block();
     invalid.txs[0].outputs[0].value.0 += 1;
-    seal(&mut invalid);
+    invalid.seal_on_regtest();
     assert_eq!(world.refusal(&invalid), Some(Rule::BadCbAmount));
     let mut block = world.next_block();
     if bad {
         block.header.prev_block = invalid.header.hash();
     }
-    seal(&mut block);
+    block.seal_on_regtest();
     world.refusal(&block)
 }
 
@@ -372,7 +372,7 @@ pub(crate) fn timewarp(behind: i64) -> Option<Rule> {
     let mut block = world.next_block();
     assert_eq!(world.height() + 1, 144);
     block.header.time = u32::try_from(i64::from(parent_time) - behind).unwrap();
-    seal(&mut block);
+    block.seal_on_regtest();
     world.refusal(&block)
 }
 
@@ -409,7 +409,7 @@ pub(crate) fn weight_block(weight: usize) -> Option<Rule> {
     let missing = weight - parse(&block).weight();
     block.txs[1].inputs[0].witness[0].resize(3_900_000 + missing, 0);
     assert_eq!(parse(&block).weight(), weight);
-    seal(&mut block);
+    block.seal_on_regtest();
     world.refusal(&block)
 }
 
@@ -419,7 +419,7 @@ pub(crate) fn bip30(bad: bool) -> Option<Rule> {
     let mut world = World::new(params, 5);
     let mut block = world.next_block();
     block.txs[0] = coinbase(if bad { 5 } else { 6 }, Amount(50 * COIN));
-    seal(&mut block);
+    block.seal_on_regtest();
     world.refusal(&block)
 }
 
@@ -456,7 +456,7 @@ pub(crate) fn sigops_cost(bad: bool) -> Option<Rule> {
     block.txs.push(tx);
     let in_outputs = 20_000 - 20 + usize::from(bad);
     block.txs[0].outputs.push(output(0, vec![opcodes::OP_CHECKSIG; in_outputs]));
-    seal(&mut block);
+    block.seal_on_regtest();
     world.refusal(&block)
 }
 
@@ -504,7 +504,7 @@ pub(crate) fn fund_made_up(world: MadeUp, txs: Vec<MutTx>) -> Option<Rule> {
     let mut block = World::regtest(0).next_block();
     block.txs[0] = coinbase(201, Amount(0));
     block.txs.extend(txs);
-    seal(&mut block);
+    block.seal_on_regtest();
     let checked = CheckedBlock::check(parse(&block), Parent::At(Height(200), &world), i64::from(NOW), &params).unwrap();
     fund(checked, &world, &world, &params).err().map(|violation| violation.rule)
 }

@@ -80,7 +80,7 @@ fn a_block_from_the_future_is_not_refused_for_ever() {
     let mut world = World::regtest(3);
     let mut block = world.next_block();
     block.header.time = NOW + 7201;
-    seal(&mut block);
+    block.seal_on_regtest();
     assert_eq!(world.refusal(&block), Some(Rule::TimeTooNew));
     assert!(world.validator.accept_block(parse(&block), NOW + 1).unwrap().is_active);
 }
@@ -119,7 +119,7 @@ fn lock_times_are_heights_or_median_times() {
         let mut tx = plain_spend(&world);
         (tx.lock_time, tx.inputs[0].sequence) = (lock_time, 0);
         block.txs.push(tx);
-        seal(&mut block);
+        block.seal_on_regtest();
         world.refusal(&block)
     };
     let own_time = NOW - 1_000_000 + 111 * 600;
@@ -138,7 +138,7 @@ fn relative_locks() {
         let mut tx = spend(&[world.coinbase_outpoint(2)], COIN);
         (tx.version, tx.inputs[0].sequence) = (version, sequence);
         block.txs.push(tx);
-        seal(&mut block);
+        block.seal_on_regtest();
         world.refusal(&block)
     };
     let broken = Some(Rule::TxSequenceLocks);
@@ -159,7 +159,7 @@ fn relative_locks() {
         let mut tx = spend(&[world.coinbase_outpoint(5)], COIN);
         (tx.version, tx.inputs[0].sequence) = (2, (1 << 22) | units);
         block.txs.push(tx);
-        seal(&mut block);
+        block.seal_on_regtest();
         world.refusal(&block)
     };
     assert_eq!(((105 - 2) * 600 / 512, (105 - 3) * 600 / 512), (120, 119));
@@ -213,7 +213,7 @@ fn unspendable_outputs_never_enter_the_coins() {
     assert_eq!(found, [false, false, true, true]);
     let mut block = world.next_block();
     block.txs.push(spend(&[OutPoint { txid, vout: 0 }], 1));
-    seal(&mut block);
+    block.seal_on_regtest();
     assert_eq!(world.refusal(&block), Some(Rule::TxInputsMissingorspent));
 }
 
@@ -228,7 +228,7 @@ fn bip30_looks_at_every_output() {
     first.txs[0].outputs.insert(1, output(25 * COIN, true_script()));
     // Sealed now, because the repetition must have the same commitment. In another block with only a coinbase the
     // commitment is the same.
-    seal(&mut first);
+    first.seal_on_regtest();
     let repeated = first.txs[0].clone();
     let txid = repeated.txid();
     world.must_accept(first);
@@ -239,7 +239,7 @@ fn bip30_looks_at_every_output() {
     let repeat = |world: &mut World| {
         let mut block = world.next_block();
         block.txs[0] = repeated.clone();
-        seal(&mut block);
+        block.seal_on_regtest();
         (world.refusal(&block), block)
     };
     let mut block = world.next_block();
@@ -271,7 +271,7 @@ fn mutated_blocks_do_not_poison_their_hash() {
         let mut block = world.next_block();
         block.txs.push(spend(&[world.coinbase_outpoint(1)], COIN));
         block.txs.push(spend(&[world.coinbase_outpoint(2)], COIN));
-        seal(&mut block);
+        block.seal_on_regtest();
         let mut mutant = block.clone();
         tamper(&mut mutant);
         assert_eq!(mutant.header.hash(), block.header.hash());
@@ -290,7 +290,7 @@ fn invalid_blocks_are_remembered() {
     let mut world = World::regtest(5);
     let mut block = world.next_block();
     block.txs[0].inputs[0].script_sig[0] += 1;
-    seal(&mut block);
+    block.seal_on_regtest();
     assert_eq!(world.refusal(&block), Some(Rule::BadCbHeight));
     assert_eq!(world.submit(&block), Err(Rejected::DuplicateInvalid));
 }
@@ -322,7 +322,7 @@ fn transactions_of_64_bytes() {
     tx.outputs[0].script_pubkey = vec![opcodes::OP_NOP, opcodes::OP_NOP, opcodes::OP_NOP, opcodes::OP_1];
     assert_eq!(tx.encode().len(), 64);
     block.txs.push(tx);
-    seal(&mut block);
+    block.seal_on_regtest();
     assert!(!is_block_mutated(&parse(&block), true));
     let mut headless = block.clone();
     headless.txs.remove(0);
@@ -362,7 +362,7 @@ fn the_last_commitment_wins() {
             decoy[10] ^= 1;
             block.txs[0].outputs.push(output(0, decoy));
             block.seal_merkle_root();
-            seal_work(block);
+            block.seal_work_on_regtest();
         },
     );
     assert_eq!(later_is_wrong, Some(Rule::BadWitnessMerkleMatch));
@@ -377,7 +377,7 @@ fn heights_in_coinbases() {
     let outcome = |height: u32, script: &[u8]| {
         let mut block = World::regtest(0).next_block();
         block.txs[0].inputs[0].script_sig = [script, &[0; 4]].concat();
-        seal(&mut block);
+        block.seal_on_regtest();
         check_block_in_chain(&parse(&block), Height(height), &view, &params).err().map(|violation| violation.rule)
     };
     let wrong = Some(Rule::BadCbHeight);
@@ -395,7 +395,7 @@ fn heights_in_coinbases() {
     let before = Params::new(Chain::Main);
     let mut block = World::regtest(0).next_block();
     block.txs[0].inputs[0].script_sig = vec![0; 9];
-    seal(&mut block);
+    block.seal_on_regtest();
     let at = |height| check_block_in_chain(&parse(&block), Height(height), &view, &before).err().map(|v| v.rule);
     assert_eq!((at(227_930).is_none() || at(227_930) != wrong, at(227_931)), (true, wrong));
 }
@@ -453,7 +453,7 @@ fn witness_sigops_cost_one_each() {
         tx.inputs[0].witness = vec![script];
         block.txs.push(tx);
         block.txs[0].outputs.push(output(0, vec![opcodes::OP_CHECKSIG; 19_050]));
-        seal(&mut block);
+        block.seal_on_regtest();
         world.refusal(&block)
     };
     assert_eq!(19_050 * 4 + 3_800, MAX_BLOCK_SIGOPS_COST);
@@ -480,7 +480,7 @@ fn bip30_is_not_asked_above_its_anchor() {
     }
     let mut block = World::regtest(0).next_block();
     block.txs[0] = coinbase(201, Amount(0));
-    seal(&mut block);
+    block.seal_on_regtest();
     let outcome = |hash: BlockHash| {
         let mut params = Params::new(Chain::Regtest);
         params.bip34_hash = BlockHash([7; 32]);
@@ -502,7 +502,7 @@ fn violations_say_where() {
     let mut tx = spend(&[world.coinbase_outpoint(2), world.coinbase_outpoint(3)], COIN);
     tx.inputs[1].script_sig = vec![opcodes::OP_RETURN];
     block.txs.push(tx);
-    seal(&mut block);
+    block.seal_on_regtest();
     let Err(Rejected::Violation(violation)) = world.submit(&block) else { panic!("accepted") };
     assert_eq!((violation.tx, violation.input), (Some(2), Some(1)));
     assert_eq!(violation.script_error, Some(ScriptError::OpReturn));

@@ -5,7 +5,7 @@ use crate::expected::{Answer, Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place, layout};
 use crate::seeds::for_seeds;
 use crate::stored::{assert_reasons, store};
-use crate::story::{NOW, Shape, Story, seal};
+use crate::story::{NOW, Shape, Story};
 use lydian_chains::rng::Random;
 use lydian_consensus::{Rejected, Rule};
 use lydian_curve::{Check, Disagreement, Engine, Evidence, Refereed, Reference, Sampling};
@@ -158,7 +158,7 @@ fn false_twin(bytes: &[u8]) -> Option<Vec<u8>> {
     // In the middle of s.
     let place = signature.len() - 15;
     signature[place] ^= 1;
-    seal(&mut block);
+    block.seal_on_regtest();
     Some(block.encode())
 }
 

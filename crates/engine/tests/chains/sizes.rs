@@ -145,7 +145,7 @@ fn padded(block: &[u8], size: usize) -> Vec<u8> {
     // Lengths from 65,536 on take two bytes more than smaller ones.
     let wide = if more > 64_536 { 2 } else { 0 };
     block.txs[0].outputs[1].script_pubkey.resize(1_000 + more - wide, 0x6a);
-    crate::story::seal(&mut block);
+    block.seal_on_regtest();
     let bytes = block.encode();
     assert_eq!(bytes.len(), size);
     bytes

@@ -3,12 +3,6 @@
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, OutPoint, RawBlock};
 
-const TARGET: [u8; 32] = {
-    let mut target = [0xff; 32];
-    target[31] = 0x7f;
-    target
-};
-
 /// A block that can be encoded.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
@@ -62,9 +56,7 @@ pub(crate) fn block_with(
         Header { version: 0x2000_0000, prev_block: parent, merkle_root: [0; 32], time, bits: 0x207f_ffff, nonce: 0 };
     let mut block = MutBlock { header, txs: std::iter::once(coinbase).chain(txs).collect() };
     change(&mut block);
-    block.seal_witness_commitment();
-    block.seal_merkle_root();
-    assert!(block.seal_proof_of_work(&TARGET));
+    block.seal_on_regtest();
     let hash = block.header.hash();
     Made { hash, height, block }
 }

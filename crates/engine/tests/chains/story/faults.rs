@@ -2,7 +2,7 @@
 //! the broken draft. Only the validator decides whether and how it is refused.
 
 use super::coin::{OP_CHECKMULTISIG, Opener, Own, open_all};
-use super::draft::{Draft, commit, seal_work, spend};
+use super::draft::{Draft, commit, spend};
 use super::{NOW, StoryBuilder};
 use lydian_chains::rng::Random;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
@@ -114,7 +114,7 @@ impl Fault {
             }
             _ => return,
         }
-        seal_work(block);
+        block.seal_work_on_regtest();
     }
 }
 
@@ -206,6 +206,16 @@ impl Draft {
         }
     }
 
+    /// An ordinary transaction that spends these coins. Its fee is not counted, since the block is invalid.
+    fn paid_and_opened(&mut self, spent: &[Own], builder: &mut StoryBuilder) -> MutTx {
+        let mut tx = spend(spent);
+        let fees = self.fees;
+        self.pay(&mut tx, spent, builder);
+        self.fees = fees;
+        open_all(&mut tx, spent);
+        tx
+    }
+
     /// Adds an ordinary transaction, changed after its inputs are satisfied.
     fn with_tx(&mut self, builder: &mut StoryBuilder, change: impl FnOnce(&mut MutTx, &[Own])) -> bool {
         let count = [1, 2, 3][builder.random.index(3)];
@@ -213,11 +223,7 @@ impl Draft {
         if spent.is_empty() {
             return false;
         }
-        let mut tx = spend(&spent);
-        let fees = self.fees;
-        self.pay(&mut tx, &spent, builder);
-        self.fees = fees;
-        open_all(&mut tx, &spent);
+        let mut tx = self.paid_and_opened(&spent, builder);
         change(&mut tx, &spent);
         self.push_opened(tx, spent);
         true
@@ -350,11 +356,7 @@ impl Draft {
         if spent.is_empty() {
             return false;
         }
-        let mut tx = spend(&spent);
-        let fees = self.fees;
-        self.pay(&mut tx, &spent, builder);
-        self.fees = fees;
-        open_all(&mut tx, &spent);
+        let mut tx = self.paid_and_opened(&spent, builder);
         let at = match fault {
             Fault::FalseSignatureFirst => 0,
             Fault::FalseSignatureMiddle => spent.len() / 2,

@@ -10,7 +10,6 @@ mod faults;
 
 use coin::Own;
 use draft::Draft;
-pub use draft::seal;
 pub use faults::{Fault, header_only};
 use lydian_chains::rng::Random;
 use lydian_consensus::{Chain, Params};
@@ -285,6 +284,6 @@ pub fn sealed(tip: BlockHash, height: u32, tag: &[u8], txs: Vec<MutTx>) -> MutBl
     let (merkle_root, bits) = ([0; 32], draft::REGTEST_BITS);
     let header = Header { version: 0x2000_0000, prev_block: tip, merkle_root, time, bits, nonce: 0 };
     let mut block = MutBlock { header, txs: std::iter::once(coinbase).chain(txs).collect() };
-    draft::seal(&mut block);
+    block.seal_on_regtest();
     block
 }
