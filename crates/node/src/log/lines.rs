@@ -1,6 +1,7 @@
 //! Lines that other programs parse, exactly in Bitcoin Core's form. Input: numbers. Output: text.
 
 use lydian_consensus::{Chain, U256};
+use lydian_engine::TipUpdate;
 use lydian_primitives::{BlockHash, Height};
 
 /// The values of an `UpdateTip` line.
@@ -18,6 +19,22 @@ pub(crate) struct TipLine {
     pub(crate) headers_height: Height,
     pub(crate) cache_bytes: u64,
     pub(crate) cache_coins: u64,
+}
+
+impl TipLine {
+    pub(crate) fn of(tip: &TipUpdate, headers_height: Height) -> TipLine {
+        TipLine {
+            hash: tip.hash,
+            height: tip.height,
+            version: tip.header.version,
+            chain_work: tip.chain_work,
+            chain_tx_count: tip.transactions.unwrap_or(0),
+            time: tip.header.time,
+            headers_height,
+            cache_bytes: tip.cache_bytes,
+            cache_coins: tip.coins,
+        }
+    }
 }
 
 /// `UpdateTip: new best=...`: Core's `UpdateTipLog`.

@@ -147,17 +147,7 @@ impl Watcher {
     }
 
     fn line(&self, tip: &TipUpdate) -> TipLine {
-        TipLine {
-            hash: tip.hash,
-            height: tip.height,
-            version: tip.header.version,
-            chain_work: tip.chain_work,
-            chain_tx_count: tip.transactions.unwrap_or(0),
-            time: tip.header.time,
-            headers_height: Height(self.headers.load(Ordering::Relaxed).max(tip.height.0)),
-            cache_bytes: tip.cache_bytes,
-            cache_coins: tip.coins,
-        }
+        TipLine::of(tip, Height(self.headers.load(Ordering::Relaxed).max(tip.height.0)))
     }
 
     fn tip(&self, tip: &TipUpdate) {

@@ -93,17 +93,7 @@ pub(super) fn after_opening(session: &Session<'_>, engine: &Engine) -> bool {
 }
 
 fn best_chain(session: &Session<'_>, tip: &TipUpdate, headers_height: Height) -> String {
-    let line = TipLine {
-        hash: tip.hash,
-        height: tip.height,
-        version: tip.header.version,
-        chain_work: tip.chain_work,
-        chain_tx_count: tip.transactions.unwrap_or(0),
-        time: tip.header.time,
-        headers_height,
-        cache_bytes: tip.cache_bytes,
-        cache_coins: tip.coins,
-    };
+    let line = TipLine::of(tip, headers_height);
     let share = progress(&line, session.settings.params.chain, i64::from(crate::clock::now()));
     let date = iso8601(i64::from(tip.header.time));
     format!("Loaded best chain: hashBestChain={} height={} date={date} progress={share:.6}", tip.hash, tip.height.0)
