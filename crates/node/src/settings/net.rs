@@ -25,6 +25,7 @@ use address::Names;
 use interaction::Interaction;
 use lydian_consensus::Chain;
 use lydian_options::Notice;
+use lydian_p2p::fixed_seeds::default_port;
 use lydian_p2p::permissions::{WhiteRange, Whitelist};
 use lydian_p2p::proxies::Proxies;
 use lydian_wire::{Endpoint, Network};
@@ -41,6 +42,9 @@ const ADDED_PEERS_MAX: u64 = 8;
 const OTHER_FILES: u64 = 150;
 
 const MAX_CONNECTIONS_DEFAULT: i64 = 125;
+
+/// The default of `-timeout`.
+pub(super) const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// The settings of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +106,8 @@ pub(crate) struct NetSettings {
 }
 
 impl NetSettings {
+    /// The settings that depend on several options or on the chain, and the defaults of the others, which are stored by
+    /// their entries in the table.
     pub(super) fn new(
         chain: Chain,
         given: &Given<'_>,
@@ -139,16 +145,16 @@ impl NetSettings {
         let reachable = reach::without_i2p(given, reachable, &names)?;
         Ok(NetSettings {
             connect: connect(given, notices),
-            added: given.texts("addnode"),
-            seed_nodes: given.texts("seednode"),
+            added: Vec::new(),
+            seed_nodes: Vec::new(),
             binds,
             listen_port,
             default_port,
-            v2: options.switch("v2transport", true),
+            v2: true,
             connections_max,
             descriptors,
-            ban_seconds: given.integer("bantime").map_or(24 * 60 * 60, |seconds| u64::try_from(seconds).unwrap_or(1)),
-            captures_messages: given.switch("capturemessages").unwrap_or(false),
+            ban_seconds: 24 * 60 * 60,
+            captures_messages: false,
             whitelist,
             reachable,
             proxies,
@@ -162,11 +168,11 @@ impl NetSettings {
             signet_seeds: signet_seeds(chain, given),
             user_agent,
             upload_target,
-            connect_timeout: connect_timeout(given),
+            connect_timeout: CONNECT_TIMEOUT_DEFAULT,
             peer_timeout,
-            is_active: options.switch("networkactive", true),
-            receive_buffer_bytes: kilobytes(given.integer("maxreceivebuffer"), 5000),
-            send_buffer_bytes: kilobytes(given.integer("maxsendbuffer"), 1000),
+            is_active: true,
+            receive_buffer_bytes: 5_000_000,
+            send_buffer_bytes: 1_000_000,
             blocks_only: options.switch("blocksonly", false),
             notes: options.notes,
             listens,
@@ -221,17 +227,6 @@ fn whitelist(given: &Given<'_>, options: &Interaction, with_cjdns: bool) -> Resu
     })
 }
 
-/// Core's `nDefaultPort`.
-fn default_port(chain: Chain) -> u16 {
-    match chain {
-        Chain::Main => 8333,
-        Chain::Test => 18333,
-        Chain::Testnet4 => 48333,
-        Chain::Signet => 38333,
-        Chain::Regtest => 18444,
-    }
-}
-
 /// The part of Core's `CheckHostPortOptions` for bare ports.
 pub(super) fn port(option: &'static str, text: &str) -> Result<u16, NetProblem> {
     let digits = text.bytes().all(|digit| digit.is_ascii_digit());
@@ -274,16 +269,6 @@ fn connections_max(
 fn peer_timeout(given: &Given<'_>) -> Result<Duration, NetProblem> {
     let seconds = u64::try_from(given.integer("peertimeout").unwrap_or(60)).ok().filter(|seconds| *seconds > 0);
     seconds.map(Duration::from_secs).ok_or(NetProblem::PeerTimeout)
-}
-
-/// As in Core, a value that is not positive means the default.
-fn connect_timeout(given: &Given<'_>) -> Duration {
-    let milliseconds = given.integer("timeout").and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
-    Duration::from_millis(milliseconds.unwrap_or(5000))
-}
-
-fn kilobytes(count: Option<i64>, default: usize) -> usize {
-    count.map_or(default, |count| usize::try_from(count).unwrap_or(0)).saturating_mul(1000)
 }
 
 /// A signet with its own challenge, which has neither DNS seeds nor fixed seeds.

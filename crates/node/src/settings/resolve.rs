@@ -8,7 +8,6 @@ use super::error::{IgnoredConf, SettingsError};
 use super::given::Given;
 use super::logging;
 use super::net::{NetSettings, has_cjdns};
-use super::rpc::RpcSettings;
 use super::settled::{Prune, Settings};
 use super::table::options;
 use super::unused;
@@ -101,8 +100,8 @@ fn settle(
     settings.loadblock = given.texts("loadblock").iter().map(|path| host.absolute(Path::new(path))).collect();
     settings.test = deployments::test_options(chain, &given, notices)?;
     logging::read(&given, &mut settings.log, notices)?;
-    let rpc = RpcSettings::new(chain, &given, has_cjdns(&given)?)?;
-    settings.rpc = RpcSettings { cookie: rpc.cookie.as_ref().map(|path| settings.datadir.join(path)), ..rpc };
+    settings.rpc.read(chain, &given, has_cjdns(&given)?)?;
+    settings.rpc.cookie = settings.rpc.cookie.map(|path| settings.datadir.join(path));
     Ok(settings)
 }
 

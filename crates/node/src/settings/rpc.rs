@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Settings of the server. Paths are relative to the chain's directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RpcSettings {
     /// `-server`.
     pub(crate) is_on: bool,
@@ -48,37 +48,45 @@ impl fmt::Debug for Secret {
     }
 }
 
+impl Default for RpcSettings {
+    /// The defaults of the options.
+    fn default() -> RpcSettings {
+        RpcSettings {
+            is_on: true,
+            bind: Vec::new(),
+            port: 0,
+            allow: Vec::new(),
+            with_cjdns: false,
+            auth: Vec::new(),
+            user: Secret::default(),
+            password: Secret::default(),
+            cookie: Some(".cookie".into()),
+            cookie_permissions: None,
+            whitelist: Vec::new(),
+            whitelist_default: None,
+            threads: 16,
+            queue: 64,
+            idle_seconds: 30,
+            deprecated: Vec::new(),
+            checks_help: false,
+        }
+    }
+}
+
 impl RpcSettings {
-    /// `with_cjdns`: whether CJDNS is reachable.
-    pub(super) fn new(chain: Chain, given: &Given<'_>, with_cjdns: bool) -> Result<RpcSettings, SettingsError> {
-        let count = |number: Option<i64>, default: usize| match number {
-            Some(number) => usize::try_from(number.max(1)).unwrap_or(usize::MAX),
-            None => default,
-        };
+    /// Reads the options that depend on the chain or on the network, or whose empty values are errors. The others are
+    /// stored by their entries in the table. `with_cjdns`: whether CJDNS is reachable.
+    pub(super) fn read(&mut self, chain: Chain, given: &Given<'_>, with_cjdns: bool) -> Result<(), SettingsError> {
         let port = given.net_one("rpcport", |text| port("rpcport", text))?;
-        let is_good = |text: &str| has_good_port(text);
-        let bind = given.net_list("rpcbind", |text| match is_good(text) {
+        let bind = given.net_list("rpcbind", |text| match has_good_port(text) {
             true => Ok(text.to_owned()),
             false => Err(NetProblem::Port { option: "rpcbind", text: text.to_owned() }),
         })?;
-        Ok(RpcSettings {
-            is_on: given.switch("server").unwrap_or(true),
-            bind: bind.into_iter().filter(|text| !text.is_empty()).collect(),
-            port: port.or(base_chain(chain.name()).map(|chain| chain.rpc_port)).unwrap_or_default(),
-            allow: given.list("rpcallowip", |text| Ok(text.to_owned()))?,
-            with_cjdns,
-            auth: given.list("rpcauth", |text| Ok(Secret(text.to_owned())))?,
-            user: Secret(given.text("rpcuser").unwrap_or_default()),
-            password: Secret(given.text("rpcpassword").unwrap_or_default()),
-            cookie: given.path("rpccookiefile", Some(".cookie")),
-            cookie_permissions: given.text("rpccookieperms"),
-            whitelist: given.texts("rpcwhitelist"),
-            whitelist_default: given.switch("rpcwhitelistdefault"),
-            threads: count(given.integer("rpcthreads"), 16),
-            queue: count(given.integer("rpcworkqueue"), 64),
-            idle_seconds: given.integer("rpcservertimeout").unwrap_or(30),
-            deprecated: given.texts("deprecatedrpc"),
-            checks_help: given.switch("rpcdoccheck").unwrap_or(false),
-        })
+        self.bind = bind.into_iter().filter(|text| !text.is_empty()).collect();
+        self.port = port.or(base_chain(chain.name()).map(|chain| chain.rpc_port)).unwrap_or_default();
+        self.allow = given.list("rpcallowip", |text| Ok(text.to_owned()))?;
+        self.with_cjdns = with_cjdns;
+        self.auth = given.list("rpcauth", |text| Ok(Secret(text.to_owned())))?;
+        Ok(())
     }
 }

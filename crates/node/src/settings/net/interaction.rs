@@ -12,8 +12,8 @@ pub(super) struct Interaction {
     pub(super) notes: Vec<String>,
 }
 
-/// Every switch that concerns connections.
-const SWITCHES: [&str; 12] = [
+/// The switches that are read together. Those without an effect on others are stored by their entries in the table.
+const SWITCHES: [&str; 10] = [
     "blocksonly",
     "discover",
     "dns",
@@ -21,9 +21,7 @@ const SWITCHES: [&str; 12] = [
     "fixedseeds",
     "forcednsseed",
     "listen",
-    "networkactive",
     "proxyrandomize",
-    "v2transport",
     "whitelistforcerelay",
     "whitelistrelay",
 ];

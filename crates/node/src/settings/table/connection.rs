@@ -1,6 +1,19 @@
 //! Options of the connections to peers. Data only: entries of the option table.
 
 use super::{Opt, SWITCH, TEXT, group, integer};
+use crate::settings::net::CONNECT_TIMEOUT_DEFAULT;
+use lydian_options::Set;
+use std::time::Duration;
+
+fn kilobytes(count: i64) -> usize {
+    usize::try_from(count).unwrap_or(0).saturating_mul(1000)
+}
+
+/// As in Core, a value that is not positive means the default.
+fn connect_timeout(milliseconds: i64) -> Duration {
+    let milliseconds = u64::try_from(milliseconds).ok().filter(|count| *count > 0);
+    milliseconds.map_or(CONNECT_TIMEOUT_DEFAULT, Duration::from_millis)
+}
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt {
@@ -10,6 +23,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_of_chain: true,
         group: group::CONNECTION,
         help: "Add a node to connect to and attempt to keep the connection open; up to 8 at a time, counted separately from -maxconnections",
+        set: Set::List(|settings, peers| settings.net.added = peers),
         ..TEXT
     },
     Opt {
@@ -17,6 +31,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::CONNECTION,
         default: "86400",
         help: "Seconds for which a manually configured ban lasts",
+        set: Set::Integer(|settings, seconds| settings.net.ban_seconds = u64::try_from(seconds).unwrap_or(1)),
         ..integer(1, 1 << 40)
     },
     Opt {
@@ -111,6 +126,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::CONNECTION,
         default: "5000",
         help: "Maximum per-connection receive buffer, <n>*1000 bytes",
+        set: Set::Integer(|settings, count| settings.net.receive_buffer_bytes = kilobytes(count)),
         ..integer(0, 1 << 32)
     },
     Opt {
@@ -118,6 +134,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::CONNECTION,
         default: "1000",
         help: "Maximum per-connection memory usage for the send buffer, <n>*1000 bytes",
+        set: Set::Integer(|settings, count| settings.net.send_buffer_bytes = kilobytes(count)),
         ..integer(0, 1 << 32)
     },
     Opt {
@@ -133,6 +150,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::CONNECTION,
         default: "1",
         help: "Enable all P2P network activity. Can be changed by the setnetworkactive RPC command",
+        set: Set::Switch(|settings, is_on| settings.net.is_active = is_on),
         ..SWITCH
     },
     Opt {
@@ -189,6 +207,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::CONNECTION,
         help: "Connect to a node to retrieve peer addresses, and disconnect. During startup, seednodes will be tried before dnsseeds",
+        set: Set::List(|settings, peers| settings.net.seed_nodes = peers),
         ..TEXT
     },
     Opt {
@@ -196,6 +215,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::CONNECTION,
         default: "5000",
         help: "Specify socket connection timeout in milliseconds. If an initial attempt to connect is unsuccessful after this amount of time, drop it (minimum: 1)",
+        set: Set::Integer(|settings, count| settings.net.connect_timeout = connect_timeout(count)),
         ..integer(i64::MIN, 1 << 40)
     },
     Opt {
@@ -203,6 +223,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::CONNECTION,
         default: "1",
         help: "Support the encrypted transport (BIP324) with peers that support it",
+        set: Set::Switch(|settings, is_on| settings.net.v2 = is_on),
         ..SWITCH
     },
     Opt {

@@ -13,7 +13,13 @@ pub(super) const OPTIONS: &[Opt] = &[
         set: Set::Integer(|settings, version| settings.blockversion = i32::try_from(version).ok()),
         ..integer(-0x8000_0000, 0x7fff_ffff)
     },
-    Opt { name: "capturemessages", group: group::DEBUG, help: "Capture all P2P messages to disk", ..SWITCH },
+    Opt {
+        name: "capturemessages",
+        group: group::DEBUG,
+        help: "Capture all P2P messages to disk",
+        set: Set::Switch(|settings, is_on| settings.net.captures_messages = is_on),
+        ..SWITCH
+    },
     Opt {
         name: "checkaddrman",
         group: group::DEBUG,

@@ -1,6 +1,13 @@
 //! Options of the RPC server. Data only: entries of the option table.
 
 use super::{Opt, PATH, SWITCH, TEXT, group, integer};
+use crate::settings::rpc::Secret;
+use lydian_options::Set;
+
+/// As in Core, a smaller number means one.
+fn one_or_more(count: i64) -> usize {
+    usize::try_from(count.max(1)).unwrap_or(usize::MAX)
+}
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt {
@@ -38,6 +45,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RPC,
         default: ".cookie",
         help: "Location of the auth cookie. Relative paths will be prefixed by a net-specific datadir location. Pass -norpccookiefile for no cookie",
+        set: Set::Path(|settings, path| settings.rpc.cookie = path),
         ..PATH
     },
     Opt {
@@ -46,6 +54,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RPC,
         default: "owner",
         help: "Set permissions on the RPC auth cookie file so that it is readable by [owner|group|all]",
+        set: Set::Value(|settings, setting| {
+            settings.rpc.cookie_permissions = Some(setting.text().to_owned());
+            Ok(())
+        }),
         ..TEXT
     },
     Opt {
@@ -54,6 +66,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_secret: true,
         group: group::RPC,
         help: "Password for JSON-RPC connections; if it is set, there is no cookie",
+        set: Set::Value(|settings, setting| {
+            settings.rpc.password = Secret(setting.text().to_owned());
+            Ok(())
+        }),
         ..TEXT
     },
     Opt {
@@ -70,6 +86,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RPC,
         default: "0",
         help: "Return an error if the help of an RPC method lacks a field of its result",
+        set: Set::Switch(|settings, is_on| settings.rpc.checks_help = is_on),
         ..SWITCH
     },
     Opt {
@@ -77,6 +94,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RPC,
         default: "30",
         help: "Close a connection after <n> seconds without activity (0 = never)",
+        set: Set::Integer(|settings, seconds| settings.rpc.idle_seconds = seconds),
         ..integer(0, 1 << 30)
     },
     Opt {
@@ -84,6 +102,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RPC,
         default: "16",
         help: "Set the number of threads to service RPC calls",
+        set: Set::Integer(|settings, count| settings.rpc.threads = one_or_more(count)),
         ..integer(i64::MIN, 1024)
     },
     Opt {
@@ -92,6 +111,10 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_secret: true,
         group: group::RPC,
         help: "Username for JSON-RPC connections",
+        set: Set::Value(|settings, setting| {
+            settings.rpc.user = Secret(setting.text().to_owned());
+            Ok(())
+        }),
         ..TEXT
     },
     Opt {
@@ -100,6 +123,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::RPC,
         help: "Let a user call these methods only, as <USERNAME>:<rpc 1>,<rpc 2>,...,<rpc n>; if a user has several lists, only the methods in all of them",
+        set: Set::List(|settings, lists| settings.rpc.whitelist = lists),
         ..TEXT
     },
     Opt {
@@ -107,6 +131,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RPC,
         default: "1 when there is an -rpcwhitelist",
         help: "Whether a user without a whitelist may call no methods",
+        set: Set::Switch(|settings, is_on| settings.rpc.whitelist_default = Some(is_on)),
         ..SWITCH
     },
     Opt {
@@ -114,6 +139,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RPC,
         default: "64",
         help: "Set the maximum depth of the work queue to service RPC calls",
+        set: Set::Integer(|settings, count| settings.rpc.queue = one_or_more(count)),
         ..integer(i64::MIN, 1 << 20)
     },
     Opt {
@@ -122,6 +148,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::RPC,
         help: "Allow a deprecated RPC method or form of a result (warnings: the last warning as text)",
+        set: Set::List(|settings, names| settings.rpc.deprecated = names),
         ..TEXT
     },
     Opt {
@@ -129,6 +156,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RPC,
         default: "1",
         help: "Accept command line and JSON-RPC commands",
+        set: Set::Switch(|settings, is_on| settings.rpc.is_on = is_on),
         ..SWITCH
     },
 ];
