@@ -2,10 +2,10 @@
 //!
 //! It is created once and used for all inputs.
 
-use lydian_consensus::{Chain, Params, U256};
+use lydian_consensus::{Chain, Params};
 use lydian_disk::SimDisk;
-use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
-use lydian_rpc::{Context, Host, LogLevel, NodeSettings, ProgressOf, PruneMode, Server, ServerSettings, Whitelist};
+use lydian_engine::{Engine, Layout, Settings};
+use lydian_rpc::{Context, Server, ServerSettings, Whitelist};
 use lydian_serve::Users;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -14,56 +14,13 @@ use std::time::Duration;
 /// The HTTP header that authenticates [`server`]'s user, `user:password`.
 pub const AUTHORIZATION: &str = "Authorization: Basic dXNlcjpwYXNzd29yZA==\r\n";
 
-#[derive(Debug)]
-struct Still;
-
-impl Host for Still {
-    fn unix_micros(&self) -> u64 {
-        1_700_000_000_000_000
-    }
-
-    fn steady_micros(&self) -> u64 {
-        0
-    }
-
-    fn set_mock_time(&self, _: i64) {}
-
-    fn request_stop(&self) {}
-
-    fn log_path(&self) -> String {
-        String::new()
-    }
-
-    fn log_categories(&self) -> Vec<(&'static str, bool)> {
-        vec![("net", false)]
-    }
-
-    fn set_log_category(&self, name: &str, _: bool) -> bool {
-        name == "net"
-    }
-
-    fn log(&self, _: LogLevel, _: &str) {}
-
-    fn verification_progress(&self, _: &ProgressOf, _: i64) -> f64 {
-        1.0
-    }
-}
+#[path = "../../crates/rpc/tests/common/mod.rs"]
+mod common;
 
 fn context() -> Context {
-    let settings = NodeSettings {
-        params: Params::new(Chain::Regtest),
-        minimum_chain_work: U256::ZERO,
-        initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
-        prune: PruneMode::Never,
-        proxies: lydian_p2p::proxies::Proxies::default(),
-        cache_bytes: 1 << 20,
-        check_blocks: 6,
-        check_level: 3,
-        deprecated: Vec::new(),
-        checks_help: false,
-        block_version: None,
-    };
-    Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
+    let mut context = common::context();
+    context.settings.checks_help = false;
+    context
 }
 
 /// The context of a node that is not ready yet.
