@@ -6,7 +6,8 @@
 //! other to read do not wait forever.
 //!
 //! Messages of a peer that sends more than [`lydian_p2p::pace`] allows wait; meanwhile nothing more is read from it. The
-//! end of a connection is looked for while nothing is read because of its pace or for lack of memory.
+//! end of a connection is looked for while nothing is read because of its pace or for lack of memory. A peer that goes
+//! on sending too much is disconnected.
 //!
 //! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]). Received bytes stay in the read
 //! buffer until there is room for what the transport makes of them, and a block is read from disk only when there is
@@ -25,6 +26,7 @@ use lydian_engine::Engine;
 use lydian_p2p::Traffic;
 use lydian_p2p::channel::{Channel, FAREWELL_TIME, Handover};
 use lydian_p2p::driver;
+use lydian_p2p::limits::FLOOD_TIME_MAX;
 use lydian_p2p::manager::NewPeer;
 use lydian_p2p::outgoing::{Outgoing, Ready, stored_size};
 use lydian_p2p::peer::Permissions;
@@ -177,7 +179,7 @@ impl Connection {
                 Ok(has_memory) => has_memory,
                 Err(error) => return Ending::Transport(error),
             };
-            if let Some(reason) = self.check_memory(has_memory) {
+            if let Some(reason) = self.check_load(has_memory) {
                 return reason;
             }
             let (pause, may_read) = (self.pause(has_memory), unread.is_empty() && self.channel.may_receive());
@@ -219,9 +221,13 @@ impl Connection {
         self.channel.may_send(block.map(|hash| stored_size(&self.engine, &hash)))
     }
 
-    /// Returns the reason to end the connection for its use of memory, if there is one.
-    fn check_memory(&mut self, has_memory: bool) -> Option<Ending> {
+    /// Returns the reason to end the connection for what it sends or for its use of memory, if there is one.
+    fn check_load(&mut self, has_memory: bool) -> Option<Ending> {
         let now = self.host.now().elapsed;
+        if self.channel.is_flooding(now) {
+            let seconds = FLOOD_TIME_MAX.as_secs();
+            return Some(Ending::Load(format!("sent more messages than are processed for {seconds} s")));
+        }
         let is_trusted = self.new.permissions.contains(Permissions::NO_BAN);
         // Blocks held for sending do not count: for those, the rate at which the peer takes them is checked.
         let needed = self.channel.needed_bytes();
@@ -230,7 +236,7 @@ impl Connection {
         } else {
             let since = *self.unread_since.get_or_insert(now);
             if now.saturating_sub(since) > MEMORY_WAIT_MAX && !is_trusted {
-                return Some(Ending::Memory(format!("needs {needed} bytes while memory for peers is short")));
+                return Some(Ending::Load(format!("needs {needed} bytes while memory for peers is short")));
             }
         }
         let (since, sent_before) = self.block_since?;
@@ -242,7 +248,7 @@ impl Connection {
         }
         (is_slow && !is_trusted && self.new.memory.budget().has_waiting()).then(|| {
             let seconds = time.as_secs();
-            Ending::Memory(format!("took {taken} bytes of blocks in {seconds} s while others wait for that memory"))
+            Ending::Load(format!("took {taken} bytes of blocks in {seconds} s while others wait for that memory"))
         })
     }
 

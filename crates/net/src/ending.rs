@@ -21,8 +21,8 @@ pub(crate) enum Ending {
     Transport(TransportError),
     /// A block that the peer requested cannot be read.
     BlockUnreadable,
-    /// The peer's use of the memory for peers, which Core does not limit.
-    Memory(String),
+    /// The peer's use of the memory for peers or of time, which Core does not limit.
+    Load(String),
 }
 
 impl Ending {
@@ -43,7 +43,7 @@ impl Ending {
                 host.debug(|| transport_error(error, id));
                 host.debug(|| format!("receiving message bytes failed, disconnecting {peer}"));
             }
-            Ending::Memory(reason) => host.debug(|| format!("{reason}, disconnecting {peer}")),
+            Ending::Load(reason) => host.debug(|| format!("{reason}, disconnecting {peer}")),
             Ending::BlockUnreadable => {
                 host.log(LogLevel::Error, format!("Cannot load block from disk, disconnecting {peer}"));
             }

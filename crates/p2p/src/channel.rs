@@ -4,11 +4,13 @@
 //! Input: received bytes, the sizes of what waits to be sent, the time. Output: messages for the manager, each with the
 //! charge for its bytes and with memory for its answer.
 //!
-//! Messages of a peer that sends more than [`crate::pace`] allows wait; meanwhile none of its bytes are processed.
+//! Messages of a peer that sends more than [`crate::pace`] allows wait; meanwhile none of its bytes are processed. After
+//! [`FLOOD_TIME_MAX`] the connection should end.
 //! Received bytes are processed only when there is room for what the transport makes of them; if there is room for only
 //! a few of them, those are processed. Invariant: everything that is held for the peer is charged to its account
 //! ([`crate::memory`]). Cost: a few additions per call, and that of the transport. It waits for nothing.
 
+use crate::limits::FLOOD_TIME_MAX;
 use crate::memory::{Charge, PeerMemory, Waiting};
 use crate::pace::MessagePace;
 use lydian_wire::Command;
@@ -46,6 +48,8 @@ pub struct Channel {
     pace: Option<MessagePace>,
     /// How long the next message must wait for its pace.
     paced: Option<Duration>,
+    /// Time since which the peer sends more than its pace.
+    flood_since: Option<Duration>,
     /// Bytes for which there was no memory when they were about to be processed.
     refused_bytes: usize,
     /// Bytes of the incomplete message that were reported to the manager, and the time of the report.
@@ -75,6 +79,7 @@ impl Channel {
             waiting: None,
             pace: Some(MessagePace::default()),
             paced: None,
+            flood_since: None,
             refused_bytes: 0,
             progress_bytes: 0,
             progress_reported: Duration::ZERO,
@@ -98,6 +103,19 @@ impl Channel {
     /// How long the next message must wait because the peer has sent too many.
     pub fn paced(&self) -> Option<Duration> {
         self.paced
+    }
+
+    /// Whether the peer has sent more than its pace for too long.
+    pub fn is_flooding(&self, now: Duration) -> bool {
+        self.flood_since.is_some_and(|since| now.saturating_sub(since) > FLOOD_TIME_MAX)
+    }
+
+    fn note_flood(&mut self, now: Duration) {
+        if self.paced.is_some() {
+            self.flood_since.get_or_insert(now);
+        } else if self.pace.as_ref().is_none_or(|pace| pace.is_rested(now)) {
+            self.flood_since = None;
+        }
     }
 
     /// Called when a block has been sent to the peer.
@@ -161,6 +179,7 @@ impl Channel {
         let wait = self.pace.as_ref().and_then(|pace| pace.may_take(now).err());
         // A block is handed over meanwhile, but no more is read from a peer whose messages had to be dropped.
         self.paced = wait.filter(|_| is_limited || self.paced.is_some());
+        self.note_flood(now);
         if is_limited && self.paced.is_some() {
             return None;
         }

@@ -136,5 +136,9 @@ pub const MESSAGES_BURST: u32 = 2_000;
 /// per second apart from blocks and headers.
 pub const MESSAGE_UNIT_BYTES: u64 = 1_000;
 
+/// A peer that sends more than this pace for so long, without a pause in which half of the burst becomes available
+/// again, is disconnected: its end would not be seen behind the messages that wait.
+pub const FLOOD_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// The number of additional messages for each block that was sent to the peer.
 pub const MESSAGES_PER_BLOCK: u32 = 4;

@@ -36,6 +36,11 @@ impl MessagePace {
         }
     }
 
+    /// Whether half of the burst is available.
+    pub fn is_rested(&self, now: Duration) -> bool {
+        self.used_until <= now + AHEAD_MAX / 2
+    }
+
     /// Called when `count` messages of `bytes` bytes in all are processed or dropped.
     pub fn take(&mut self, count: u64, bytes: u64, now: Duration) {
         let units = u32::try_from(count.saturating_add(bytes / MESSAGE_UNIT_BYTES)).unwrap_or(u32::MAX);

@@ -243,6 +243,9 @@ impl Link {
             if let Some(message) = self.node.next_message(0, now) {
                 return Ok(Some(message));
             }
+            if self.node.is_flooding(now) {
+                return Err("it sent more messages than are processed".to_owned());
+            }
             if self.node.paced().is_some() {
                 return Ok(None);
             }

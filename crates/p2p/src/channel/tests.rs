@@ -173,3 +173,41 @@ fn dropped_messages_count() {
     trusted.lift_pace();
     assert_eq!((receive(&mut trusted, start), receive(&mut trusted, start)), (bytes.len(), bytes.len()));
 }
+
+/// A peer that never stops sending too much is reported; one that stops is not. Regression test: peers that sent garbage
+/// and left stayed connected for twenty minutes, because their end lay behind the garbage.
+///
+/// limit: FLOOD_TIME_MAX at
+/// limit: FLOOD_TIME_MAX above
+#[test]
+fn a_flood_is_noticed() {
+    let start = Duration::from_secs(100);
+    let bytes = {
+        let mut sender = Transport::v1(MAGIC);
+        (0..1_000).for_each(|_| sender.send(Command::PING, &[7; 8]));
+        sender.take_output()
+    };
+    // Sends as fast as is read for 20 s, pauses, and sends again.
+    let first_report = |pause: Duration, is_garbage: bool| {
+        let mut bytes = bytes.clone();
+        if is_garbage {
+            bytes.chunks_mut(32).for_each(|ping| ping[31] ^= 1);
+        }
+        let mut channel = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000_000);
+        let ms = (0..20_000).chain(20_000 + pause.as_millis()..100_000);
+        for now in ms.map(|ms| start + Duration::from_millis(u64::try_from(ms).unwrap())) {
+            channel.receive(&bytes, now).1.unwrap();
+            while channel.next_message(0, now).is_some() {}
+            if channel.is_flooding(now) {
+                return Some(now - start);
+            }
+        }
+        None
+    };
+    let late = |reported: Option<Duration>| reported.unwrap().saturating_sub(FLOOD_TIME_MAX);
+    assert!((1..20).contains(&late(first_report(Duration::ZERO, false)).as_millis()));
+    assert!((1..20).contains(&late(first_report(Duration::ZERO, true)).as_millis()));
+    // A pause of half of the burst, and the time that the messages received before it take.
+    let rest = Duration::from_secs(5 + 10);
+    assert!(first_report(rest, false).unwrap() > 20 * Duration::from_secs(1) + rest + FLOOD_TIME_MAX);
+}
