@@ -5,9 +5,9 @@
 //! its way. Bytes are read from the socket until the receive buffer is full, so that two nodes that both wait for the
 //! other to read do not wait forever.
 //!
-//! Messages of a peer that sends more than [`lydian_p2p::pace`] allows wait; meanwhile nothing more is read from it. The
-//! end of a connection is looked for while nothing is read because of its pace or for lack of memory. A peer that goes
-//! on sending too much is disconnected.
+//! Messages of a peer that sends more than [`lydian_p2p::pace`] allows wait; meanwhile nothing more is read from it.
+//! The end of a connection is looked for while nothing is read because of its pace or for lack of memory. A peer that
+//! goes on sending too much is disconnected.
 //!
 //! All bytes held for the peer are charged to its account ([`lydian_p2p::memory`]). Received bytes stay in the read
 //! buffer until there is room for what the transport makes of them, and a block is read from disk only when there is
@@ -53,9 +53,9 @@ const PACE_PAUSE: Duration = Duration::from_millis(100);
 const PACE_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A peer that needs more than its share and has not been read from for this long is disconnected, since others wait
-/// for that memory. Peers that fill the common part with incomplete messages wait for each other: nothing but this limit
-/// frees what they hold. An honest peer is not affected: it sends more than its share only when asked for a block, for
-/// which it has room.
+/// for that memory. Peers that fill the common part with incomplete messages wait for each other: nothing but this
+/// limit frees what they hold. An honest peer is not affected: it sends more than its share only when asked for a
+/// block, for which it has room.
 const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// While others wait for memory for blocks, a peer must take the blocks it requested at this rate, after a grace

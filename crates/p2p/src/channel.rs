@@ -4,8 +4,8 @@
 //! Input: received bytes, the sizes of what waits to be sent, the time. Output: messages for the manager, each with the
 //! charge for its bytes and with memory for its answer.
 //!
-//! Messages of a peer that sends more than [`crate::pace`] allows wait; meanwhile none of its bytes are processed. After
-//! [`FLOOD_TIME_MAX`] the connection should end.
+//! Messages of a peer that sends more than [`crate::pace`] allows wait; meanwhile none of its bytes are processed.
+//! After [`FLOOD_TIME_MAX`] the connection should end.
 //! Received bytes are processed only when there is room for what the transport makes of them; if there is room for only
 //! a few of them, those are processed. Invariant: everything that is held for the peer is charged to its account
 //! ([`crate::memory`]). Cost: a few additions per call, and that of the transport. It waits for nothing.

@@ -146,7 +146,7 @@ impl Server {
 
     /// Waits for the end; returns the exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        for _ in 0..400 {
+        for _ in 0..1_200 {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
             }

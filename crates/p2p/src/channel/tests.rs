@@ -174,8 +174,8 @@ fn dropped_messages_count() {
     assert_eq!((receive(&mut trusted, start), receive(&mut trusted, start)), (bytes.len(), bytes.len()));
 }
 
-/// A peer that never stops sending too much is reported; one that stops is not. Regression test: peers that sent garbage
-/// and left stayed connected for twenty minutes, because their end lay behind the garbage.
+/// A peer that never stops sending too much is reported; one that stops is not. Regression test: peers that sent
+/// garbage and left stayed connected for twenty minutes, because their end lay behind the garbage.
 ///
 /// limit: FLOOD_TIME_MAX at
 /// limit: FLOOD_TIME_MAX above
