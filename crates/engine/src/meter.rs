@@ -92,6 +92,8 @@ pub struct Snapshot {
     pub blocks_disconnected: u64,
     /// Blocks committed without running their scripts: verified before, or assumed valid.
     pub blocks_trusted: u64,
+    /// Blocks that the run took over as they were checked when they arrived, without reading them from disk.
+    pub blocks_taken_over: u64,
     /// In the order of [`Stage::ALL`].
     pub stages: Vec<StageTime>,
     /// Heights of the tip and of the end of the chain that is being validated.
@@ -112,7 +114,7 @@ pub struct Meter {
     counters: [AtomicU64; COUNTERS],
 }
 
-const COUNTERS: usize = 17;
+const COUNTERS: usize = 18;
 
 /// The indices of the counters; [`Meter::snapshot`] must match.
 #[derive(Clone, Copy)]
@@ -129,6 +131,7 @@ enum Counter {
     Tweak,
     Disconnected,
     Trusted,
+    TakenOver,
     Height,
     TargetHeight,
     BytesTotal,
@@ -201,6 +204,10 @@ impl Meter {
         self.add(Counter::Trusted, 1);
     }
 
+    pub(crate) fn taken_over(&self) {
+        self.add(Counter::TakenOver, 1);
+    }
+
     pub(crate) fn disconnected(&self) {
         self.add(Counter::Disconnected, 1);
     }
@@ -253,6 +260,7 @@ impl Meter {
             },
             blocks_disconnected: self.get(Counter::Disconnected),
             blocks_trusted: self.get(Counter::Trusted),
+            blocks_taken_over: self.get(Counter::TakenOver),
             stages: self.stages.iter().map(time).collect(),
             height: self.get(Counter::Height),
             target_height: self.get(Counter::TargetHeight),

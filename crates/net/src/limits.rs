@@ -10,8 +10,8 @@ pub const RECEIVE_BUFFER_BYTES: usize = 5_000_000;
 /// Maximum events that wait for the manager's thread; further senders wait.
 pub const EVENTS_QUEUED: usize = 1024;
 
-/// Maximum blocks that wait to be stored. The download window keeps them fewer; unrequested blocks beyond it are
-/// dropped.
+/// Maximum blocks that wait to be stored. The download window and `p2p::UNREQUESTED_BLOCKS_MAX` keep them fewer; a
+/// block beyond it is dropped.
 pub const BLOCKS_QUEUED: usize = 16_384;
 
 /// Maximum files that wait to be written.

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::limits::RECEIVE_BUFFER_BYTES;
     use lydian_p2p::driver;
-    use lydian_p2p::manager::{PeerId, SavedFile};
+    use lydian_p2p::manager::{Intake, PeerId, ReceivedBlock, SavedFile};
     use lydian_primitives::BlockHash;
     use std::sync::mpsc::TrySendError;
 
@@ -67,7 +67,13 @@ mod tests {
     #[test]
     fn blocks_above_the_bound_are_given_back() {
         let (blocks, to_store) = blocks();
-        let delivery = |from| Delivery { from: PeerId(from), hash: BlockHash::ZERO, bytes: Vec::new(), charge: None };
+        let delivery = |from| Delivery {
+            from: PeerId(from),
+            hash: BlockHash::ZERO,
+            block: ReceivedBlock::Whole(Vec::new()),
+            intake: Intake::Requested,
+            charge: None,
+        };
         (0..BLOCKS_QUEUED as u64).for_each(|from| blocks.try_send(delivery(from)).unwrap());
         let Err(TrySendError::Full(lost)) = blocks.try_send(delivery(u64::MAX)) else { panic!("no bound") };
         assert_eq!(lost.from, PeerId(u64::MAX));

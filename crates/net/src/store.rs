@@ -1,7 +1,7 @@
-//! The thread that stores blocks.
+//! The thread that parses, checks and stores blocks.
 //!
-//! It has the driver store them, and wakes the validator. Input: bytes as peers sent them. Output: the result for each
-//! block, reported to the manager.
+//! It has the driver do this, which also puts compact blocks together, and wakes the validator. Input: blocks as peers
+//! sent them. Output: the result for each, reported to the manager.
 
 use crate::validate::Validator;
 use crate::{Events, Host};

@@ -1,24 +1,25 @@
-//! The driver: passes events to the [`PeerManager`], carries out its actions until none is left, and stores the blocks
-//! that peers send.
+//! The driver: passes events to the [`PeerManager`], carries out its actions until none is left, and parses, checks and
+//! stores the blocks that peers send.
 //!
 //! Input: [`Event`]s. Output: calls of [`Outside`], which is implemented by the thread that owns the sockets, by the
 //! simulator and by tests. Everything between the two is here and is therefore the same for all of them.
 //!
 //! Invariants: every action is carried out once, in order. An action that follows directly from carrying out another
 //! one is carried out in the next round. A block that finds no room in the queue of blocks to be stored may be sent
-//! again. Cost: that of the manager. It must never wait, and reads no clock and no file itself.
+//! again. [`Delivery::store`], which the caller runs on another thread, does everything with a block that looks beyond
+//! its header. Cost: that of the manager. It must never wait, and reads no clock and no file itself.
 
 use crate::manager::{
-    Action, AttemptFailure, AttemptId, LookupId, NewPeer, PeerId, PeerManager, Question, SavedFile, StoreOutcome,
-    Target,
+    Action, AttemptFailure, AttemptId, Intake, LookupId, NewPeer, PeerId, PeerManager, Question, ReceivedBlock,
+    SavedFile, StoreOutcome, Target,
 };
 use crate::memory::Charge;
 use crate::outgoing::Outgoing;
 use crate::peer::ConnectionKind;
 use crate::time::Moment;
-use lydian_consensus::{Rejected, Rule};
+use lydian_consensus::{Deployment, Rejected, Rule, is_block_mutated};
 use lydian_engine::{Advance, Engine, EngineError, LogLine};
-use lydian_primitives::{BlockHash, RawBlock};
+use lydian_primitives::{Block, BlockHash, Height, RawBlock};
 use lydian_wire::message::block_size;
 use lydian_wire::{Command, NetAddr};
 
@@ -61,6 +62,7 @@ pub enum Event {
     Stored {
         from: PeerId,
         hash: BlockHash,
+        intake: Intake,
         outcome: StoreOutcome,
     },
     /// Validation found that a stored block breaks a rule.
@@ -127,7 +129,7 @@ pub fn take(outside: &mut impl Outside, event: Event) {
         }
         Event::AttemptFailed { attempt, failure } => manager.attempt_failed(attempt, &failure, now),
         Event::Resolved { lookup, addresses } => manager.resolved(lookup, &addresses, now),
-        Event::Stored { from, hash, outcome } => manager.block_stored(from, &hash, &outcome, now),
+        Event::Stored { from, hash, intake, outcome } => manager.block_stored(from, &hash, intake, &outcome, now),
         Event::Invalid { hash } => manager.block_invalid(&hash, now),
         Event::Unreadable { hash } => manager.block_unreadable(&hash, now),
         Event::ChainChanged => manager.chain_changed(now),
@@ -168,11 +170,11 @@ fn carry_out(outside: &mut impl Outside, action: Action) {
         Action::Resolve { lookup, host, count_max } => outside.resolve(lookup, host, count_max),
         Action::Save { file, bytes } => outside.save(file, bytes),
         Action::Log(line) => outside.log(line),
-        Action::Store { from, hash, bytes } => {
-            let charge = outside.manager().memory(from).map(|memory| memory.charge_received(bytes.capacity()));
-            if let Err(lost) = outside.queue_block(Delivery { from, hash, bytes, charge }) {
-                // The peers sent more unrequested blocks than the download window holds. The block may be sent again.
-                take(outside, Event::Stored { from, hash: lost.hash, outcome: StoreOutcome::TooEarly });
+        Action::Store { from, hash, block, intake } => {
+            let charge = outside.manager().memory(from).map(|memory| memory.charge_received(block.memory_bytes()));
+            if let Err(lost) = outside.queue_block(Delivery { from, hash, block, intake, charge }) {
+                // More blocks arrived than the download window holds. The block may be sent again.
+                take(outside, Event::Stored { from, hash: lost.hash, intake, outcome: StoreOutcome::TooEarly });
             }
         }
     }
@@ -183,30 +185,71 @@ fn carry_out(outside: &mut impl Outside, action: Action) {
 pub struct Delivery {
     pub from: PeerId,
     pub hash: BlockHash,
-    pub bytes: Vec<u8>,
-    /// The bytes are charged to the peer as long as this exists.
+    pub block: ReceivedBlock,
+    pub intake: Intake,
+    /// The block is charged to the peer as long as this exists.
     pub charge: Option<Charge>,
 }
 
 impl Delivery {
-    /// Stores the block and returns the result for the manager. The delivery is dropped after that is passed on.
+    /// Puts the block together, parses, checks and stores it, and returns the result for the manager. The delivery is
+    /// dropped after that is passed on.
     pub fn store(&mut self, engine: &Engine, now: Moment) -> Result<Event, EngineError> {
-        let outcome = store_block(engine, std::mem::take(&mut self.bytes), now)?;
-        Ok(Event::Stored { from: self.from, hash: self.hash, outcome })
+        let block = std::mem::replace(&mut self.block, ReceivedBlock::Whole(Vec::new()));
+        let outcome = store_received(engine, block, self.intake, now)?;
+        Ok(Event::Stored { from: self.from, hash: self.hash, intake: self.intake, outcome })
     }
 }
 
-/// Parses a block as a peer sent it, and has the engine check what can be checked without coins, and store it.
-pub fn store_block(engine: &Engine, mut bytes: Vec<u8>, now: Moment) -> Result<StoreOutcome, EngineError> {
-    // Core reads a block from the start of the message and ignores what follows it.
-    match block_size(&bytes) {
-        Ok(size) => bytes.truncate(size),
-        Err(error) => return Ok(StoreOutcome::Malformed { reason: error.to_string() }),
-    }
-    let block = match RawBlock::new(bytes).parse() {
+/// The part of Core's `ProcessMessage` for `block` that looks at the transactions, and `ProcessCompactBlockTxns`.
+fn store_received(
+    engine: &Engine,
+    received: ReceivedBlock,
+    intake: Intake,
+    now: Moment,
+) -> Result<StoreOutcome, EngineError> {
+    let block = match parse(received) {
         Ok(block) => block,
-        Err(error) => return Ok(StoreOutcome::Malformed { reason: error.to_string() }),
+        Err(reason) => return Ok(StoreOutcome::Malformed { reason }),
     };
+    // The check of a requested block finds the same faults, in Core's order of the rules.
+    if intake != Intake::Requested && is_mutated(engine, &block) {
+        return Ok(StoreOutcome::Mutated);
+    }
+    match intake {
+        Intake::Unneeded => Ok(StoreOutcome::Unneeded { header: *block.header() }),
+        Intake::Requested | Intake::Unrequested | Intake::Compact => store_parsed(engine, block, now),
+    }
+}
+
+/// Parses a block as a peer sent it; an error is the reason why that is impossible.
+fn parse(received: ReceivedBlock) -> Result<Block, String> {
+    let bytes = match received {
+        ReceivedBlock::Whole(mut bytes) => {
+            // Core reads a block from the start of the message and ignores what follows it.
+            bytes.truncate(block_size(&bytes).map_err(|error| error.to_string())?);
+            bytes
+        }
+        ReceivedBlock::Parts(partial, txs) => partial.fill(&txs).map_err(|error| error.to_string())?,
+    };
+    RawBlock::new(bytes).parse().map_err(|error| error.to_string())
+}
+
+/// Returns whether a block is not what its header commits to: Core's `IsBlockMutated`, with its answer for a block
+/// whose parent is unknown.
+fn is_mutated(engine: &Engine, block: &Block) -> bool {
+    let parent = block.header().prev_block;
+    let height = engine.with_tree(|tree| tree.find(&parent).map(|parent| tree.height(parent).0.saturating_add(1)));
+    let is_segwit = height.is_some_and(|height| engine.params().is_active(Deployment::Segwit, Height(height)));
+    is_block_mutated(block, is_segwit)
+}
+
+/// Parses a requested block, and has the engine check what can be checked without coins, and store it.
+pub fn store_block(engine: &Engine, bytes: Vec<u8>, now: Moment) -> Result<StoreOutcome, EngineError> {
+    store_received(engine, ReceivedBlock::Whole(bytes), Intake::Requested, now)
+}
+
+fn store_parsed(engine: &Engine, block: Block, now: Moment) -> Result<StoreOutcome, EngineError> {
     let unix = i64::try_from(now.unix.0).unwrap_or(i64::MAX);
     Ok(match engine.store_block(block, unix)? {
         Ok(_) => StoreOutcome::Stored,

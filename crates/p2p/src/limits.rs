@@ -58,6 +58,10 @@ pub const DOWNLOAD_WINDOW_BLOCKS_MAX: usize = 16_384;
 /// leave the link idle.
 pub const BLOCKS_IN_FLIGHT_PER_PEER_MAX: usize = 512;
 
+/// The maximum number of unrequested blocks that wait to be looked into: as many as Core accepts above its tip, several
+/// times. Further ones are ignored, so that they do not fill the queue of the requested ones.
+pub const UNREQUESTED_BLOCKS_MAX: usize = 1024;
+
 /// The maximum number of peers asked for the same block at the same time: Core's `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`.
 pub const REQUESTS_PER_BLOCK_MAX: usize = 3;
 

@@ -3,9 +3,10 @@
 //! Bitcoin Core's `PeerManager` (net_processing.cpp). Input: opened and closed connections, messages, verdicts of the
 //! engine, the time. Output: [`Action`]s, which [`crate::driver`] carries out.
 //!
-//! Invariants: no socket, no file, no clock; blocks are passed on as received and are never validated here; a peer is
-//! discouraged only for what Core discourages, and never if it is trusted (`noban`) or was connected manually. Until
-//! there is a mempool, this node behaves like Core with `-blocksonly`: it announces no transactions and requests none.
+//! Invariants: no socket, no file, no clock; of a block only the header is read here: it is passed on as received, and
+//! another thread parses it, puts a compact one together and validates it; a peer is discouraged only for what Core
+//! discourages, and never if it is trusted (`noban`) or was connected manually. Until there is a mempool, this node
+//! behaves like Core with `-blocksonly`: it announces no transactions and requests none.
 //! Cost: a few microseconds per message; every query of the header tree holds its lock only for that query. It must
 //! never wait for validation.
 
@@ -26,7 +27,7 @@ mod questions;
 mod transactions;
 mod violation;
 
-pub use action::{Action, ManagerSettings, NewPeer, StoreOutcome};
+pub use action::{Action, Intake, ManagerSettings, NewPeer, ReceivedBlock, StoreOutcome};
 pub use addresses::SavedFile;
 pub use ask::{
     AddressCounts, AddressRefusal, AddressTable, NetworkInfo, NodeCommand, NodeRefusal, Question, Reply, TrafficInfo,
@@ -234,10 +235,17 @@ impl PeerManager {
         self.route();
     }
 
-    /// The engine reported the result of storing a block.
-    pub fn block_stored(&mut self, from: PeerId, hash: &BlockHash, outcome: &StoreOutcome, now: Moment) {
+    /// The result of an [`Action::Store`].
+    pub fn block_stored(
+        &mut self,
+        from: PeerId,
+        hash: &BlockHash,
+        intake: Intake,
+        outcome: &StoreOutcome,
+        now: Moment,
+    ) {
         self.context.now = now;
-        self.blocks.take_outcome(&mut self.context, from, hash, outcome);
+        self.blocks.take_outcome(&mut self.context, from, hash, intake, outcome);
         self.settle(from);
         self.request_blocks();
     }
@@ -296,7 +304,7 @@ impl PeerManager {
             Message::Headers(headers) => self.headers.take_headers(&mut self.context, id, &headers, false),
             Message::Block(bytes) => self.blocks.take_block(&mut self.context, id, bytes),
             Message::CmpctBlock(compact) => self.blocks.take_compact(&mut self.context, id, &compact),
-            Message::BlockTxn(answer) => self.blocks.take_block_transactions(&mut self.context, id, &answer),
+            Message::BlockTxn(answer) => self.blocks.take_block_transactions(&mut self.context, id, answer),
             Message::Inv(inventory) => {
                 let wanted = self.take_inventory(id, &inventory);
                 if let Some(hash) = wanted {

@@ -5,6 +5,7 @@ use crate::actor::Verdict;
 use crate::cast::{Plot, cast};
 use crate::link::{MEMORY, SEND_BUFFER_BYTES};
 use crate::node::DOWNLOAD_BYTES;
+use lydian_net::limits::BLOCKS_QUEUED;
 use lydian_p2p::limits::{BLOCK_ROOM_BYTES, BLOCKS_IN_FLIGHT_PER_PEER_MAX, HEADERS_COUNT_MAX, PEER_FIXED_BYTES};
 use lydian_primitives::BlockHash;
 use lydian_wire::limits::MESSAGE_SIZE_MAX;
@@ -172,6 +173,7 @@ fn held(plot: &Plot) -> Vec<String> {
         ("peers", held.peers, peers),
         ("addresses", held.addresses, ADDRESSES_MAX),
         ("sources", held.sources, SOURCES_MAX),
+        ("blocks that wait to be stored", held.pending, BLOCKS_QUEUED),
         ("blocks in flight", held.in_flight, peers * BLOCKS_IN_FLIGHT_PER_PEER_MAX),
         ("headers in buffers", held.buffered_headers, peers * HEADERS_BUFFERED_MAX),
         ("bytes of blocks", usize::try_from(held.block_bytes).unwrap(), BLOCK_BYTES_MAX),

@@ -11,7 +11,7 @@ use crate::codec::list;
 use crate::error::DecodeError;
 use crate::limits::COMPACT_TX_COUNT_MAX;
 use lydian_hash::{SipHasher, sha256};
-use lydian_primitives::{Block, BlockHash, Header, Reader, Wtxid, transaction, write_compact_size};
+use lydian_primitives::{Block, BlockHash, HEADER_SIZE, Header, Reader, Wtxid, transaction, write_compact_size};
 use std::fmt;
 
 /// `cmpctblock`: Core's `CBlockHeaderAndShortTxIDs`.
@@ -276,11 +276,23 @@ impl PartialBlock {
         BlockTransactionsRequest { block_hash: self.header.hash(), indexes: self.missing() }
     }
 
+    /// Returns the size of the block with these transactions in the empty places. Copies nothing.
+    pub fn block_size(&self, missing: &[Vec<u8>]) -> Result<usize, CompactError> {
+        if self.txs.iter().filter(|tx| tx.is_none()).count() != missing.len() {
+            return Err(CompactError::Invalid);
+        }
+        let txs: usize = self.txs.iter().flatten().chain(missing).map(Vec::len).sum();
+        let mut count = Vec::new();
+        write_compact_size(&mut count, self.txs.len());
+        Ok(HEADER_SIZE + count.len() + txs)
+    }
+
     /// Returns the bytes of the block, with the missing transactions in their places. The caller must check that the
     /// header's merkle root and the witness commitment match the transactions: if not, short ids collided
     /// ([`CompactError::Failed`]).
     pub fn fill(self, missing: &[Vec<u8>]) -> Result<Vec<u8>, CompactError> {
-        let mut out = self.header.to_bytes().to_vec();
+        let mut out = Vec::with_capacity(self.block_size(missing)?);
+        out.extend_from_slice(&self.header.to_bytes());
         write_compact_size(&mut out, self.txs.len());
         let mut missing = missing.iter();
         for tx in &self.txs {

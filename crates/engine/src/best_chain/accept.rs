@@ -1,7 +1,8 @@
 //! Acceptance of a block or a header into the tree: Core's `AcceptBlock` and `AcceptBlockHeader`.
 //!
 //! Input: a parsed block or header, and the time. Output: its node in the tree, the block stored; or why it is refused,
-//! which is logged for a block. Runs the checks that need no coins. It must never change the active chain.
+//! which is logged for a block. Runs the checks that need no coins; the run takes over their result while it is in
+//! memory. It must never change the active chain.
 
 use super::invalid::report_invalid_chain;
 use super::refusal;
@@ -59,6 +60,7 @@ pub(crate) fn store_block(
             let position = chainstate.store.append_block(checked.block().as_bytes())?;
             chainstate.store.record(&[IndexEntry::Block { id, position }]);
             chainstate.store.flush()?;
+            chainstate.checked.keep(checked);
             chainstate.tree_mut().set_block(id, position);
             Ok(Ok(id))
         }

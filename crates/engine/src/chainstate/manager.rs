@@ -3,6 +3,7 @@
 //! Invariants: nothing else writes to the stores; a lock on the tree is held for a single query, so that a worker never
 //! waits for the work of another.
 
+use super::checked::CheckedBlocks;
 use super::reviews::Reviews;
 use super::settings::{Layout, Settings};
 use super::totals;
@@ -39,6 +40,8 @@ pub(crate) struct ChainstateManager {
     pub(crate) followers: Vec<Mutex<Box<dyn Follower>>>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) reviews: Arc<Reviews>,
+    /// Blocks that were checked when they were stored.
+    pub(crate) checked: CheckedBlocks,
     /// Further stored copies of a block, in the order found. The bytes at the first position may turn out to be
     /// unusable, and a twin with the same header says nothing about the honest block.
     pub(crate) other_places: Mutex<HashMap<HeaderId, VecDeque<BlockPosition>>>,

@@ -7,6 +7,7 @@
 
 pub(crate) mod assumed;
 pub(crate) mod blocks;
+pub(crate) mod checked;
 pub(crate) mod links;
 pub(crate) mod manager;
 pub(crate) mod reviews;

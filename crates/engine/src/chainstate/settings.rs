@@ -2,7 +2,7 @@
 
 use super::assumed::AssumeValid;
 use crate::event::{Observer, Unobserved};
-use crate::limits::{BATCH_INPUTS, CHECKPOINT_SECONDS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
+use crate::limits::{BATCH_INPUTS, CHECKED_BYTES, CHECKPOINT_SECONDS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
 use crate::meter::{NoClock, StageClock};
 use lydian_chain::limits::BLOCK_FILE_SIZE_MAX;
 use lydian_curve::Refereed;
@@ -46,6 +46,8 @@ pub struct Settings {
     pub checkpoint_seconds: u64,
     /// The most bytes of blocks between reading and retirement.
     pub window_bytes: usize,
+    /// The most bytes of checked blocks that are kept for their run; 0: each is read from disk and checked again.
+    pub checked_bytes: usize,
     /// The most blocks between reading and retirement; with one block the pipeline is a plain loop.
     pub window_blocks: usize,
     /// The most inputs verified in one batch.
@@ -89,6 +91,7 @@ impl Settings {
             pending_bytes_max: 1 << 30,
             checkpoint_seconds: CHECKPOINT_SECONDS,
             window_bytes: WINDOW_BYTES_BASE + workers * WINDOW_BYTES_WORKER,
+            checked_bytes: CHECKED_BYTES,
             window_blocks: usize::MAX,
             batch_inputs: BATCH_INPUTS,
             stop_at: None,

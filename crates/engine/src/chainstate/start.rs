@@ -5,6 +5,7 @@
 //! without running scripts that succeeded before.
 
 use super::blocks::read_connected;
+use super::checked::CheckedBlocks;
 use super::manager::ChainstateManager;
 use super::settings::{Layout, Settings};
 use super::{totals, wipe};
@@ -48,6 +49,7 @@ pub(crate) fn open(
     let mut tree = opened.tree;
     store_genesis(&opened.store, &mut tree, &params)?;
     activate(&mut tree, &coins)?;
+    let checked_bytes = settings.checked_bytes;
     let clock = std::mem::replace(&mut settings.clock, Box::new(NoClock));
     let tip = coins.tip().unwrap_or(Tip { height: Height(0), hash: params.genesis_hash });
     let transactions = totals::read(&*disk, &layout.totals(), tip)?;
@@ -63,6 +65,7 @@ pub(crate) fn open(
         followers: followers.into_iter().map(Mutex::new).collect(),
         meter: Arc::new(Meter::new(clock)),
         reviews: Arc::default(),
+        checked: CheckedBlocks::new(checked_bytes),
         other_places: Mutex::default(),
         found_invalid: Mutex::default(),
         applied: std::array::from_fn(|_| Mutex::new(active)),

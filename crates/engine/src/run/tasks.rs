@@ -5,7 +5,7 @@ use super::schedule::Task;
 use super::state::{Failure, PathBlock, Run, State};
 use crate::chainstate::blocks::read_block;
 use crate::chainstate::links::Links;
-use crate::chainstate::manager::ChainstateManager;
+use crate::chainstate::manager::{ChainstateManager, Headers};
 use crate::error::EngineError;
 use crate::event::{Event, TipUpdate, UnreadableReason};
 use crate::follower::{ConnectedBlock, FollowerError};
@@ -14,7 +14,7 @@ use lydian_chain::{BlockPosition, ChainError, HeaderId, IndexEntry, UndoPosition
 use lydian_consensus::deployment::is_bip30_checked;
 use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, check_inputs, parts};
 use lydian_disk::DiskErrorKind;
-use lydian_primitives::{BlockHash, ParseError, ParseErrorKind};
+use lydian_primitives::{BlockHash, Height, ParseError, ParseErrorKind};
 use lydian_stdx::lock;
 use std::ops::Range;
 use std::sync::Arc;
@@ -158,8 +158,36 @@ impl Run<'_> {
         Ok(Report::Read { jobs, linked: from..from + path_blocks.len(), failure: None })
     }
 
-    /// Turns the stored bytes into a block that waits for its coins.
+    /// Returns a block that waits for its coins: the one that was checked when it arrived, or the one on disk.
     fn read_one(&self, index: usize, path_block: &PathBlock) -> Result<Result<Job, Failure>, EngineError> {
+        let chainstate = self.chainstate;
+        let headers = chainstate.headers_below(path_block.id);
+        let height = Height(headers.height().0.saturating_add(1));
+        let hash = *chainstate.tree().hash(path_block.id);
+        let checked = match chainstate.checked.take(height, hash) {
+            Some(checked) => {
+                chainstate.meter.taken_over();
+                checked
+            }
+            None => match self.read_and_check(path_block, hash, &headers)? {
+                Ok(checked) => checked,
+                Err(failure) => return Ok(Err(failure)),
+            },
+        };
+        let links = chainstate.meter.time(Stage::Link, || {
+            let is_bip30_checked = is_bip30_checked(checked.height(), &hash, &headers, &chainstate.params);
+            Links::new(checked.block(), is_bip30_checked, &chainstate.coins)
+        });
+        Ok(Ok(Job::new(index, path_block.id, path_block.position, checked, links, path_block.is_trusted)))
+    }
+
+    /// Turns the stored bytes into a checked block.
+    fn read_and_check(
+        &self,
+        path_block: &PathBlock,
+        hash: BlockHash,
+        headers: &Headers<'_>,
+    ) -> Result<Result<CheckedBlock, Failure>, EngineError> {
         let chainstate = self.chainstate;
         let unreadable = |reason| Ok(Err(Failure::Unreadable(reason)));
         let raw = match chainstate.meter.time(Stage::Read, || chainstate.store.read_block(path_block.position)) {
@@ -177,28 +205,19 @@ impl Run<'_> {
             Ok(block) => block,
             Err(error) => return unreadable(UnreadableReason::NotABlock(error)),
         };
-        if block.hash() != *chainstate.tree().hash(path_block.id) {
+        if block.hash() != hash {
             return unreadable(UnreadableReason::OtherHash(block.hash()));
         }
-        let headers = chainstate.headers_below(path_block.id);
         // The header is known, so it was not from the future when it was accepted.
         let now = i64::from(block.header().time);
         let checked = chainstate.meter.time(Stage::Check, || {
-            CheckedBlock::check(block, Parent::At(headers.height(), &headers), now, &chainstate.params)
+            CheckedBlock::check(block, Parent::At(headers.height(), headers), now, &chainstate.params)
         });
-        let checked = match checked {
-            Ok(checked) => checked,
-            Err(violation) if violation.rule.is_of_the_bytes() => {
-                return unreadable(UnreadableReason::Mutated(violation));
-            }
-            Err(violation) => return Ok(Err(Failure::Invalid(violation))),
-        };
-        let links = chainstate.meter.time(Stage::Link, || {
-            let hash = checked.block().hash();
-            let is_bip30_checked = is_bip30_checked(checked.height(), &hash, &headers, &chainstate.params);
-            Links::new(checked.block(), is_bip30_checked, &chainstate.coins)
-        });
-        Ok(Ok(Job::new(index, path_block.id, path_block.position, checked, links, path_block.is_trusted)))
+        match checked {
+            Ok(checked) => Ok(Ok(checked)),
+            Err(violation) if violation.rule.is_of_the_bytes() => unreadable(UnreadableReason::Mutated(violation)),
+            Err(violation) => Ok(Err(Failure::Invalid(violation))),
+        }
     }
 
     fn partition(
@@ -310,6 +329,9 @@ impl Run<'_> {
                 }));
             }
             chainstate.store.flush()?;
+            if let Some(last) = jobs.last() {
+                chainstate.checked.forget_to(last.checked.height());
+            }
             Ok(())
         })?;
         if self.is_reviewed.load(Ordering::Relaxed) {

@@ -21,6 +21,7 @@ pub struct How {
     pub workers: usize,
     pub window_blocks: usize,
     pub window_bytes: usize,
+    pub checked_bytes: usize,
     pub batch_inputs: usize,
     pub cache_bytes: u64,
     pub pending_bytes_max: u64,
@@ -40,7 +41,7 @@ fn one_of<T: Copy>(random: &mut Random, choices: &[T]) -> T {
 
 impl How {
     pub fn random(random: &mut Random) -> How {
-        How {
+        let mut how = How {
             workers: one_of(random, &[1, 1, 2, 2, 8]),
             window_blocks: one_of(random, &[1, 2, 3, 5, 40, usize::MAX]),
             window_bytes: one_of(random, &[1, 4_000, 60_000, 40 << 20]),
@@ -53,7 +54,11 @@ impl How {
             is_real: random.chance(40),
             seed: u8::try_from(random.below(256)).unwrap(),
             has_lanes: random.chance(400),
-        }
+            checked_bytes: 0,
+        };
+        // No draw of its own, so that a seed gives the other settings that it gave before there was this one.
+        how.checked_bytes = [0, 1_500, 60_000, 64 << 20][usize::from(how.seed % 4)];
+        how
     }
 
     pub fn settings(&self) -> Settings {
@@ -61,6 +66,7 @@ impl How {
             cache_bytes: self.cache_bytes,
             pending_bytes_max: self.pending_bytes_max,
             window_bytes: self.window_bytes,
+            checked_bytes: self.checked_bytes,
             window_blocks: self.window_blocks,
             batch_inputs: self.batch_inputs,
             stop_at: self.stop_at.map(Height),

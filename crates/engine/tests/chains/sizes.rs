@@ -60,6 +60,7 @@ fn usual(workers: usize) -> How {
         workers,
         window_blocks: settings.window_blocks,
         window_bytes: settings.window_bytes,
+        checked_bytes: settings.checked_bytes,
         batch_inputs: settings.batch_inputs,
         cache_bytes: settings.cache_bytes,
         pending_bytes_max: settings.pending_bytes_max,

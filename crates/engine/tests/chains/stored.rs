@@ -4,9 +4,11 @@
 use crate::expected::{Answer, Expected, Order, parse};
 use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
-use crate::story::Story;
+use crate::story::{NOW, Story, sealed};
 use lydian_chains::rng::Random;
-use lydian_consensus::{Rejected, Rule, Step};
+use lydian_consensus::{Chain, Params, Rejected, Rule, Step};
+use lydian_disk::SimDisk;
+use lydian_engine::limits::CHECKED_BYTES;
 use lydian_engine::{Advance, Cancel, Event, Observer, Unobserved};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -197,5 +199,71 @@ fn a_height_to_stop_at_is_kept() {
         let lydian = Lydian::open(&place, &story.params, &how).unwrap();
         lydian.advance().unwrap();
         lydian.assert_state(&expected.end, "after the stops");
+    });
+}
+
+/// A block that was checked when it arrived is not read from disk, parsed and checked again, whether the run begins at
+/// once or after all blocks are stored. After a restart, and without memory for it, the blocks on disk are used.
+#[test]
+fn a_stored_block_is_parsed_once() {
+    const BLOCKS: u32 = 30;
+    let params = Params::new(Chain::Regtest);
+    let mut tip = params.genesis_hash;
+    let mut next = |height| {
+        let block = sealed(tip, height, b"once", Vec::new());
+        tip = block.header.hash();
+        block.encode()
+    };
+    let blocks: Vec<_> = (0..BLOCKS).map(&mut next).collect();
+    let all = u64::from(BLOCKS);
+    for (checked_bytes, is_each_run, restarts, taken_over) in [
+        (CHECKED_BYTES, true, false, all),
+        (CHECKED_BYTES, false, false, all),
+        (CHECKED_BYTES, false, true, 0),
+        (0, true, false, 0),
+    ] {
+        let how = How { checked_bytes, is_real: false, ..How::random(&mut Random::new(1, "once")) };
+        let place = Place::on(SimDisk::new(1));
+        let mut lydian = Lydian::open(&place, &params, &how).unwrap();
+        for block in &blocks {
+            lydian.engine.store_block(parse(block), i64::from(NOW)).unwrap().unwrap();
+            if is_each_run {
+                lydian.advance().unwrap();
+            }
+        }
+        if restarts {
+            lydian.engine.checkpoint(&Unobserved).unwrap();
+            drop(lydian);
+            lydian = Lydian::open(&place, &params, &how).unwrap();
+        }
+        lydian.advance().unwrap();
+        assert_eq!(lydian.engine.tip().height.0, BLOCKS);
+        assert_eq!(lydian.engine.progress().blocks_taken_over, taken_over, "{how:?}");
+    }
+}
+
+/// The run finds the same about valid and invalid blocks, whether it takes over all checked blocks, some or none.
+/// checklist: 92
+#[test]
+fn blocks_that_are_taken_over_affect_no_verdict() {
+    for_seeds("stored::blocks_that_are_taken_over_affect_no_verdict", 30, |seed| {
+        let mut random = Random::new(seed, "taken over");
+        let story = Story::new(seed);
+        let expected = Expected::new(&story, Order::ALL[random.index(3)], &mut random);
+        let how = How { is_real: false, ..How::random(&mut random) };
+        let mut found = Vec::new();
+        for checked_bytes in [0, 20_000, CHECKED_BYTES] {
+            let how = How { checked_bytes, ..how };
+            let when = format!("under {how:?}");
+            let place = Place::new(&how, &format!("taken-{seed}-{checked_bytes}"));
+            let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+            store(&lydian, &expected, 0..expected.fed.len(), &when);
+            let advance = lydian.advance().unwrap();
+            assert_reasons(&advance, &expected, &when);
+            lydian.assert_state(&expected.end, &when);
+            assert_eq!(lydian.engine.progress().blocks_taken_over > 0, checked_bytes > 0, "{when}");
+            found.push(advance.invalid);
+        }
+        assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "{found:?}");
     });
 }

@@ -8,8 +8,8 @@ use crate::peer::{ConnectionKind, Local, Permissions};
 use crate::{PeerMemory, Traffic};
 use lydian_consensus::{Params, U256};
 use lydian_engine::{InitialDownload, LogLine};
-use lydian_primitives::BlockHash;
-use lydian_wire::{Endpoint, Network};
+use lydian_primitives::{BlockHash, Header};
+use lydian_wire::{Endpoint, Network, PartialBlock};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -60,8 +60,9 @@ pub struct NewPeer {
 pub enum Action {
     /// Add an item to the send queue of a peer.
     Send { to: PeerId, item: Outgoing },
-    /// A block was received: it is passed to the engine, and [`PeerManager::block_stored`] reports the result.
-    Store { from: PeerId, hash: BlockHash, bytes: Vec<u8> },
+    /// A block was received: it is parsed, checked and stored as `intake` says, and [`PeerManager::block_stored`]
+    /// reports the result.
+    Store { from: PeerId, hash: BlockHash, block: ReceivedBlock, intake: Intake },
     /// Open a connection; the answer is [`PeerManager::connected`] or [`PeerManager::attempt_failed`].
     Connect { attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool },
     /// Ask the system for the addresses of a name; the answer is [`PeerManager::resolved`].
@@ -70,6 +71,40 @@ pub enum Action {
     Save { file: SavedFile, bytes: Vec<u8> },
     /// Log this line.
     Log(LogLine),
+}
+
+/// A block as it arrived: nothing beyond its header was looked at.
+#[derive(Debug)]
+pub enum ReceivedBlock {
+    /// Its bytes, and any that follow it.
+    Whole(Vec<u8>),
+    /// A compact block, and the transactions for its empty places.
+    Parts(Box<PartialBlock>, Vec<Vec<u8>>),
+}
+
+impl ReceivedBlock {
+    /// The memory that it uses, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            ReceivedBlock::Whole(bytes) => bytes.capacity(),
+            ReceivedBlock::Parts(partial, txs) => {
+                partial.memory_bytes() + txs.iter().map(|tx| size_of::<Vec<u8>>() + tx.capacity()).sum::<usize>()
+            }
+        }
+    }
+}
+
+/// How a block was received, which decides what is done with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Intake {
+    /// As a whole, and a peer was asked for it: it is stored.
+    Requested,
+    /// As a whole, and no peer was asked for it: it is stored unless it is mutated.
+    Unrequested,
+    /// The same, but it is not needed: it is only checked whether it is mutated.
+    Unneeded,
+    /// As a compact block: it is stored unless it is mutated.
+    Compact,
 }
 
 /// The result for a block that a peer sent.
@@ -81,6 +116,11 @@ pub enum StoreOutcome {
     Known,
     /// It breaks a rule. `is_mutated`: the bytes do not match the hash, so the real block may still arrive.
     Invalid { reason: String, is_mutated: bool },
+    /// The bytes do not match the header, which was found before anything else was checked: Core's `IsBlockMutated`. A
+    /// requested block is [`StoreOutcome::Invalid`] instead.
+    Mutated,
+    /// It is not mutated, and was not to be stored ([`Intake::Unneeded`]).
+    Unneeded { header: Header },
     /// It was already known to break a rule.
     KnownInvalid { reason: String },
     /// The bytes are not a block.

@@ -1,10 +1,12 @@
 //! Blocks: those requested from peers and received from them, what happened to them, and those sent to peers.
 //!
-//! Input: messages, verdicts of the engine, the chains of peers, the time. Output: requests, blocks for the engine,
-//! violations. [`crate::download`] selects the peers to request blocks from.
+//! Input: messages, verdicts of the engine, the chains of peers, the time. Output: requests, blocks to be looked into
+//! and stored, violations. [`crate::download`] selects the peers to request blocks from.
 //!
 //! Invariant: this part is the only owner of block requests: of the download, of those aside from its path
-//! (`requests`), of what is in flight from each peer (`state`), and of blocks that wait for a verdict.
+//! (`requests`), of what is in flight from each peer (`state`), and of blocks that wait for a verdict. Of a received
+//! block, only the header is read; what depends on its transactions waits for the result of [`Action::Store`]. Cost: a
+//! look at the header tree per message.
 
 mod branches;
 mod compact;
@@ -21,10 +23,10 @@ pub(super) use state::PeerBlocks;
 
 use super::context::Context;
 use super::headers::{Headers, TipChange};
-use super::{Action, ManagerSettings, PeerId, StoreOutcome, Violation};
+use super::{Action, Intake, ManagerSettings, PeerId, ReceivedBlock, StoreOutcome, Violation};
 use crate::download::{Arrival, Download, DownloadSettings, RequestTime};
 use crate::headers::anti_dos_work;
-use crate::limits::REQUESTS_PER_BLOCK_MAX;
+use crate::limits::{REQUESTS_PER_BLOCK_MAX, UNREQUESTED_BLOCKS_MAX};
 use lydian_chain::HeaderId;
 use lydian_consensus::U256;
 use lydian_consensus::pow::block_proof;
@@ -40,10 +42,46 @@ const UNREQUESTED_HEIGHT_MAX: u32 = 288;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Source {
     peer: PeerId,
-    /// As a compact block, which its sender may have relayed before validating it.
-    is_compact: bool,
+    intake: Intake,
+    size: u32,
     /// Validation found the block invalid before the engine reported it as stored.
     has_verdict: bool,
+}
+
+impl Source {
+    /// Sent as a compact block, which its sender may have relayed before validating it.
+    fn is_compact(&self) -> bool {
+        self.intake == Intake::Compact
+    }
+}
+
+/// The place of an unrequested block in the header tree.
+#[derive(Clone, Copy, Debug)]
+struct Branch {
+    parent_height: Height,
+    /// The work of the chain that ends with the block.
+    work: U256,
+    /// Its header is in the tree.
+    is_known: bool,
+    /// The block is here or was.
+    was_here: bool,
+    /// The work rules out that the header costs us more than its sender.
+    is_enough: bool,
+}
+
+impl Branch {
+    /// Returns `None` if the parent is unknown.
+    fn of(context: &Context, header: &Header, hash: &BlockHash) -> Option<Branch> {
+        let minimum = context.settings.minimum_chain_work;
+        context.chain.with_tree(|tree| {
+            let parent = tree.node(tree.find(&header.prev_block)?);
+            let work = parent.chain_work.checked_add(block_proof(header.bits)).unwrap_or(U256::ZERO);
+            let node = tree.find(hash).map(|found| tree.node(found));
+            let was_here = node.is_some_and(|node| node.block.is_some() || node.is_verified);
+            let is_enough = node.is_some() || work >= anti_dos_work(tree, minimum);
+            Some(Branch { parent_height: parent.height, work, is_known: node.is_some(), was_here, is_enough })
+        })
+    }
 }
 
 /// All blocks that are requested, received or served.
@@ -52,8 +90,8 @@ pub(super) struct Blocks {
     download: Download,
     /// Peers that were asked for blocks outside the path of the download, and when.
     aside: BTreeMap<BlockHash, Vec<(PeerId, RequestTime)>>,
-    /// The senders of blocks that were passed to the engine and not yet reported as stored or refused, in order of
-    /// their deliveries.
+    /// The senders of blocks that were passed on and not yet reported as stored or refused, in order of their
+    /// deliveries.
     pending: HashMap<BlockHash, Vec<Source>>,
     /// The senders of blocks that are stored and not yet validated: Core's `mapBlockSource`.
     sources: HashMap<BlockHash, Source>,
@@ -84,6 +122,11 @@ impl Blocks {
 
     pub(super) fn download(&self) -> &Download {
         &self.download
+    }
+
+    /// Returns the number of received blocks that wait for their result.
+    pub(super) fn pending(&self) -> usize {
+        self.pending.values().map(Vec::len).sum()
     }
 
     /// Returns the number of blocks with a remembered sender.
@@ -118,13 +161,17 @@ impl Blocks {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>().map(Header::parse) else { return };
         let (hash, size) = (header.hash(), bytes.len());
         context.log_debug(format!("received block {hash} peer={id}"));
-        // The same block may arrive twice before the first was checked, and the first may be something else.
-        let is_requested = !self.asked(&hash).is_empty() || self.pending.contains_key(&hash);
-        if is_requested || self.is_welcome(context, id, &header, &hash, &bytes) {
-            self.deliver(context, id, hash, bytes, false);
-        } else {
-            let size = u32::try_from(size).unwrap_or(u32::MAX);
-            self.download.unneeded(id, &hash, size, context.now.elapsed);
+        match self.intake(context, &header, &hash) {
+            Some(Intake::Requested) => self.deliver(context, id, hash, bytes),
+            intake => {
+                if intake != Some(Intake::Unrequested) {
+                    let size = u32::try_from(size).unwrap_or(u32::MAX);
+                    self.download.unneeded(id, &hash, size, context.now.elapsed);
+                }
+                if let Some(intake) = intake {
+                    self.pass_on(context, (id, hash), ReceivedBlock::Whole(bytes), size, intake);
+                }
+            }
         }
         context.with(id, |peer| {
             peer.blocks.in_flight.remove(&hash);
@@ -132,127 +179,139 @@ impl Blocks {
         self.request_blocks(context);
     }
 
-    /// Passes a block on to be stored, once, or again as long as it is not verified that the first bytes were right.
-    pub(super) fn deliver(
-        &mut self,
-        context: &mut Context,
-        id: PeerId,
-        hash: BlockHash,
-        bytes: Vec<u8>,
-        is_compact: bool,
-    ) {
-        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let arrival = self.download.arrived(id, &hash, size, context.now.elapsed);
+    /// Returns what to do with a block with this header; `None` if nothing.
+    fn intake(&self, context: &Context, header: &Header, hash: &BlockHash) -> Option<Intake> {
+        // The same block may arrive twice before the first was checked, and the first may be something else.
+        if !self.asked(hash).is_empty() || self.is_pending(hash) {
+            return Some(Intake::Requested);
+        }
+        if context.chain.with_tree(|tree| tree.find(hash).is_some_and(|id| tree.parent(id).is_none())) {
+            // The genesis block has no parent and is already here; Core ignores it.
+            return None;
+        }
+        let unrequested = |source: &&Source| matches!(source.intake, Intake::Unrequested | Intake::Unneeded);
+        if self.pending.values().flatten().filter(unrequested).count() >= UNREQUESTED_BLOCKS_MAX {
+            return None;
+        }
+        Some(if Self::is_welcome(context, header, hash) { Intake::Unrequested } else { Intake::Unneeded })
+    }
+
+    /// Passes a requested block on to be stored, once, or again as long as it is not verified that the first bytes were
+    /// right. It counts as received until they turn out to be wrong.
+    fn deliver(&mut self, context: &mut Context, id: PeerId, hash: BlockHash, bytes: Vec<u8>) {
+        let size = bytes.len();
+        let arrival = self.download.arrived(id, &hash, u32::try_from(size).unwrap_or(u32::MAX), context.now.elapsed);
         self.forget_request(context, id, &hash);
-        let source = Source { peer: id, is_compact, has_verdict: false };
-        let pending = self.pending.entry(hash).or_default();
-        if arrival == Arrival::Duplicate && pending.is_empty() || pending.len() >= REQUESTS_PER_BLOCK_MAX {
-            if pending.is_empty() {
-                self.pending.remove(&hash);
-            }
+        let waiting = self.pending_requested(&hash);
+        if arrival == Arrival::Duplicate && waiting == 0 || waiting >= REQUESTS_PER_BLOCK_MAX {
             return;
         }
-        pending.push(source);
-        context.actions.push(Action::Store { from: id, hash, bytes });
+        self.pass_on(context, (id, hash), ReceivedBlock::Whole(bytes), size, Intake::Requested);
+    }
+
+    /// Passes a block on to the thread that looks into it.
+    fn pass_on(
+        &mut self,
+        context: &mut Context,
+        (id, hash): (PeerId, BlockHash),
+        block: ReceivedBlock,
+        size: usize,
+        intake: Intake,
+    ) {
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        self.pending.entry(hash).or_default().push(Source { peer: id, intake, size, has_verdict: false });
+        context.actions.push(Action::Store { from: id, hash, block, intake });
+    }
+
+    /// The number of copies of a requested block that wait to be stored.
+    fn pending_requested(&self, hash: &BlockHash) -> usize {
+        let sources = self.pending.get(hash).into_iter().flatten();
+        sources.filter(|source| source.intake == Intake::Requested).count()
+    }
+
+    /// Returns whether the block was received and is about to be stored. A block that may be mutated and that no peer
+    /// answers for does not count: it must not keep others from sending it.
+    fn is_pending(&self, hash: &BlockHash) -> bool {
+        self.pending_requested(hash) > 0
     }
 
     /// Returns whether an unrequested block is worth storing: its chain has as much work as ours and enough to rule out
-    /// an attack, and is not far above our tip. A peer that sends a mutated block or an invalid header is punished as
-    /// for a requested block.
-    fn is_welcome(
-        &mut self,
-        context: &mut Context,
-        id: PeerId,
-        header: &Header,
-        hash: &BlockHash,
-        bytes: &[u8],
-    ) -> bool {
-        let minimum = context.settings.minimum_chain_work;
-        if context.chain.with_tree(|tree| tree.find(hash).is_some_and(|id| tree.parent(id).is_none())) {
-            // The genesis block has no parent and is already here; Core ignores it.
-            return false;
-        }
-        let found = context.chain.with_tree(|tree| {
-            let parent = tree.node(tree.find(&header.prev_block)?);
-            let work = parent.chain_work.checked_add(block_proof(header.bits)).unwrap_or(U256::ZERO);
-            let is_known = tree.find(hash).is_some();
-            Some((parent.height, work, is_known, is_known || work >= anti_dos_work(tree, minimum)))
-        });
-        let Some((parent_height, work, is_known, is_enough)) = found else {
-            // Core punishes it whatever else is wrong with it. So it is not kept until its parent is known.
-            if Self::is_the_block(context, bytes).is_some() {
-                context.misbehaving(id, &Violation::InvalidBlock);
-            }
-            return false;
-        };
-        match Self::is_the_block(context, bytes) {
-            Some(true) => {}
-            Some(false) => {
-                context.log_debug(format!("Received mutated block from peer={id}"));
-                context.misbehaving(id, &Violation::MutatedBlock);
-                return false;
-            }
-            None => return false,
-        }
-        if !is_known && is_enough {
-            let unix = context.unix();
-            match context.chain.accept_headers(&HashedHeader::many(std::slice::from_ref(header)), unix) {
-                Ok(accepted) => {
-                    if let Some((hash, rejected)) = accepted.refused {
-                        Headers::punish_header(context, id, &hash, &rejected, false);
-                        return false;
-                    }
-                }
-                Err(error) => context.log_info(format!("Headers could not be stored: {error}")),
-            }
-        }
+    /// an attack, and is not far above our tip.
+    fn is_welcome(context: &Context, header: &Header, hash: &BlockHash) -> bool {
+        let Some(branch) = Branch::of(context, header, hash) else { return false };
         let tip = context.tip();
-        let was_here = context.chain.with_tree(|tree| {
-            let node = tree.find(hash).map(|found| tree.node(found));
-            node.is_some_and(|node| node.block.is_some() || node.is_verified)
-        });
-        let is_near = parent_height.0 < tip.height.0.saturating_add(UNREQUESTED_HEIGHT_MAX);
-        is_enough && !was_here && work >= tip.work && is_near && work >= minimum
+        let is_near = branch.parent_height.0 < tip.height.0.saturating_add(UNREQUESTED_HEIGHT_MAX);
+        let minimum = context.settings.minimum_chain_work;
+        branch.is_enough && !branch.was_here && branch.work >= tip.work && is_near && branch.work >= minimum
     }
 
-    /// The engine reported the result of storing a block. Core's `MaybePunishNodeForBlock`.
+    /// An unrequested block that is not needed is what its header commits to. Only the header is processed: the first
+    /// part of Core's `AcceptBlock`. A peer that sends an invalid header is punished as for a requested block.
+    fn take_unneeded(context: &mut Context, id: PeerId, header: &Header) {
+        let Some(branch) = Branch::of(context, header, &header.hash()) else {
+            // Core punishes it whatever else is wrong with it. So it is not kept until its parent is known.
+            return context.misbehaving(id, &Violation::InvalidBlock);
+        };
+        if branch.is_known || !branch.is_enough {
+            return;
+        }
+        let unix = context.unix();
+        match context.chain.accept_headers(&HashedHeader::many(std::slice::from_ref(header)), unix) {
+            Ok(accepted) => {
+                if let Some((hash, rejected)) = accepted.refused {
+                    Headers::punish_header(context, id, &hash, &rejected, false);
+                }
+            }
+            Err(error) => context.log_info(format!("Headers could not be stored: {error}")),
+        }
+    }
+
+    /// The result of storing a block. Core's `MaybePunishNodeForBlock`.
     pub(super) fn take_outcome(
         &mut self,
         context: &mut Context,
         from: PeerId,
         hash: &BlockHash,
+        intake: Intake,
         outcome: &StoreOutcome,
     ) {
-        let (source, is_last) = self.take_pending(from, hash);
+        let source = self.take_pending(from, hash, intake);
+        self.log_outcome(context, &source, hash, outcome);
+        if intake == Intake::Compact && !self.is_put_together(context, from, hash, outcome) {
+            return;
+        }
+        match (intake, outcome) {
+            (Intake::Requested, _) => {}
+            // It proves nothing about the block with this hash.
+            (_, StoreOutcome::Mutated) => return context.misbehaving(from, &Violation::MutatedBlock),
+            (_, StoreOutcome::Unneeded { header }) => return Self::take_unneeded(context, from, header),
+            (Intake::Unneeded, _) | (_, StoreOutcome::Malformed { .. }) => return,
+            // Now it is the block that it claimed to be, and counts as received.
+            (Intake::Unrequested | Intake::Compact, _) => {
+                self.download.arrived(from, hash, source.size, context.now.elapsed);
+                self.forget_request(context, from, hash);
+            }
+        }
         match outcome {
             StoreOutcome::Stored | StoreOutcome::Known => self.settle_block(context, source, hash, outcome),
-            StoreOutcome::Invalid { is_mutated, .. } => {
-                if *is_mutated && !source.is_compact {
-                    context.log_debug(format!("Received mutated block from peer={from}"));
-                    context.misbehaving(from, &Violation::MutatedBlock);
-                } else if !source.is_compact {
-                    context.misbehaving(from, &Violation::InvalidBlock);
-                }
+            StoreOutcome::Invalid { is_mutated, .. } if !source.is_compact() => {
+                let violation = if *is_mutated { Violation::MutatedBlock } else { Violation::InvalidBlock };
+                context.misbehaving(from, &violation);
             }
             StoreOutcome::KnownInvalid { .. } => {
                 // An inbound peer may follow rules that were valid once.
                 let is_outbound = context.peers.get(&from).is_some_and(|peer| !peer.kind().is_inbound());
-                if is_outbound && !source.is_compact {
+                if is_outbound && !source.is_compact() {
                     context.misbehaving(from, &Violation::InvalidBlock);
                 }
             }
-            StoreOutcome::Malformed { reason } => {
-                context.log_debug(format!(
-                    "ProcessMessages(block): Exception '{reason}' caught for block {hash} from peer={from}"
-                ));
-            }
-            StoreOutcome::TooEarly => {}
+            _ => {}
         }
         // Even then the header may not be marked as invalid: as in Core, a broken rule of the block alone says nothing
         // about the header.
         let is_useless =
             matches!(outcome, StoreOutcome::Invalid { .. } | StoreOutcome::Malformed { .. } | StoreOutcome::TooEarly);
-        if is_last && is_useless {
+        if is_useless && !self.is_pending(hash) {
             let is_bad = *outcome != StoreOutcome::TooEarly;
             if is_bad {
                 context.with(from, |peer| peer.blocks.failed_branch = peer.best_known);
@@ -261,17 +320,29 @@ impl Blocks {
         }
     }
 
-    /// Removes the delivery that a verdict is about. Also returns whether no other one is pending.
-    fn take_pending(&mut self, from: PeerId, hash: &BlockHash) -> (Source, bool) {
-        let unknown = Source { peer: from, is_compact: false, has_verdict: false };
-        let Some(pending) = self.pending.get_mut(hash) else { return (unknown, true) };
-        let at = pending.iter().position(|source| source.peer == from);
+    fn log_outcome(&self, context: &mut Context, source: &Source, hash: &BlockHash, outcome: &StoreOutcome) {
+        let from = source.peer;
+        match outcome {
+            StoreOutcome::Mutated | StoreOutcome::Invalid { is_mutated: true, .. } if !source.is_compact() => {
+                context.log_debug(format!("Received mutated block from peer={from}"));
+            }
+            StoreOutcome::Malformed { reason } if !source.is_compact() => context.log_debug(format!(
+                "ProcessMessages(block): Exception '{reason}' caught for block {hash} from peer={from}"
+            )),
+            _ => {}
+        }
+    }
+
+    /// Removes the delivery that a result is about.
+    fn take_pending(&mut self, from: PeerId, hash: &BlockHash, intake: Intake) -> Source {
+        let unknown = Source { peer: from, intake, size: 0, has_verdict: false };
+        let Some(pending) = self.pending.get_mut(hash) else { return unknown };
+        let at = pending.iter().position(|source| source.peer == from && source.intake == intake);
         let source = at.map_or(unknown, |at| pending.remove(at));
-        let is_last = pending.is_empty();
-        if is_last {
+        if pending.is_empty() {
             self.pending.remove(hash);
         }
-        (source, is_last)
+        source
     }
 
     /// The block is stored; no other peer needs to send it.
@@ -291,14 +362,15 @@ impl Blocks {
 
     /// Returns the sender of a block without a verdict, as `take_source` does.
     pub(super) fn source(&self, hash: &BlockHash) -> Option<Source> {
-        let pending = || self.pending.get(hash)?.first();
+        let pending = || self.pending.get(hash)?.iter().find(|source| source.intake != Intake::Unneeded);
         self.sources.get(hash).or_else(pending).copied()
     }
 
     /// Returns the sender of a block whose verdict is known. Validation may finish before the report that the block is
     /// stored: then the verdict is about the first pending delivery.
     fn take_source(&mut self, hash: &BlockHash) -> Option<Source> {
-        let pending = self.pending.get_mut(hash).and_then(|pending| pending.first_mut());
+        let mut pending = self.pending.get_mut(hash).into_iter().flatten();
+        let pending = pending.find(|source| source.intake != Intake::Unneeded);
         self.sources.remove(hash).or_else(|| {
             pending.map(|source| {
                 source.has_verdict = true;
@@ -310,7 +382,7 @@ impl Blocks {
     /// Validation found that a stored block breaks a rule.
     /// Returns its sender if that must be punished.
     pub(super) fn take_invalid(&mut self, context: &mut Context, hash: &BlockHash) -> Option<PeerId> {
-        let source = self.take_source(hash).filter(|source| !source.is_compact)?;
+        let source = self.take_source(hash).filter(|source| !source.is_compact())?;
         context.misbehaving(source.peer, &Violation::InvalidBlock);
         Some(source.peer)
     }

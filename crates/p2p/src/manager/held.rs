@@ -12,6 +12,8 @@ pub struct Held {
     pub addresses: usize,
     /// Blocks with a remembered sender.
     pub sources: usize,
+    /// Received blocks that wait for the result of storing them.
+    pub pending: usize,
     /// Block requests, counted for each peer.
     pub in_flight: usize,
     /// Headers that wait until a chain has shown its work.
@@ -32,6 +34,7 @@ impl PeerManager {
             peers: self.context.peers.len(),
             addresses: self.addresses.tables().size(None, None),
             sources: self.blocks.sources(),
+            pending: self.blocks.pending(),
             in_flight: self.context.peers.values().map(|peer| peer.blocks.in_flight().len()).sum(),
             buffered_headers: self.context.peers.values().map(buffered).sum(),
             block_bytes: self.blocks.download().bytes_here() + self.blocks.download().bytes_in_flight(),

@@ -8,7 +8,7 @@ use lydian_engine::{Cancel, Engine, InitialDownload, Layout, LogLine, Settings, 
 use lydian_p2p::driver::{self, Delivery, Event, Outside};
 use lydian_p2p::manager::{
     AttemptId, ConnectSettings, LookupId, ManagerSettings, NewPeer, PeerId, PeerManager, Question, Reply, SavedFile,
-    StoreOutcome, Target,
+    Target,
 };
 use lydian_p2p::outgoing::{Outgoing, Ready};
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
@@ -286,10 +286,6 @@ impl Bench {
                 return;
             }
         }
-    }
-
-    pub(crate) fn outcome(&self, bytes: Vec<u8>) -> StoreOutcome {
-        driver::store_block(&self.engine, bytes, self.now()).unwrap()
     }
 
     /// Returns the messages sent to a peer since the last call.

@@ -2,7 +2,8 @@
 
 use crate::bench::Bench;
 use crate::chain::{Made, block_on, block_with, spend};
-use lydian_p2p::manager::PeerId;
+use lydian_p2p::driver::Event;
+use lydian_p2p::manager::{Intake, PeerId, ReceivedBlock};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct};
 use lydian_wire::{BlockTransactions, BlockTransactionsRequest, CompactBlock, InvType, Message};
@@ -425,5 +426,117 @@ fn a_compact_block_that_came_behind_a_mutated_one_is_requested_again() {
     bench.wait(Duration::from_secs(1));
     assert_eq!(bench.take_asked(honest).len(), 1);
     bench.send(honest, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+}
+
+/// Starts a compact block whose transactions all arrived and were not looked at yet.
+fn checking(bench: &mut Bench, made: &Made, txs: Message) -> PeerId {
+    let peer = announcer(bench, ConnectionKind::OutboundFullRelay);
+    send_compact(bench, peer, made);
+    assert_eq!(asked_transactions(bench, peer), [[1, 2]]);
+    bench.holds_back = true;
+    bench.send(peer, txs);
+    let [delivery] = &bench.deliveries[..] else { panic!("one block waits") };
+    assert!(matches!(delivery.block, ReceivedBlock::Parts(..)) && delivery.intake == Intake::Compact);
+    peer
+}
+
+/// A block on top of the one that an announcer sends first.
+fn block_after_the_first(bench: &Bench) -> Made {
+    let first = block_on(bench.tip(), 100, Vec::new());
+    let txs = vec![spend(bench.chain[0].coins(), 1), spend(bench.chain[1].coins(), 1)];
+    block_on((first.hash, first.height, first.header().time + 1), 1, txs)
+}
+
+/// The transactions of a block in the wrong order, as short ids that collide would place them.
+fn misplaced(made: &Made) -> Message {
+    let txs = vec![made.block.txs[2].encode(), made.block.txs[1].encode()];
+    Message::BlockTxn(BlockTransactions { block_hash: made.hash, txs })
+}
+
+/// A compact block is put together by another thread. Until then the request stays open, and transactions sent again
+/// are punished only if the first ones do not make the block.
+/// checklist: 69, 82
+#[test]
+fn a_request_stays_open_until_the_block_is_put_together() {
+    for (is_right, is_repeated) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut bench = Bench::synced(105);
+        let made = block_after_the_first(&bench);
+        let txs = || if is_right { transactions(&made, &[1, 2]) } else { misplaced(&made) };
+        let peer = checking(&mut bench, &made, txs());
+        assert_eq!(bench.manager.held().in_flight, 1);
+        if is_repeated {
+            bench.send(peer, txs());
+            assert_eq!(bench.deliveries.len(), 1, "once is enough");
+        }
+        assert!(bench.ended.is_empty());
+        bench.store();
+        assert_eq!(bench.tip_hash() == made.hash, is_right);
+        assert_eq!(bench.is_discouraged(peer), !is_right && is_repeated);
+        let words = "block transactions for block we weren't expecting";
+        assert_eq!(bench.has_logged(words), is_right && is_repeated);
+        let whole = if is_right || is_repeated { vec![] } else { vec![(InvType::WITNESS_BLOCK, made.hash)] };
+        assert_eq!(bench.take_asked(peer), whole);
+        let held = bench.manager.held();
+        assert_eq!((held.pending, held.in_flight), (0, usize::from(!whole.is_empty())));
+    }
+}
+
+/// While a compact block is put together, its sender disconnects or sends the whole block, or another peer does: the
+/// result of the compact one then causes no request.
+#[test]
+fn what_happens_before_the_block_is_put_together() {
+    for event in ["leaves", "whole", "other"] {
+        let mut bench = Bench::synced(105);
+        let other = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+        let made = block_after_the_first(&bench);
+        let peer = checking(&mut bench, &made, misplaced(&made));
+        match event {
+            "leaves" => bench.drive(Event::Disconnected { peer, wants_v1: false }),
+            "whole" => bench.send(peer, Message::Block(made.bytes())),
+            _ => bench.send(other, Message::Block(made.bytes())),
+        }
+        bench.holds_back = false;
+        bench.store();
+        assert!(bench.ended.is_empty(), "{event}: {:?}", bench.ended);
+        assert_eq!(bench.tip_hash() == made.hash, event != "leaves");
+        // The collision was found first: then the whole block is requested, as if it had been found at once.
+        let whole = if event == "other" { vec![(InvType::WITNESS_BLOCK, made.hash)] } else { vec![] };
+        assert_eq!(bench.take_asked(peer), whole, "{event}");
+        if !whole.is_empty() {
+            bench.send(peer, Message::Block(made.bytes()));
+        }
+        let held = bench.manager.held();
+        assert_eq!((held.pending, held.in_flight), (0, 0), "{event}");
+        bench.idle(&[peer, other], 16);
+        assert!(bench.ended.is_empty(), "{event}: {:?}", bench.ended);
+    }
+}
+
+/// A compact block without missing transactions, of a peer that was not asked, does not match its header: nothing
+/// happens, and as many of them are looked into as peers are asked for a block.
+/// checklist: 82
+#[test]
+fn a_complete_compact_block_that_does_not_match_is_ignored() {
+    let mut bench = Bench::synced(125);
+    let peer = announcer(&mut bench, ConnectionKind::OutboundFullRelay);
+    let tip = bench.tip();
+    for tag in 0..16 {
+        let begun = block_on(tip, tag, vec![spend(bench.chain[usize::from(tag)].coins(), tag)]);
+        send_compact(&mut bench, peer, &begun);
+    }
+    bench.take_sent(peer);
+    let (made, other) = (block_on(tip, 17, Vec::new()), block_on(tip, 18, Vec::new()));
+    let mut wrong = compact(&made);
+    wrong.prefilled = compact(&other).prefilled;
+    bench.holds_back = true;
+    for _ in 0..4 {
+        bench.send(peer, Message::CmpctBlock(Box::new(wrong.clone())));
+    }
+    assert_eq!(bench.deliveries.len(), 3);
+    bench.holds_back = false;
+    bench.store();
+    assert!(bench.ended.is_empty() && bench.take_asked(peer).is_empty());
+    send_compact(&mut bench, peer, &made);
     assert_eq!(bench.tip_hash(), made.hash);
 }

@@ -40,7 +40,7 @@ fn a_queued_block_is_charged_to_its_sender() {
     let charged = |delivery: &lydian_p2p::driver::Delivery| delivery.charge.as_ref().map(|charge| charge.bytes());
     assert!(charged(&delivery) >= Some(made.bytes().len()));
     let stored = delivery.store(&bench.engine, bench.now()).unwrap();
-    assert!(delivery.bytes.is_empty() && charged(&delivery).is_some());
+    assert!(delivery.block.memory_bytes() == 0 && charged(&delivery).is_some());
     assert!(matches!(stored, Event::Stored { from, hash, .. } if from == peer && hash == made.hash));
 }
 

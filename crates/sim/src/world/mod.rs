@@ -292,10 +292,12 @@ impl World {
         // A peer whose end the node has not noticed yet counts, because it holds a slot.
         self.most.inbound = self.most.inbound.max(self.links.values().filter(stays).count());
         let (now, most) = (self.node.manager.held(), &mut self.most.held);
+        assert_eq!(now.pending, self.node.to_store.len(), "the manager waits for the result of each queued block");
         *most = Held {
             peers: most.peers.max(now.peers),
             addresses: most.addresses.max(now.addresses),
             sources: most.sources.max(now.sources),
+            pending: most.pending.max(now.pending),
             in_flight: most.in_flight.max(now.in_flight),
             buffered_headers: most.buffered_headers.max(now.buffered_headers),
             block_bytes: most.block_bytes.max(now.block_bytes),
@@ -548,7 +550,7 @@ impl Outside for World {
             return Err(block);
         }
         self.node.to_store.push_back(block);
-        let waiting = self.node.to_store.iter().map(|delivery| delivery.bytes.len()).sum();
+        let waiting = self.node.to_store.iter().map(|delivery| delivery.block.memory_bytes()).sum();
         self.most.blocks_bytes = self.most.blocks_bytes.max(waiting);
         Ok(())
     }

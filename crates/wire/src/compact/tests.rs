@@ -55,6 +55,7 @@ fn a_block_is_put_together_from_what_is_at_hand_and_what_is_asked_for() {
         let answer = BlockTransactions::new(&block, &request).unwrap();
         let sample = Message::BlockTxn(answer.clone());
         assert_eq!(Message::decode(&Command::BLOCKTXN, &sample.payload()), Ok(sample));
+        assert_eq!(partial.block_size(&answer.txs), Ok(block.as_bytes().len()));
         assert_eq!(partial.fill(&answer.txs).as_deref(), Ok(block.as_bytes()));
     }
 }

@@ -7,8 +7,10 @@
 //! Invariants: at most [`REQUESTS_PER_BLOCK_MAX`] peers are asked for a block, and the last request is reserved for
 //! outbound peers until one of them was asked; messages of one peer change nothing for others until the block is
 //! stored; a block whose transactions do not match its header is fetched whole, without punishment; the sender of a
-//! compact block is not punished for an invalid block, because it may relay the block before validation. Cost: a block
-//! is parsed and its Merkle roots are computed once here, only near the tip.
+//! compact block is not punished for an invalid block, because it may relay the block before validation. Here only the
+//! places of the transactions are assigned; another thread puts the block together and compares it with its header, and
+//! until its result arrives, the request to the sender stays open. Cost: sorting the short ids and copying the
+//! transactions of the message, only near the tip.
 
 use super::Blocks;
 use crate::headers::anti_dos_work;
@@ -16,12 +18,11 @@ use crate::limits::{COMPACT_BLOCKS_PER_PEER_MAX, HIGH_BANDWIDTH_PEERS_MAX, REQUE
 use crate::manager::context::Context;
 use crate::manager::event::Event;
 use crate::manager::headers::Headers;
-use crate::manager::{PeerId, Violation};
+use crate::manager::{Intake, PeerId, ReceivedBlock, StoreOutcome, Violation};
 use crate::memory::Charge;
 use lydian_consensus::pow::block_proof;
-use lydian_consensus::{Deployment, is_block_mutated};
-use lydian_primitives::{BlockHash, HashedHeader, Height, RawBlock};
-use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct, block_size};
+use lydian_primitives::{BlockHash, HashedHeader, Height};
+use lydian_wire::message::{CMPCTBLOCKS_VERSION, SendCmpct};
 use lydian_wire::{BlockTransactions, CompactBlock, CompactError, Inv, InvType, Message, PartialBlock};
 
 /// How far above the tip a compact block may be; for a higher one, only its header is processed.
@@ -32,6 +33,9 @@ const COMPACT_HEIGHT_MAX: u32 = 2;
 pub(in crate::manager) enum Partial {
     /// Its sender was asked for the missing transactions. It is charged to the sender's memory.
     Waiting(PartialBlock, Charge),
+    /// All transactions are here, and the block is being put together. `is_repeated`: its sender sent transactions
+    /// again, which is a violation only if they do not make the block.
+    Checking { is_repeated: bool },
     /// The reconstruction failed: another compact block with this hash is not accepted from this peer.
     Failed,
 }
@@ -70,7 +74,7 @@ impl Blocks {
         let is_announcer = context.peers.get(&id).is_some_and(|peer| peer.talk.high_bandwidth_to);
         // A block passed to the engine counts as here until the engine says otherwise. Then it is requested again,
         // because this message is not kept.
-        if is_here || self.pending.contains_key(&hash) {
+        if is_here || self.is_pending(&hash) {
             return self.forget_request(context, id, &hash);
         }
         if !standing.is_asked && !is_announcer {
@@ -186,7 +190,7 @@ impl Blocks {
                     peer.blocks.partials.insert(hash, Partial::Waiting(partial, charge));
                 });
                 if request.indexes.is_empty() {
-                    self.take_block_transactions(context, id, &BlockTransactions { block_hash: hash, txs: Vec::new() });
+                    self.take_block_transactions(context, id, BlockTransactions { block_hash: hash, txs: Vec::new() });
                 } else if is_first || (is_announcer && may_follow) {
                     context.send(id, Message::GetBlockTxn(request));
                 } else {
@@ -198,46 +202,85 @@ impl Blocks {
 
     /// Enough others were already asked for the block. If no transaction is missing, it is used anyway.
     fn try_compact(&mut self, context: &mut Context, id: PeerId, hash: BlockHash, compact: &CompactBlock) {
-        let whole = PartialBlock::new(compact, context.pool.at_hand()).and_then(|partial| partial.fill(&[]));
-        if let Ok(bytes) = whole
-            && Self::is_the_block(context, &bytes) == Some(true)
+        let waiting = self.pending.get(&hash).into_iter().flatten().filter(|source| source.is_compact());
+        if waiting.count() < REQUESTS_PER_BLOCK_MAX
+            && let Ok(partial) = PartialBlock::new(compact, context.pool.at_hand())
+            && let Ok(size) = partial.block_size(&[])
         {
-            self.deliver(context, id, hash, bytes, true);
+            let parts = ReceivedBlock::Parts(Box::new(partial), Vec::new());
+            self.pass_on(context, (id, hash), parts, size, Intake::Compact);
         }
     }
 
-    /// Core's `ProcessCompactBlockTxns`.
+    /// The first part of Core's `ProcessCompactBlockTxns`. The request stays open until the block is put together.
     pub(in crate::manager) fn take_block_transactions(
         &mut self,
         context: &mut Context,
         id: PeerId,
-        answer: &BlockTransactions,
+        answer: BlockTransactions,
     ) {
         let hash = answer.block_hash;
-        let is_first = self.asked(&hash).first().is_none_or(|first| *first == id);
         let partial = context.peers.get_mut(&id).filter(|peer| peer.blocks.in_flight.contains(&hash));
         let Some(partial) = partial.and_then(|peer| peer.blocks.partials.get_mut(&hash)) else {
             if !context.peers.get(&id).is_some_and(|peer| peer.blocks.in_flight.contains(&hash)) {
                 // Another peer was faster. This one has answered too and must not count as stalling.
                 self.download.forget_request(id, &hash);
             }
-            return context.log_debug(format!("Peer {id} sent us block transactions for block we weren't expecting"));
+            return Self::log_unexpected(context, id);
         };
-        let Partial::Waiting(partial, _charge) = std::mem::replace(partial, Partial::Failed) else {
-            context.log_debug(format!("Peer {id} sent compact block transactions multiple times"));
-            self.forget_request(context, id, &hash);
-            return context.misbehaving(id, &Violation::RepeatedBlockTransactions);
-        };
-        match partial.fill(&answer.txs) {
-            Err(_) => {
-                self.forget_request(context, id, &hash);
-                context.misbehaving(id, &Violation::InvalidBlockTransactions);
-            }
-            Ok(bytes) if Self::is_the_block(context, &bytes) == Some(true) => {
-                self.deliver(context, id, hash, bytes, true)
-            }
-            Ok(_) => self.fall_back(context, id, hash, is_first),
+        match std::mem::replace(partial, Partial::Checking { is_repeated: false }) {
+            Partial::Waiting(waiting, _charge) => match waiting.block_size(&answer.txs) {
+                Ok(size) => {
+                    let parts = ReceivedBlock::Parts(Box::new(waiting), answer.txs);
+                    self.pass_on(context, (id, hash), parts, size, Intake::Compact);
+                }
+                Err(_) => {
+                    self.forget_request(context, id, &hash);
+                    context.misbehaving(id, &Violation::InvalidBlockTransactions);
+                }
+            },
+            Partial::Checking { .. } => *partial = Partial::Checking { is_repeated: true },
+            Partial::Failed => self.punish_repeated(context, id, &hash),
         }
+    }
+
+    /// The second part of Core's `ProcessCompactBlockTxns`. Returns whether the block is what its header commits to; if
+    /// not, the whole block is requested.
+    pub(super) fn is_put_together(
+        &mut self,
+        context: &mut Context,
+        id: PeerId,
+        hash: &BlockHash,
+        outcome: &StoreOutcome,
+    ) -> bool {
+        let is_whole = !matches!(outcome, StoreOutcome::Mutated | StoreOutcome::Malformed { .. });
+        let is_first = self.asked(hash).first().is_none_or(|first| *first == id);
+        let Some(peer) = context.peers.get_mut(&id) else { return is_whole };
+        let Some(partial @ Partial::Checking { .. }) = peer.blocks.partials.get_mut(hash) else { return is_whole };
+        let is_repeated = matches!(*partial, Partial::Checking { is_repeated: true });
+        *partial = Partial::Failed;
+        if !peer.blocks.in_flight.contains(hash) {
+            // The block came from elsewhere meanwhile.
+            peer.blocks.partials.remove(hash);
+        } else if is_repeated && is_whole {
+            Self::log_unexpected(context, id);
+        } else if is_repeated {
+            self.punish_repeated(context, id, hash);
+        } else if !is_whole {
+            self.fall_back(context, id, *hash, is_first);
+        }
+        is_whole
+    }
+
+    fn log_unexpected(context: &mut Context, id: PeerId) {
+        context.log_debug(format!("Peer {id} sent us block transactions for block we weren't expecting"));
+    }
+
+    /// The peer sent transactions again after they did not make the block.
+    fn punish_repeated(&mut self, context: &mut Context, id: PeerId, hash: &BlockHash) {
+        context.log_debug(format!("Peer {id} sent compact block transactions multiple times"));
+        self.forget_request(context, id, hash);
+        context.misbehaving(id, &Violation::RepeatedBlockTransactions);
     }
 
     /// Short ids collided, by chance or not: requests the whole block if no other peer was asked before.
@@ -254,19 +297,6 @@ impl Blocks {
 
     fn request_whole(context: &mut Context, id: PeerId, hash: BlockHash) {
         context.send(id, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, hash)]));
-    }
-
-    /// Returns whether the bytes are what their header commits to: Core's `IsBlockMutated`. `None` if they cannot be
-    /// parsed.
-    pub(super) fn is_the_block(context: &Context, bytes: &[u8]) -> Option<bool> {
-        // Core parses a block from the beginning of the message and ignores what follows.
-        let bytes = bytes.get(..block_size(bytes).ok()?)?;
-        let block = RawBlock::new(bytes).parse().ok()?;
-        let parent = block.header().prev_block;
-        let height = context.chain.with_tree(|tree| tree.find(&parent).map(|parent| tree.height(parent).0 + 1));
-        let is_segwit =
-            height.is_some_and(|height| context.settings.params.is_active(Deployment::Segwit, Height(height)));
-        Some(!is_block_mutated(&block, is_segwit))
     }
 
     fn is_asked_of_outbound(&self, context: &Context, hash: &BlockHash) -> bool {

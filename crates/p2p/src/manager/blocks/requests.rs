@@ -63,7 +63,7 @@ impl Blocks {
 
     /// Returns whether the block was requested, or was received and is about to be stored.
     pub(super) fn is_coming(&self, hash: &BlockHash) -> bool {
-        self.is_requested(hash) || self.pending.contains_key(hash)
+        self.is_requested(hash) || self.is_pending(hash)
     }
 
     pub(in crate::manager) fn forget_peer(&mut self, id: PeerId) {
