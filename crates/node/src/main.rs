@@ -51,6 +51,7 @@ use std::thread;
 use work::Task;
 
 fn main() -> ExitCode {
+    lydian_disk::bound_free_memory();
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let first_word = arguments.iter().find(|argument| !argument.to_string_lossy().starts_with('-'));
     let code = match first_word.and_then(|word| word.to_str()) {

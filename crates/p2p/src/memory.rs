@@ -28,9 +28,10 @@ const BLOCK_READ_BYTES: usize = 2 * BLOCK_ROOM_BYTES;
 /// The answers to one peer that [`PEER_FIXED_BYTES`] covers.
 const ANSWERS_BYTES: usize = ANSWER_BYTES + ANSWER_BYTES_MAX;
 
-/// After a peak of at least this size, freed memory should be returned to the system once usage drops to a quarter of
-/// the peak.
-const PEAK_BYTES_MIN: usize = 16_000_000;
+/// After a peak of at least this many charged bytes, or of this many connections, freed memory should be returned to
+/// the system once their number drops to a quarter of the peak.
+const PEAK_BYTES_MIN: usize = 4_000_000;
+const PEAK_CONNECTIONS_MIN: usize = 32;
 
 /// The division of the memory. All values are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,8 @@ struct Ledger {
     /// The maximum of `used`, and its maximum since memory was last returned to the system.
     peak: usize,
     recent_peak: usize,
+    /// The same of the connections.
+    recent_connections: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -173,9 +176,13 @@ impl MemoryBudget {
     /// Returns whether much memory was freed since this last returned true; the caller then returns it to the system.
     pub fn should_trim(&self) -> bool {
         let mut ledger = self.lock();
-        let should = ledger.recent_peak >= PEAK_BYTES_MIN && ledger.used <= ledger.recent_peak / 4;
+        let (used, connections) = (ledger.used, ledger.accounts.len());
+        let is_after = |peak: usize, least: usize, now: usize| peak >= least && now <= peak / 4;
+        let should = is_after(ledger.recent_peak, PEAK_BYTES_MIN, used)
+            || is_after(ledger.recent_connections, PEAK_CONNECTIONS_MIN, connections);
         if should {
-            ledger.recent_peak = ledger.used;
+            ledger.recent_peak = used;
+            ledger.recent_connections = connections;
         }
         should
     }
@@ -260,6 +267,7 @@ impl PeerMemory {
         let id = ledger.next_id;
         ledger.next_id += 1;
         ledger.accounts.insert(id, Account::default());
+        ledger.recent_connections = ledger.recent_connections.max(ledger.accounts.len());
         Some(PeerMemory(Arc::new(Handle { budget: Arc::clone(budget), id })))
     }
 

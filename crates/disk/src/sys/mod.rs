@@ -31,6 +31,23 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
+/// Bytes from which glibc maps an allocation by itself, and free bytes at the end of a heap that it keeps.
+#[cfg(target_env = "gnu")]
+const ALLOCATOR_BYTES: libc::c_int = 1 << 20;
+
+/// Bounds the free memory that the allocator keeps at the end of each heap. Call it once, before threads start.
+///
+/// glibc has a heap for each of many threads and raises both limits to what was freed: after messages of 4 MB, 8 MB at
+/// the end of each heap stay, also if [`release_free_memory`] is called, which does not reach them.
+pub fn bound_free_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the calls take no pointers and change limits of the allocator. If it refuses one, it keeps its own.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, ALLOCATOR_BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, ALLOCATOR_BYTES);
+    }
+}
+
 /// Returns free memory to the system: otherwise the allocator keeps freed memory between allocated blocks indefinitely.
 /// Call it after a peak only, because it scans all free memory.
 pub fn release_free_memory() {

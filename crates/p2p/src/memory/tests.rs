@@ -188,3 +188,20 @@ fn memory_goes_back_after_a_peak() {
     charge.set(PEAK_BYTES_MIN / 4);
     assert!(budget.should_trim() && !budget.should_trim());
 }
+
+/// Regression test: after a hundred connections that sent nothing, 30 MB stayed, because only charged bytes counted.
+#[test]
+fn memory_goes_back_after_many_connections() {
+    let budget = MemoryBudget::new(MemoryPlan::new(100));
+    for (count, left, expected) in [
+        (PEAK_CONNECTIONS_MIN - 1, 0, false),
+        (PEAK_CONNECTIONS_MIN, PEAK_CONNECTIONS_MIN / 4 + 1, false),
+        (PEAK_CONNECTIONS_MIN, PEAK_CONNECTIONS_MIN / 4, true),
+    ] {
+        let mut open: Vec<_> = (0..count).map(|_| PeerMemory::open(&budget).unwrap()).collect();
+        assert!(!budget.should_trim());
+        open.truncate(left);
+        assert_eq!(budget.should_trim(), expected, "{count} connections, of which {left} are left");
+        assert!(!budget.should_trim());
+    }
+}
