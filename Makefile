@@ -21,8 +21,10 @@ SHELL := /bin/bash
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lydian
 FULLBLOCKTESTS := $(CACHE)/fullblocktests-0.25.0.jsonl
-# Tools are built in the test profile, so that nothing is compiled twice.
-TOOL := cargo run --quiet --locked --profile test
+# Tools are built in the test profile and with the features that `cargo test --workspace` gives to shared crates, so
+# that nothing is compiled twice. Naming a test is what makes cargo count the features of tests; any small one does.
+TOOL := cargo build --quiet --locked --profile test --workspace --test kernels --bin
+BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
 JUDGE_SECONDS ?= 20
 FUZZ_SECONDS ?= 60
 CRASH_KILLS ?= 1000
@@ -47,7 +49,7 @@ build: setup ## build target/release/lydian, lydian-cli and lydian-lab
 run: build ## sync a mainnet-like chain from a second node over loopback, verify all scripts, and keep running; Ctrl-C stops both nodes
 	@tools/run.sh
 
-test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated ## run everything that CI checks
+test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated ## run everything that CI checks, except test-peers
 
 format:
 	cargo fmt --all -- --check
@@ -56,20 +58,23 @@ clippy:
 	cargo clippy --locked --profile test --workspace --all-targets -- -D warnings
 
 tidy: ## check the house rules
-	$(TOOL) -p xtask -- tidy
+	$(TOOL) xtask
+	$(BUILT)/xtask tidy
 
 fuzz-lock:
 	@cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null || { echo "fuzz/Cargo.lock is stale: run 'cargo metadata --manifest-path fuzz/Cargo.toml' and commit it"; exit 1; }
 	@cargo metadata --locked --format-version 1 --manifest-path rivals/Cargo.toml >/dev/null || { echo "rivals/Cargo.lock is stale: run 'cargo metadata --manifest-path rivals/Cargo.toml' and commit it"; exit 1; }
 
 judge: setup-test ## build Bitcoin Core, the judge of the tests, once (about 10 minutes on 2 cores)
-	$(TOOL) -p lydian-oracle --bin lydian-oracle-build
+	$(TOOL) lydian-oracle-build
+	$(BUILT)/lydian-oracle-build
 
 fullblocktests: ## dump btcd's full-block tests, which one of our tests replays
 	@tools/fullblocktests/dump.sh $(FULLBLOCKTESTS)
 
 btcd: ## build btcd from its Go module, for use as a peer in tests
-	@$(TOOL) -p lydian-lab --bin lydian-lab -- peers install btcd || echo "btcd: its tests are skipped"
+	$(TOOL) lydian-lab
+	@$(BUILT)/lydian-lab peers install btcd || echo "btcd: its tests are skipped"
 
 browser: ## install Chromium, in which a test opens the lab's report
 	@tools/setup.sh browser || echo "browser: the test of the report's page is skipped"
@@ -78,7 +83,8 @@ tests:
 	LYDIAN_REQUIRE_BROWSER=$(if $(shell command -v chromium chromium-browser google-chrome google-chrome-stable | head -1),1) LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
 
 generate: ## write the documents that are generated from tables
-	$(TOOL) -p xtask -- generate
+	$(TOOL) xtask --bin lydian
+	$(BUILT)/xtask generate
 
 generated: generate
 	@git diff --exit-code -- docs README.md || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }

@@ -6,10 +6,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 say() { echo "test-peers: $*"; }
-lab() { cargo run --quiet --locked --profile test -p lydian-lab --bin lydian-lab -- "$@"; }
-
-# Built next to lydian-lab, where the lab looks for it.
-cargo build --quiet --locked --profile test -p lydian-node --bin lydian
+# Built with the features that the tests use, so that nothing is compiled twice (see the Makefile). The lab looks for
+# `lydian` in its own folder.
+cargo build --quiet --locked --profile test --workspace --test kernels --bin lydian-lab --bin lydian
+lab() { "${CARGO_TARGET_DIR:-target}/debug/lydian-lab" "$@"; }
 nodes=lydian,bitcoind,knots
 servers=
 say "Bitcoin Knots: $(lab peers install knots)"
@@ -27,7 +27,7 @@ done
 lab peers list
 
 say "Knots syncs from Lydian and Lydian from Knots, by v1 and v2, through reorganisations of 10 and 150 blocks; UTXO hashes must be equal"
-cargo test --locked -p lydian-lab --test peers -- --ignored
+cargo test --locked --workspace --test peers -- --ignored
 
 chain="--preset mainnet-mix --blocks 440 --full 4 --seed 2"
 say "Lydian, Core and Knots reindex the same chains; tip and UTXO hash must be those that follow from the blocks"
@@ -47,12 +47,12 @@ fi
 
 case $nodes in *bcoin*)
   say "bcoin's worker processes are measured together with it"
-  cargo test --locked -p lydian-lab --test rivals -- --ignored
+  cargo test --locked --workspace --test rivals -- --ignored
   ;;
 esac
 if [ "$servers" = electrs,electrumx ]; then
   say "electrs and ElectrumX serve a chain with reused scripts"
-  cargo test --locked -p lydian-lab --test electrum -- --ignored
+  cargo test --locked --workspace --test electrum -- --ignored
 fi
 
 say "\`make run\` with a smaller chain, stopped after one second"

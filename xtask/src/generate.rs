@@ -64,7 +64,7 @@ fn crates() -> String {
         text += &format!("| {} | `{}` | {} | {uses} |\n", layer.level, layer.name, layer.purpose);
     }
     let open = OPEN.join(", ");
-    text += &format!("\nOpen to every layer above them: {open}. Outside the layers, used by tests only:\n\n");
+    text += &format!("\nOpen to every layer above them: {open}. Outside the layers:\n\n");
     for (name, purpose) in BESIDE {
         text += &format!("- `{name}`: {purpose}\n");
     }
@@ -72,11 +72,11 @@ fn crates() -> String {
 }
 
 /// The program prints its own tables, because they are defined in its crates and this tool depends on no crate of the
-/// product.
+/// product. `make generate` builds it beside this one.
 fn printed_by_the_program(option: &str) -> Result<String, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["run", "--quiet", "--locked", "--profile", "test", "-p", "lydian-node", "--", option];
-    let output = Command::new(cargo).args(arguments).output().map_err(|error| format!("cargo run: {error}"))?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?.with_file_name("lydian");
+    let failed = |error| format!("{}: {error}; `make generate` builds it", program.display());
+    let output = Command::new(&program).arg(option).output().map_err(failed)?;
     match output.status.success() {
         true => String::from_utf8(output.stdout).map_err(|error| format!("lydian {option}: {error}")),
         false => Err(format!("lydian {option}: {}{}", output.status, String::from_utf8_lossy(&output.stderr))),
