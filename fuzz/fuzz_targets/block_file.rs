@@ -2,7 +2,7 @@
 //! with an error.
 #![no_main]
 
-#[path = "../../crates/chain/tests/common/mod.rs"]
+#[path = "../../crates/chain/tests/all/common/mod.rs"]
 mod common;
 
 use common::{MAIN, MemoryDisk};

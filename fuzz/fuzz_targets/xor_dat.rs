@@ -3,7 +3,7 @@
 //! The key is applied by the offset in the file.
 #![no_main]
 
-#[path = "../../crates/chain/tests/common/mod.rs"]
+#[path = "../../crates/chain/tests/all/common/mod.rs"]
 mod common;
 
 use common::MemoryDisk;

@@ -9,7 +9,7 @@
 #[allow(dead_code, reason = "each user takes its part")]
 #[path = "../../../testdata/locate.rs"]
 mod locate;
-#[path = "../tests/common/prevouts.rs"]
+#[path = "../tests/all/common/prevouts.rs"]
 mod prevouts;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,5 +1,5 @@
 //! The queries of the rules and the types of the answers. Stores of headers and coins implement the traits; the rules
-//! do not depend on how.
+//! do not depend on how. The engine passes coins as values instead, because it looks them up for many blocks at once.
 //!
 //! Input: heights, outpoints. Output: ancestors, coins. Invariant: every answer is about the chain that ends with the
 //! parent of the block being checked, whichever chain is active.

@@ -10,7 +10,7 @@
 //! Run with `cargo bench -p lydian-script --bench input`.
 #![allow(clippy::unwrap_used, reason = "a benchmark is a test; its numbers are its own")]
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/all/support/mod.rs"]
 mod support;
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,7 +1,0 @@
-//! The rules: `cases` breaks and keeps each of them once, `stories` tests special situations.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod cases;
-#[path = "../common/mod.rs"]
-mod common;
-mod stories;
