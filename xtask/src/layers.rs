@@ -41,7 +41,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "serve", level: 3, purpose: "what every server needs: listening, places, deadlines, byte budgets, HTTP, login; no Bitcoin", uses: &["disk"] },
     Layer { name: "consensus", level: 4, purpose: "rule tables as pure functions; owns HeaderView and CoinView; the plain validator", uses: &["script"] },
     Layer { name: "descriptor", level: 5, purpose: "addresses, output descriptors, kinds of output scripts; no JSON, no RPC", uses: &["consensus", "script"] },
-    Layer { name: "chain", level: 5, purpose: "header tree, best chain, block files, undo", uses: &["consensus", "disk"] },
+    Layer { name: "chain", level: 5, purpose: "header tree with the best header chain, block files, undo", uses: &["consensus", "disk"] },
     Layer { name: "coins", level: 5, purpose: "UTXO store: lookup, batch apply, checkpoint", uses: &["consensus", "disk"] },
     Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["consensus", "disk"] },
     Layer { name: "engine", level: 6, purpose: "the pipeline and the window; sole writer of chain and coins", uses: &["chain", "coins", "consensus", "script", "curve", "disk"] },
@@ -49,7 +49,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "wire", "engine", "disk"] },
     Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },
-    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no logic", uses: &["net", "rpc", "p2p", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
+    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "p2p", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
     Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "curve", "disk"] },
 ];

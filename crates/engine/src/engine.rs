@@ -1,4 +1,5 @@
-//! [`Engine`]: the entry point for blocks. Every change of the chain goes through its methods, one at a time.
+//! [`Engine`]: the entry point for blocks. Every change goes through its methods; those of the
+//! active chain one at a time.
 
 use crate::best_chain::accept::{accept_header, store_block};
 use crate::best_chain::activate::{Advance, activate_best_chain};
