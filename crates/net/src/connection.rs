@@ -346,7 +346,10 @@ impl Connection {
     async fn send(&mut self, item: Outgoing) -> Result<(), Ending> {
         let is_block = item.block().is_some();
         match self.make_ready(item).await {
-            Ready::Message { command, payload } => self.frame(command, &payload),
+            Ready::Message { command, payload } => {
+                self.channel.note_sent(command);
+                self.frame(command, &payload);
+            }
             Ready::BadTransactionsRequest => {
                 let event = driver::Event::BadTransactionsRequest { from: self.new.id };
                 // If the receiver is gone, the network is ending.

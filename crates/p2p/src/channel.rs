@@ -48,6 +48,8 @@ pub struct Channel {
     pace: Option<MessagePace>,
     /// How long the next message must wait for its pace.
     paced: Option<Duration>,
+    /// Requests for headers that were sent and not answered.
+    headers_asked: u32,
     /// Time since which the peer sends more than its pace.
     flood_since: Option<Duration>,
     /// Bytes for which there was no memory when they were about to be processed.
@@ -79,6 +81,7 @@ impl Channel {
             waiting: None,
             pace: Some(MessagePace::default()),
             paced: None,
+            headers_asked: 0,
             flood_since: None,
             refused_bytes: 0,
             progress_bytes: 0,
@@ -116,6 +119,11 @@ impl Channel {
         } else if self.pace.as_ref().is_none_or(|pace| pace.is_rested(now)) {
             self.flood_since = None;
         }
+    }
+
+    /// Called when a message is sent to the peer. Each request for headers allows a large answer.
+    pub fn note_sent(&mut self, command: Command) {
+        self.headers_asked = self.headers_asked.saturating_add(u32::from(command == Command::GETHEADERS));
     }
 
     /// Called when a block has been sent to the peer.
@@ -187,8 +195,9 @@ impl Channel {
         let answer = self.memory.reserve_answer(self.sending.bytes() + queued_bytes)?;
         let received = self.transport.next_message()?;
         if let Some(pace) = self.pace.as_mut().filter(|_| is_limited) {
-            // Headers come in large messages when asked for.
-            let bytes = if command == Command::HEADERS { 0 } else { received.raw_size };
+            let is_answer = command == Command::HEADERS && self.headers_asked > 0;
+            self.headers_asked -= u32::from(is_answer);
+            let bytes = if is_answer { 0 } else { received.raw_size };
             pace.take(1, bytes as u64, now);
         }
         let charge = self.memory.charge_received(received.payload.capacity() + MESSAGE_BYTES);

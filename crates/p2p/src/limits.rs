@@ -136,8 +136,8 @@ pub const MESSAGES_PER_SECOND: u32 = 200;
 /// The number of messages that may be processed at once after a silence.
 pub const MESSAGES_BURST: u32 = 2_000;
 
-/// A message other than headers counts as one, plus one for each part of this size: Core's nodes send much less than
-/// 200 kB per second apart from blocks and headers.
+/// A message counts as one, plus one for each part of this size; of headers that were requested only one counts. Core's
+/// nodes send much less than 200 kB per second apart from blocks and such headers.
 pub const MESSAGE_UNIT_BYTES: u64 = 1_000;
 
 /// A peer that sends more than this pace for so long, without a pause in which half of the burst becomes available

@@ -182,7 +182,10 @@ impl Link {
                 self.node.sent_block();
             }
             match item.ready(engine) {
-                Ready::Message { command, payload } => self.node.transport_mut().send(command, &payload),
+                Ready::Message { command, payload } => {
+                    self.node.note_sent(command);
+                    self.node.transport_mut().send(command, &payload);
+                }
                 Ready::BadTransactionsRequest => self.bad_requests += 1,
                 Ready::Unreadable => self.farewell = Some("cannot load block from disk".to_owned()),
                 // The world keeps the end of the connection in `farewell`.

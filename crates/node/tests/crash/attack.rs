@@ -5,7 +5,7 @@
 //! memory and not all of the processor.
 
 use lydian_consensus::{Chain, Params};
-use lydian_primitives::BlockHash;
+use lydian_primitives::{BlockHash, Header};
 use lydian_wire::message::{PROTOCOL_VERSION, Version};
 use lydian_wire::transport::Transport;
 use lydian_wire::{Command, Endpoint, Inv, InvType, Locator, Message, Services, TimedAddress};
@@ -37,6 +37,8 @@ pub enum Attack {
     UnknownBlocks,
     /// Addresses of nodes that do not exist, as many as one message can name.
     Addresses,
+    /// Headers that the node has.
+    KnownHeaders,
     /// Messages whose checksum is wrong, which are dropped.
     BadChecksums,
     /// Connections that send nothing.
@@ -46,7 +48,7 @@ pub enum Attack {
 }
 
 impl Attack {
-    pub const ALL: [Attack; 12] = [
+    pub const ALL: [Attack; 13] = [
         Attack::UnfinishedMessages,
         Attack::LargeMessages,
         Attack::Pings,
@@ -56,6 +58,7 @@ impl Attack {
         Attack::Inventories,
         Attack::UnknownBlocks,
         Attack::Addresses,
+        Attack::KnownHeaders,
         Attack::BadChecksums,
         Attack::Silence,
         Attack::Churn,
@@ -68,6 +71,7 @@ impl Attack {
                 | Attack::Inventories
                 | Attack::UnknownBlocks
                 | Attack::Addresses
+                | Attack::KnownHeaders
                 | Attack::BadChecksums
                 | Attack::Churn
         )
@@ -85,6 +89,15 @@ const ROUND_PAUSE: Duration = Duration::from_millis(2);
 const CHURN_ROUNDS: usize = 20;
 const RETRY_ROUNDS: usize = 100;
 
+/// What the attacked node has.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Blocks that are requested.
+    pub blocks: Vec<BlockHash>,
+    /// Successive headers.
+    pub headers: Vec<Header>,
+}
+
 /// Running peers of an attack.
 pub struct Attackers {
     is_over: Arc<AtomicBool>,
@@ -92,10 +105,10 @@ pub struct Attackers {
 }
 
 impl Attackers {
-    /// Starts this many peers. `known` are blocks that the node has.
-    pub fn start(attack: Attack, count: usize, port: u16, known: &[BlockHash]) -> Attackers {
+    /// Starts this many peers.
+    pub fn start(attack: Attack, count: usize, port: u16, known: &Known) -> Attackers {
         let is_over = Arc::new(AtomicBool::new(false));
-        let (over, known) = (Arc::clone(&is_over), known.to_vec());
+        let (over, known) = (Arc::clone(&is_over), known.clone());
         let thread = std::thread::spawn(move || {
             let mut peers: Vec<_> = (0..count).map(|_| Peer::new(attack, port, &known)).collect();
             while !over.load(Ordering::Acquire) {
@@ -129,7 +142,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn new(attack: Attack, port: u16, known: &[BlockHash]) -> Peer {
+    fn new(attack: Attack, port: u16, known: &Known) -> Peer {
         let (load, hello) =
             (Arc::new(load(attack, known)), if attack == Attack::Silence { Vec::new() } else { hello() });
         Peer { attack, port, load, hello, stream: None, sent: 0, rounds: RETRY_ROUNDS }
@@ -232,10 +245,11 @@ fn address(number: u16) -> TimedAddress {
     TimedAddress { time: 1_790_000_000, services: Services::NETWORK, endpoint }
 }
 
-fn load(attack: Attack, known: &[BlockHash]) -> Vec<u8> {
+fn load(attack: Attack, known: &Known) -> Vec<u8> {
     let large = || Message::Unknown { command: Command::new("unheardof").unwrap(), payload: vec![1; MESSAGE_BYTES] };
-    let many = |kind| Message::GetData(known.iter().cycle().take(50_000).map(|hash| Inv::block(kind, *hash)).collect());
-    let all = || Locator { hashes: known.first().copied().into_iter().collect(), stop: BlockHash([0; 32]) };
+    let blocks = known.blocks.iter();
+    let many = |kind| Message::GetData(blocks.clone().cycle().take(50_000).map(|hash| Inv::block(kind, *hash)).collect());
+    let all = || Locator { hashes: known.blocks.first().copied().into_iter().collect(), stop: BlockHash([0; 32]) };
     match attack {
         Attack::UnfinishedMessages => {
             let mut bytes = framed(&[large()]);
@@ -250,6 +264,7 @@ fn load(attack: Attack, known: &[BlockHash]) -> Vec<u8> {
         Attack::Inventories => framed(&[Message::Inv(unknown())]),
         Attack::UnknownBlocks => framed(&[Message::GetData(unknown())]),
         Attack::Addresses => framed(&[Message::Addr((0..1_000).map(address).collect())]),
+        Attack::KnownHeaders => framed(&[Message::Headers(known.headers.clone())]),
         Attack::BadChecksums => {
             // As many as in a load of [`Attack::Pings`], so that sending them does not cost more than that.
             let ping = framed(&[Message::Ping(Some(7))]);

@@ -6,13 +6,13 @@
 //! are printed as rows of `docs/benchmarks/hostile.md`. `LYDIAN_HOSTILE_ONLY` names some attacks, and `LYDIAN_BINARY`
 //! another program to attack, such as the release build.
 
-use crate::attack::{Attack, Attackers};
+use crate::attack::{Attack, Attackers, Known};
 use crate::peers::{Peer, fresh};
 use crate::process::{lydian, setting, words};
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_oracle::Scratch;
-use lydian_primitives::BlockHash;
+use lydian_primitives::Header;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ fn a_hundred_hostile_peers_take_little_and_leave_nothing() {
     let base = memory_kb(peer.id(), "VmRSS");
     for attack in [Attack::UnfinishedMessages, Attack::LargeMessages] {
         reset_peak(peer.id());
-        let attackers = Attackers::start(attack, PEERS, peer.port, &[]);
+        let attackers = Attackers::start(attack, PEERS, peer.port, &Known::default());
         let are_connected = wait_until(CONNECT_PATIENCE, || connections(&peer) > PEERS as u64 / 2);
         assert!(are_connected, "{attack:?}: they are connected");
         std::thread::sleep(Duration::from_secs(3));
@@ -121,9 +121,8 @@ fn an_honest_peer_syncs_beside_every_attack() {
     let output = lydian(&node, &words(&["-copy", "import", &place("chain").display().to_string()])).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let peer = Peer::start(&node);
-    let known: Vec<BlockHash> = (blocks - full..blocks)
-        .map(|height| peer.call("getblockhash", &format!("[{height}]")).unwrap().as_str().unwrap().parse().unwrap())
-        .collect();
+    let headers = peer.headers(1..blocks);
+    let known = Known { blocks: headers[(blocks - full) as usize - 1..].iter().map(Header::hash).collect(), headers };
     let calm = (0..3).map(|_| sync(&peer, blocks, &place("client"))).min().unwrap();
     let base = memory_kb(peer.id(), "VmRSS");
     eprintln!("calm sync {:.1} s, {} MB before any attack", calm.as_secs_f64(), base / 1000);

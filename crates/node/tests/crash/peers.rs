@@ -8,8 +8,10 @@ use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_chains::rng::Random;
 use lydian_oracle::Scratch;
+use lydian_primitives::{Header, hex};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -92,6 +94,17 @@ impl Peer {
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;
         head.contains(" 200 ").then(|| serde_json::from_str::<serde_json::Value>(body).unwrap()["result"].clone())
+    }
+
+    /// The headers of these heights.
+    pub fn headers(&self, heights: Range<u32>) -> Vec<Header> {
+        let text = |value: serde_json::Value| value.as_str().unwrap().to_owned();
+        let header = |height| {
+            let hash = text(self.call("getblockhash", &format!("[{height}]")).unwrap());
+            let header = text(self.call("getblockheader", &format!("[\"{hash}\", false]")).unwrap());
+            Header::parse(&hex(&header).unwrap().try_into().unwrap())
+        };
+        heights.map(header).collect()
     }
 
     #[allow(clippy::disallowed_methods, reason = "a test waits for a process")]

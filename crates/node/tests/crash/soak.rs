@@ -4,11 +4,12 @@
 //! of the first cycle. `LYDIAN_SOAK_SECONDS` is the length of the run (`make soak`: one hour); without it nothing is
 //! run.
 
-use crate::attack::{Attack, Attackers};
+use crate::attack::{Attack, Attackers, Known};
 use crate::hostile::{memory_kb, wait_until};
 use crate::peers::{ADDRESS, Peer, fresh};
 use crate::process::setting;
 use lydian_oracle::Scratch;
+use lydian_primitives::Header;
 use std::time::{Duration, Instant};
 
 /// A round of load and the quiet time after it, at whose end a sample is taken.
@@ -62,9 +63,8 @@ fn memory_and_files_stay_through_a_soak() {
     let scratch = Scratch::new("soak");
     let peer = Peer::start(&fresh(&scratch.path().join("node")));
     peer.call("generatetoaddress", &format!("[150, \"{ADDRESS}\"]")).unwrap();
-    let known: Vec<_> = (1..100)
-        .map(|height| peer.call("getblockhash", &format!("[{height}]")).unwrap().as_str().unwrap().parse().unwrap())
-        .collect();
+    let headers = peer.headers(1..100);
+    let known = Known { blocks: headers.iter().map(Header::hash).collect(), headers };
     let (began, mut rounds, mut samples) = (Instant::now(), 0, Vec::<Sample>::new());
     while began.elapsed() < whole {
         let attack = Attack::ALL[rounds % Attack::ALL.len()];

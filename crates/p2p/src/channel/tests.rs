@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::{ANSWER_BYTES, MESSAGES_BURST};
+use crate::limits::{ANSWER_BYTES, MESSAGE_UNIT_BYTES, MESSAGES_BURST};
 use crate::{MemoryBudget, MemoryPlan};
 use lydian_wire::Command;
 
@@ -138,6 +138,30 @@ fn messages_above_the_rate_wait_and_nothing_is_read() {
     trusted.lift_pace();
     trusted.receive(&pings(), start).1.unwrap();
     assert_eq!(std::iter::from_fn(|| trusted.next_message(0, start)).count(), 1 + MESSAGES_BURST as usize);
+}
+
+/// Regression test: 2,000 known headers counted as one message, although nobody had asked for them.
+#[test]
+fn headers_count_by_their_size_unless_requested() {
+    let now = Duration::from_secs(100);
+    let taken = |requests: u32| {
+        let mut channel = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000_000);
+        channel.receive(&message(10), now).1.unwrap();
+        (0..requests).for_each(|_| channel.note_sent(Command::GETHEADERS));
+        channel.note_sent(Command::PING);
+        let mut sender = Transport::v1(MAGIC);
+        sender.send(Command::HEADERS, &[0; 100_000]);
+        let headers = sender.take_output();
+        assert!(channel.next_message(0, now).is_some(), "the block");
+        let take = || {
+            channel.receive(&headers, now).1.unwrap();
+            channel.next_message(0, now)
+        };
+        std::iter::from_fn(take).count()
+    };
+    let units = 1 + 100_024 / MESSAGE_UNIT_BYTES as usize;
+    assert_eq!(taken(0), (MESSAGES_BURST as usize).div_ceil(units));
+    assert_eq!(taken(5), taken(0) + 5);
 }
 
 /// Messages that are dropped because of their checksum count too; a block among them is handed over, but nothing more
