@@ -46,8 +46,8 @@ pub use prevouts::{Prevout, parse_prevouts, write_prevouts};
 pub use read::{BlockFiles, ReadBlock};
 pub use scan::{Record, Remark, RemarkKind};
 pub use store::{
-    BLOCKS_FILES, BlockStore, ChainError, INDEX_FILES, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, StoreRemark,
-    UndoFault, wipe_for_reindex,
+    BLOCKS_FILES, BlockStore, ChainError, INDEX_FILES, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, Reindexed,
+    StoreRemark, UndoFault, wipe_for_reindex,
 };
 pub use tree::{Branch, HeaderId, HeaderTree, Node, RefusedAt, TreeInconsistency};
 pub use undo::{BlockUndo, decode_undo, encode_undo};

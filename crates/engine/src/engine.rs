@@ -4,6 +4,7 @@
 use crate::best_chain::accept::{accept_header, store_block};
 use crate::best_chain::activate::{Advance, activate_best_chain};
 use crate::best_chain::import::{Import, ImportFiles, import};
+use crate::best_chain::reindex::{Reindex, reindex};
 use crate::best_chain::{manual, refusal};
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::reviews::{ReviewCounts, Reviews};
@@ -58,7 +59,8 @@ pub struct AcceptedHeaders {
 pub type Submission = Result<Accepted, Rejected>;
 
 impl Engine {
-    /// Opens the existing files or creates new ones; brings every follower to the tip of the coins.
+    /// Opens the existing files or creates new ones; brings every follower to the tip of the coins. Completes a reindex
+    /// that is in progress.
     pub fn open(
         disk: Arc<dyn Disk>,
         layout: &Layout,
@@ -66,12 +68,15 @@ impl Engine {
         settings: Settings,
         followers: Vec<Box<dyn Follower>>,
     ) -> Result<Opened, EngineError> {
-        Engine::open_with(disk, layout, params, settings, followers, &mut |_, _| {})
+        let mut opened = Engine::open_with(disk, layout, params, settings, followers, &mut |_, _| {})?;
+        let reindex = opened.engine.reindex_until(&Cancel::new(), &mut |_, _| {})?;
+        opened.remarks.extend(reindex.remarks);
+        Ok(opened)
     }
 
-    /// Like [`Engine::open`], with progress. `progress` is called with each block file that is about to be scanned for
-    /// blocks missing from the index, and with the number of blocks found so far; after [`crate::wipe`] of the index
-    /// all blocks are missing.
+    /// Like [`Engine::open`], with progress, and without a reindex: if one is in progress, the engine knows only the
+    /// genesis block until [`Engine::reindex_until`]. `progress` is called with each block file that is about to be
+    /// scanned for blocks that a crash may have damaged, and with the number of blocks found so far.
     pub fn open_with(
         disk: Arc<dyn Disk>,
         layout: &Layout,
@@ -198,6 +203,24 @@ impl Engine {
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Import, EngineError> {
         self.shared.write_and_store(|chainstate| import(chainstate, files, now, cancel, progress))
+    }
+
+    /// Whether a reindex was started but not finished, so that stored blocks may be unknown.
+    pub fn is_reindexing(&self) -> bool {
+        self.chainstate().store.is_reindexing()
+    }
+
+    /// Enters the blocks of our own files, if a reindex is in progress, which [`Engine::advance`] then validates.
+    /// `progress` is called with the file that is about to be scanned and the number of blocks found so far. `cancel`
+    /// stops it between two files or two blocks; then the reindex remains in progress, and the next start begins it
+    /// again.
+    pub fn reindex_until(
+        &self,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Path, usize),
+    ) -> Result<Reindex, EngineError> {
+        // The active chain may change meanwhile, so that only callers that store blocks wait.
+        self.shared.store(|chainstate| reindex(chainstate, cancel, progress))
     }
 
     /// Validates up to the end of the best chain whose blocks are stored.

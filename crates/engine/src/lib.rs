@@ -32,6 +32,7 @@ mod run;
 
 pub use best_chain::activate::Advance;
 pub use best_chain::import::{Import, ImportFiles, RefusedHeader};
+pub use best_chain::reindex::Reindex;
 pub use chainstate::assumed::AssumeValid;
 pub use chainstate::reviews::{ReviewCounts, Reviews};
 pub use chainstate::settings::{Cancel, Layout, Settings};

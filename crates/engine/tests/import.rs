@@ -155,6 +155,74 @@ fn an_import_stops_between_two_files() {
     assert_eq!(answer(&engine), expected);
 }
 
+/// Regression: opening the engine read the headers of all block files, so that a node that reindexes answered nothing
+/// meanwhile. A stop leaves the reindex in progress, and the next start begins it again, whatever was stored or
+/// validated in between; that does not touch the files that are to be read.
+/// checklist: 91
+#[test]
+fn a_reindex_reads_the_files_after_the_start() {
+    let blocks = blocks(300);
+    let expected = by_the_plain_validator(&blocks);
+    let start = |disk: &SimDisk| {
+        let settings = Settings { block_file_size_max: 10_000, ..Settings::new(2) };
+        let is_read = &mut |file: &Path, _| panic!("{} was read", file.display());
+        Engine::open_with(Arc::new(disk.clone()), &layout(), params(), settings, Vec::new(), is_read).unwrap().engine
+    };
+    let disk = SimDisk::new(1);
+    let engine = start(&disk);
+    assert!(!engine.is_reindexing());
+    for block in &blocks[1..] {
+        assert!(engine.accept_block(block.clone(), NOW, &Unobserved).unwrap().is_ok());
+    }
+    engine.checkpoint(&Unobserved).unwrap();
+    drop(engine);
+    let mut before = disk.files();
+    before.retain(|path, _| path.to_string_lossy().contains("/blk"));
+    assert!(before.len() > 4, "{}", before.len());
+
+    wipe(&disk, &layout(), Wipe::Index).unwrap();
+    let engine = start(&disk);
+    assert!(engine.is_reindexing());
+    assert_eq!((engine.tip().height, engine.best_header_height()), (Height(0), Height(0)));
+    assert!(!engine.tip_info().is_pruned(), "the genesis block can be read");
+    assert!(engine.accept_block(blocks[1].clone(), NOW, &Unobserved).unwrap().is_ok());
+    let (cancel, mut seen) = (Cancel::new(), 0);
+    let stopped = engine.reindex_until(&cancel, &mut |_, _| {
+        seen += 1;
+        if seen == 3 {
+            cancel.cancel();
+        }
+    });
+    assert!(stopped.unwrap().is_cancelled && seen == 3 && engine.is_reindexing());
+    engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    let part = engine.tip().height;
+    assert!(part > Height(1) && part < Height(300), "{part:?}");
+    engine.checkpoint(&Unobserved).unwrap();
+    drop(engine);
+
+    for disk in [disk.kill(), disk.power_loss(1)] {
+        let engine = start(&disk);
+        assert!(engine.is_reindexing());
+        assert_eq!((engine.tip().height, engine.best_header_height()), (Height(0), Height(0)));
+        let mut seen = Vec::new();
+        let reindex = engine.reindex_until(&Cancel::new(), &mut |file, found| seen.push((file.to_owned(), found)));
+        let reindex = reindex.unwrap();
+        assert_eq!((reindex.blocks, reindex.is_cancelled, engine.is_reindexing()), (301, false, false));
+        assert_eq!(seen.len(), before.len() + 1, "the file of the block that came meanwhile");
+        assert!(seen.is_sorted() && engine.best_header_height() == Height(300));
+        engine.advance(&Cancel::new(), &Unobserved).unwrap();
+        assert_eq!(answer(&engine), expected);
+        engine.checkpoint(&Unobserved).unwrap();
+        drop(engine);
+        let files = disk.files();
+        assert!(before.iter().all(|(path, bytes)| files[path] == *bytes), "block files are never touched");
+        // The second copy of the first block is cut off as remains of a crash.
+        let engine = open(&disk, None);
+        assert!(!engine.is_reindexing());
+        assert_eq!(answer(&engine), expected, "after a restart");
+    }
+}
+
 /// Scripts skipped as assumed valid are run when the assumption is dropped; those that succeeded are not run twice.
 #[test]
 fn assumed_is_not_verified() {
@@ -266,4 +334,13 @@ fn a_twin_before_the_honest_block_does_no_harm() {
     engine.checkpoint(&Unobserved).unwrap();
     drop(engine);
     assert_eq!(answer(&open(&disk, None)), by_the_plain_validator(&blocks), "after a restart");
+    // The same in a file of our own, which a reindex reads.
+    let disk = SimDisk::new(1);
+    drop(open(&disk, None));
+    disk.write_whole(&layout().blocks.join("blk00000.dat"), &records.concat()).unwrap();
+    wipe(&disk, &layout(), Wipe::Index).unwrap();
+    let engine = open(&disk, None);
+    let advance = engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    assert_eq!((advance.invalid.len(), advance.unreadable.len()), (0, 2));
+    assert_eq!(answer(&engine), by_the_plain_validator(&blocks));
 }

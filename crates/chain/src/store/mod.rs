@@ -10,6 +10,7 @@
 mod entry;
 mod error;
 mod files;
+mod finder;
 mod log;
 mod open;
 mod prune;
@@ -25,12 +26,13 @@ pub use files::{BLOCKS_FILES, INDEX_FILES};
 pub use log::INDEX_VERSION;
 pub use open::{Layout, Opened};
 pub use prune::Pruned;
-pub use reindex::wipe_for_reindex;
+pub use reindex::{Reindexed, wipe_for_reindex};
 pub use remark::StoreRemark;
 
 use crate::files::BlockFile;
 use crate::limits::{BLOCK_FILE_SIZE_MAX, INDEX_QUEUE_ENTRIES_MAX, PATH_SIZE_MAX};
 use crate::position::{BlockPosition, UndoPosition};
+use crate::tree::HeaderTree;
 use crate::undo::BlockUndo;
 use entry::LogItem;
 use files::{Files, Part};
@@ -40,7 +42,7 @@ use lydian_disk::{Disk, DiskError, OwnDir};
 use lydian_primitives::{Block, BlockHash, RawBlock};
 use lydian_stdx::lock;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use writer::{BlockWriter, UndoWriter};
 
 /// The block store.
@@ -58,6 +60,8 @@ pub struct BlockStore {
     queue: Mutex<Queue>,
     /// The first failed write or sync.
     failed: Mutex<Option<ChainError>>,
+    /// The block files that a reindex has yet to read; `None` if no reindex is in progress.
+    unread: Mutex<Option<Vec<u32>>>,
 }
 
 #[derive(Debug, Default)]
@@ -73,8 +77,8 @@ impl BlockStore {
         open::open(disk, layout, params, &mut |_, _| {})
     }
 
-    /// Like [`BlockStore::open`]. Calls `progress` with the path of each of our own block files before it is scanned,
-    /// and the number of blocks found so far that the index log did not have.
+    /// Like [`BlockStore::open`]. Calls `progress` with the path of each of our own block files before the part of it
+    /// that may not be durable is scanned, and the number of blocks found so far that the index log did not have.
     pub fn open_with(
         disk: Arc<dyn Disk>,
         layout: &Layout,
@@ -240,14 +244,31 @@ impl BlockStore {
     }
 
     /// Whether a reindex was started but not finished, so that blocks in the files may be missing from the tree.
-    pub fn is_reindexing(&self) -> Result<bool, ChainError> {
-        reindex::is_marked(self.disk.as_ref(), &self.index)
+    pub fn is_reindexing(&self) -> bool {
+        lock(&self.unread).is_some()
+    }
+
+    /// Reads the headers of our own block files in their order, and enters them and the positions of the blocks, if a
+    /// reindex is in progress. Only headers are checked. Calls `progress` with each file before it is scanned, and the
+    /// number of blocks found so far. The tree and the store may be used meanwhile: new blocks go to a new file.
+    ///
+    /// The reindex remains in progress until [`BlockStore::finish_reindex`].
+    pub fn reindex(
+        &self,
+        tree: &RwLock<HeaderTree>,
+        params: &Params,
+        is_cancelled: &dyn Fn() -> bool,
+        progress: &mut dyn FnMut(&Path, usize),
+    ) -> Result<Reindexed, ChainError> {
+        reindex::rebuild(self, tree, params, is_cancelled, progress)
     }
 
     /// Finishes the reindex after everything that was found is recorded. Syncs first.
     pub fn finish_reindex(&self) -> Result<(), ChainError> {
         self.sync()?;
-        reindex::unmark(self.disk.as_ref(), &self.index).map_err(|error| self.fail(error))
+        reindex::unmark(self.disk.as_ref(), &self.index).map_err(|error| self.fail(error))?;
+        *lock(&self.unread) = None;
+        Ok(())
     }
 
     /// Returns an error if a write or sync has failed before, like the other writing methods except

@@ -43,7 +43,7 @@ pub struct Opened {
     /// ([`HeaderTree::activate`]).
     pub tree: HeaderTree,
     pub remarks: Vec<StoreRemark>,
-    /// A reindex was started but not finished.
+    /// A reindex was started but not finished: only the genesis block is known until [`BlockStore::reindex`].
     pub is_reindexing: bool,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn open(
         }
     };
     let recovery = Recovery::new(disk.as_ref(), params, replay, remarks, is_reindexing);
-    let Recovered { files, tree, remarks, blocks, undos, log } = recovery.run(log, progress)?;
+    let Recovered { files, mut tree, remarks, blocks, undos, log, unread } = recovery.run(log, progress)?;
     let next_id = u32::try_from(tree.len()).unwrap_or(u32::MAX);
     let store = BlockStore {
         magic: params.magic,
@@ -102,8 +102,10 @@ pub(super) fn open(
         log: Mutex::new(log),
         queue: Mutex::new(Queue { items: Vec::new(), next_id }),
         failed: Mutex::new(None),
+        unread: Mutex::new(unread),
         disk,
     };
+    reindex::enter_genesis(&store, &mut tree, params)?;
     Ok(Opened { store, tree, remarks, is_reindexing })
 }
 

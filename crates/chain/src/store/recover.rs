@@ -4,25 +4,26 @@
 //! Bytes after the durable part of a file may be readable now but lost after the next power failure, even if they are
 //! synced again, if an earlier sync of them failed. So intact data among them is rewritten to other files. Once that is
 //! durable, a log that names it atomically replaces the old one, and only then the old bytes are cut off. A crash in
-//! between leaves the old state. Cost: a pass over the bytes appended since the last sync, and a copy of the log. While
-//! the index is rebuilt from block files, these are used unchanged: 88 bytes are read per block.
+//! between leaves the old state. Cost: a pass over the bytes appended since the last sync, and a copy of the log.
+//!
+//! If a reindex is in progress, the index is empty and every block file is only synced, so that everything in it counts
+//! as durable; [`reindex`](super::reindex) reads the files later. Until then nothing is appended to them.
 
 use super::entry::{IndexEntry, LogItem};
-use super::error::{ChainError, network_name};
-use super::files::{Files, KEY_FILE, Part, own_number};
+use super::error::ChainError;
+use super::files::{Files, Part, own_number};
+use super::finder::Finder;
 use super::log::{LogFile, LogWriter};
 use super::open::Replay;
 use super::read;
 use super::remark::StoreRemark;
 use super::writer::{BlockWriter, CHECKSUM_SIZE, UndoWriter};
-use crate::limits::REMARKS_MAX;
 use crate::position::{BlockPosition, UndoPosition};
-use crate::scan::{Record, Remark, RemarkKind, View, scan_file};
+use crate::scan::Record;
 use crate::tree::{HeaderId, HeaderTree};
 use lydian_consensus::Params;
 use lydian_disk::{Change, Disk, PathKind};
-use lydian_primitives::BlockHash;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The state while a store is opened.
@@ -33,15 +34,10 @@ pub(super) struct Recovery<'a> {
     replay: Replay,
     /// Items to be written to the log.
     items: Vec<LogItem>,
-    /// The log, once everything in it is durable.
-    log: Option<LogWriter>,
     /// The writers for rewritten data, later for new data.
     blocks: BlockWriter,
     undos: UndoWriter,
-    remarks: Vec<StoreRemark>,
-    /// Blocks found whose header cannot be added yet, by the hash of their parent.
-    orphans: HashMap<BlockHash, Vec<(Record, BlockPosition)>>,
-    found: usize,
+    finder: Finder<'a>,
     /// Number of the file for rewritten undo data.
     anew: Option<u32>,
 }
@@ -54,6 +50,8 @@ pub(super) struct Recovered {
     pub(super) blocks: BlockWriter,
     pub(super) undos: UndoWriter,
     pub(super) log: LogWriter,
+    /// Numbers of our own block files that a reindex has yet to read, lowest first; `None` without a reindex.
+    pub(super) unread: Option<Vec<u32>>,
 }
 
 /// A number with at least one file in our directory.
@@ -86,12 +84,9 @@ impl<'a> Recovery<'a> {
             is_reindexing,
             replay,
             items: Vec::new(),
-            log: None,
             blocks: BlockWriter::new(None),
             undos: UndoWriter::new(),
-            remarks,
-            orphans: HashMap::new(),
-            found: 0,
+            finder: Finder::new(disk, params, remarks),
             anew: None,
         }
     }
@@ -114,7 +109,7 @@ impl<'a> Recovery<'a> {
                 self.take_tail(file, end, progress)?;
                 tails.push(Tail { file, part: Part::Blocks, end });
             }
-            if end > 0 || size == 0 {
+            if !self.is_reindexing && (end > 0 || size == 0) {
                 last = Some((file, end.min(size)));
             }
         }
@@ -128,47 +123,18 @@ impl<'a> Recovery<'a> {
         }
         self.blocks.sync()?;
         self.undos.sync()?;
-        let items = std::mem::take(&mut self.items);
-        self.log = Some(match items.is_empty() {
+        let log = match self.items.is_empty() {
             true => LogWriter::resume(self.disk, log)?,
-            false => LogWriter::rewrite(self.disk, log, &items)?,
-        });
+            false => LogWriter::rewrite(self.disk, log, &self.items)?,
+        };
         self.cut(&tails)?;
-        if self.is_reindexing {
-            last = self.take_all(&own, progress)?.or(last);
-        }
         if self.blocks.current().is_none() {
             self.blocks = BlockWriter::new(last);
         }
-        self.finish()
-    }
-
-    fn finish(mut self) -> Result<Recovered, ChainError> {
-        let count = self.orphans.values().map(Vec::len).sum();
-        if count > 0 {
-            self.remark(StoreRemark::MissingParents { count });
-        }
-        let Recovery { replay: Replay { files, tree, .. }, log: Some(mut log), blocks, undos, remarks, .. } = self
-        else {
-            unreachable!("the log was opened before")
-        };
-        log.flush()?;
-        Ok(Recovered { files, tree, remarks, blocks, undos, log })
-    }
-
-    fn remark(&mut self, remark: StoreRemark) {
-        if self.remarks.len() < REMARKS_MAX {
-            self.remarks.push(remark);
-        }
-    }
-
-    fn record(&mut self, entry: IndexEntry) -> Result<(), ChainError> {
-        let item = LogItem::Entry(entry);
-        match &mut self.log {
-            Some(log) => log.push(&item)?,
-            None => self.items.push(item),
-        }
-        Ok(())
+        let block_files = own.iter().filter(|own| own.has_blocks).map(|own| own.file);
+        let unread = self.is_reindexing.then(|| block_files.collect());
+        let Recovery { replay: Replay { files, tree, .. }, blocks, undos, finder, .. } = self;
+        Ok(Recovered { files, tree, remarks: finder.finish().remarks, blocks, undos, log, unread })
     }
 
     /// Applies the items of the log that may not be durable to the tree. Positions of our own blocks and of undo data
@@ -183,8 +149,7 @@ impl<'a> Recovery<'a> {
                     undos.retain(|(cleared, _)| *cleared != id);
                     self.replay_item(item, log)?;
                 }
-                LogItem::Entry(IndexEntry::Block { position, .. })
-                    if !self.is_reindexing && !self.replay.is_adopted(position.file) => {}
+                LogItem::Entry(IndexEntry::Block { position, .. }) if !self.replay.is_adopted(position.file) => {}
                 item => self.replay_item(item, log)?,
             }
         }
@@ -235,7 +200,7 @@ impl<'a> Recovery<'a> {
         let path = self.replay.files.path(file, part);
         let size = self.disk.open(&path)?.size();
         if known > size {
-            self.remark(StoreRemark::FileShort { path, size, known });
+            self.finder.remark(StoreRemark::FileShort { path, size, known });
         }
         Ok(size)
     }
@@ -245,7 +210,7 @@ impl<'a> Recovery<'a> {
         for (&file, &known) in ends.iter().filter(|(file, _)| !is_there(**file)) {
             if !self.replay.is_adopted(file) {
                 let path = self.replay.files.path(file, Part::Blocks);
-                self.remark(StoreRemark::FileShort { path, size: 0, known });
+                self.finder.remark(StoreRemark::FileShort { path, size: 0, known });
             }
         }
     }
@@ -253,23 +218,25 @@ impl<'a> Recovery<'a> {
     /// Rewrites the intact blocks after `start`.
     fn take_tail(&mut self, file: u32, start: u64, progress: &mut dyn FnMut(&Path, usize)) -> Result<(), ChainError> {
         let path = self.replay.files.path(file, Part::Blocks);
-        progress(&path, self.found);
-        let before = self.found;
-        for record in self.scan(file, &path, start)? {
+        progress(&path, self.finder.found);
+        let before = self.finder.found;
+        for record in self.finder.scan(&self.replay.files, file, start)? {
             let Record { offset, size, hash, .. } = record;
             let position = BlockPosition { file, offset, size };
             let Some(block) = read::read_whole_block(&self.replay.files, position, &hash)? else {
-                self.remark(StoreRemark::BlockLost { path: path.clone(), offset, hash });
+                self.finder.remark(StoreRemark::BlockLost { path: path.clone(), offset, hash });
                 continue;
             };
             let known = self.replay.tree.find(&hash);
             if known.is_none_or(|id| self.replay.tree.block(id).is_none()) {
                 let magic = self.params.magic;
                 let position = self.blocks.append(self.disk, &self.replay.files, magic, block.as_bytes())?;
-                self.enter(record, position)?;
+                let Replay { files, tree, .. } = &mut self.replay;
+                let items = &mut self.items;
+                self.finder.enter(files, tree, record, position, &mut |entry| items.push(LogItem::Entry(entry)));
             }
         }
-        self.remark_found(&path, before);
+        self.finder.remark_found(&path, before);
         Ok(())
     }
 
@@ -287,102 +254,8 @@ impl<'a> Recovery<'a> {
                 let block = BlockPosition { file, offset: 0, size: 0 };
                 let position = self.undos.append(self.disk, files, magic, block, &prev_hash, &undo)?;
                 self.replay.tree.set_undo(id, position);
-                self.record(IndexEntry::Undo { id, position })?;
+                self.items.push(LogItem::Entry(IndexEntry::Undo { id, position }));
             }
-        }
-        Ok(())
-    }
-
-    /// Takes the blocks of our files at their positions. Every file is scanned from its start, because a block may have
-    /// waited for its parent. Returns the last file and the end of its last block.
-    fn take_all(
-        &mut self,
-        own: &[Own],
-        progress: &mut dyn FnMut(&Path, usize),
-    ) -> Result<Option<(u32, u64)>, ChainError> {
-        let (mut last, mut has_bytes) = (None, false);
-        for file in own.iter().filter(|own| own.has_blocks).map(|own| own.file) {
-            let path = self.replay.files.path(file, Part::Blocks);
-            progress(&path, self.found);
-            let before = self.found;
-            let mut end = 0;
-            for record in self.scan(file, &path, 0)? {
-                let position = BlockPosition { file, offset: record.offset, size: record.size };
-                end = record.offset + u64::from(record.size);
-                self.enter(record, position)?;
-            }
-            self.remark_found(&path, before);
-            if end > 0 {
-                // A file in which nothing was found may be anything, so it is not appended to and not truncated.
-                last = Some((file, end));
-            }
-            has_bytes |= self.disk.open(&path)?.size() > 0;
-        }
-        let tree = &self.replay.tree;
-        let has_block = |id| tree.block(id).is_some_and(|position| !self.replay.is_adopted(position.file));
-        match has_bytes && !tree.ids().any(has_block) {
-            // Otherwise an empty chain would be built, and the files would be treated as remains of a crash.
-            true => Err(ChainError::KeyDiffers { path: self.replay.files.directory().path().join(KEY_FILE) }),
-            false => Ok(last),
-        }
-    }
-
-    fn remark_found(&mut self, path: &Path, before: usize) {
-        let count = self.found - before;
-        if count > 0 {
-            self.remark(StoreRemark::BlocksFound { path: path.to_owned(), count });
-        }
-    }
-
-    fn scan(&mut self, file: u32, path: &Path, start: u64) -> Result<Vec<Record>, ChainError> {
-        let opened = self.disk.open(path)?;
-        let view = View { path, file: opened.as_ref(), key: self.replay.files.key };
-        let mut remarks: Vec<Remark> = Vec::new();
-        let records = scan_file(&view, file, self.params.magic, start, |remark| remarks.push(remark))?;
-        for remark in remarks {
-            match remark.kind {
-                RemarkKind::OtherChain { magic, .. } if records.is_empty() && start == 0 => {
-                    let (path, expected) = (path.to_owned(), self.params.chain.name());
-                    return Err(ChainError::OtherNetwork { path, found: network_name(magic), expected });
-                }
-                _ => self.remark(StoreRemark::Scan(remark)),
-            }
-        }
-        Ok(records)
-    }
-
-    /// Adds a block that was found, and the blocks that waited for it.
-    fn enter(&mut self, record: Record, position: BlockPosition) -> Result<(), ChainError> {
-        let mut open = vec![(record, position)];
-        while let Some((record, position)) = open.pop() {
-            let tree = &mut self.replay.tree;
-            if tree.find(&record.hash).is_none() && tree.find(&record.header.prev_block).is_none() {
-                self.orphans.entry(record.header.prev_block).or_default().push((record, position));
-                continue;
-            }
-            let count = tree.len();
-            // It was not from the future when it was accepted.
-            let id = match tree.accept_header(&record.header, i64::MAX / 2, self.params) {
-                Ok(id) => id,
-                Err(reason) => {
-                    let path = self.replay.files.path(record.file, Part::Blocks);
-                    let Record { offset, hash, .. } = record;
-                    self.remark(StoreRemark::HeaderRefused { path, offset, hash, reason });
-                    continue;
-                }
-            };
-            let (is_new, has_block) = (tree.len() > count, tree.block(id).is_some());
-            if !has_block {
-                tree.set_block(id, position);
-                self.found += 1;
-            }
-            if is_new {
-                self.record(IndexEntry::Header { id, header: record.header })?;
-            }
-            if !has_block {
-                self.record(IndexEntry::Block { id, position })?;
-            }
-            open.extend(self.orphans.remove(&record.hash).unwrap_or_default().into_iter().rev());
         }
         Ok(())
     }
@@ -412,7 +285,7 @@ impl<'a> Recovery<'a> {
             if end > 0 {
                 directory.change(self.disk, &path, Change::Truncate { size: end })?;
             } else if !self.may_be_ours(&path)? {
-                self.remark(StoreRemark::NotOurs { path });
+                self.finder.remark(StoreRemark::NotOurs { path });
             } else {
                 directory.change(self.disk, &path, Change::Remove)?;
                 is_one_gone = true;

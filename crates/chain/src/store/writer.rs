@@ -54,6 +54,13 @@ impl BlockWriter {
         self.tail.as_ref().map(|tail| tail.file).or(self.resume.map(|(file, _)| file))
     }
 
+    /// Sets the file to continue, unless a new one was started.
+    pub(super) fn resume(&mut self, resume: Option<(u32, u64)>) {
+        if self.current().is_none() {
+            self.resume = resume;
+        }
+    }
+
     pub(super) fn append(
         &mut self,
         disk: &dyn Disk,
@@ -215,7 +222,7 @@ pub(super) fn undo_checksum(prev_hash: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM
     Sha256::new().update(&prev_hash.0).update(undo).finalize_double()
 }
 
-fn u32_size(bytes: &[u8]) -> u32 {
+pub(super) fn u32_size(bytes: &[u8]) -> u32 {
     match u32::try_from(bytes.len()) {
         Ok(size) => size,
         Err(_) => unreachable!("a block and its undo data are far smaller than 4 GiB"),

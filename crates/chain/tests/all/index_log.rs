@@ -12,7 +12,7 @@ use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
 use lydian_disk::{Disk, SimDisk, read_whole};
 use lydian_primitives::{Block, hex, to_hex};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 fn log() -> PathBuf {
     layout().index.join("index.log")
@@ -165,7 +165,8 @@ fn another_network_is_refused() {
     // Without a log the block files reveal the network.
     let (disk, _) = make(&Maker::new().chain(2, 0));
     wipe_for_reindex(&disk, &layout()).unwrap();
-    let error = BlockStore::open(Arc::new(disk), &layout(), &main).unwrap_err();
+    let Opened { store, tree, .. } = BlockStore::open(Arc::new(disk), &layout(), &main).unwrap();
+    let error = store.reindex(&RwLock::new(tree), &main, &|| false, &mut |_, _| {}).unwrap_err();
     assert_eq!(error.to_string(), "d/blocks/blk00000.dat: belongs to another network: regtest, not main");
 }
 

@@ -11,10 +11,26 @@ use lydian_chain::{
 use lydian_disk::{Disk, Fault, SimDisk, read_whole};
 use lydian_primitives::{Block, Height};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 fn open(disk: &SimDisk) -> Opened {
-    BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap()
+    rebuilt(BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap()).unwrap()
+}
+
+/// Reads the block files if a reindex is in progress, and leaves it in progress.
+fn rebuilt(opened: Opened) -> Result<Opened, ChainError> {
+    rebuilt_with(opened, &mut |_, _| {})
+}
+
+fn rebuilt_with(opened: Opened, progress: &mut dyn FnMut(&Path, usize)) -> Result<Opened, ChainError> {
+    let Opened { store, tree, mut remarks, is_reindexing } = opened;
+    assert_eq!(store.is_reindexing(), is_reindexing);
+    assert!(!is_reindexing || tree.len() == 1, "no block file was read");
+    let tree = RwLock::new(tree);
+    let found = store.reindex(&tree, &params(), &|| false, progress)?;
+    assert!(!found.is_cancelled);
+    remarks.extend(found.remarks);
+    Ok(Opened { store, tree: tree.into_inner().unwrap(), remarks, is_reindexing })
 }
 
 /// A torn second record of a sync. It need not be durable.
@@ -247,7 +263,7 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
     let disk = SimDisk::new(5);
     let blocks = {
         let (store, tree, blocks) = long_store(&disk, 20);
-        assert!(!store.is_reindexing().unwrap());
+        assert!(!store.is_reindexing());
         drop((store, tree));
         blocks
     };
@@ -264,9 +280,8 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
             wipe_for_reindex(disk, &layout())?;
         }
         let mut seen = Vec::new();
-        let opened = BlockStore::open_with(Arc::new(disk.clone()), &layout(), &params(), &mut |path, count| {
-            seen.push((path.to_owned(), count));
-        })?;
+        let opened = BlockStore::open(Arc::new(disk.clone()), &layout(), &params())?;
+        let opened = rebuilt_with(opened, &mut |path, count| seen.push((path.to_owned(), count)))?;
         if opened.is_reindexing {
             assert_eq!(seen.len(), before.len(), "progress is called for each file");
             assert!(opened.tree.ids().all(|id| opened.tree.node(id).undo.is_none()));
@@ -290,7 +305,6 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
                 let has_undo = tree.ids().skip(1).all(|id| tree.node(id).undo.is_some());
                 assert!(is_reindexing || has_undo || is_done || operation + 2 >= operations, "{operation} {fault:?}");
                 assert!(!(is_reindexing && has_undo), "{operation}: undo data that is not there");
-                assert_eq!(store.is_reindexing().unwrap(), is_reindexing);
                 assert!(
                     blocks.iter().all(|block| tree.find(&block.hash()).is_some_and(|id| tree.node(id).block.is_some()))
                 );
@@ -301,6 +315,45 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
                 assert_eq!(block_files(&survivor), before);
             }
         }
+    }
+}
+
+/// Blocks that arrive before the block files are read go to a new file, and the other copy of one is remembered. If
+/// none arrives, the last file is continued.
+#[test]
+fn blocks_that_arrive_during_a_reindex_go_to_a_new_file() {
+    let base = SimDisk::new(5);
+    let (store, tree, blocks) = long_store(&base, 20);
+    let position = |tree: &HeaderTree, block: &Block| tree.node(tree.find(&block.hash()).unwrap()).block.unwrap();
+    let (first, last) = (position(&tree, &blocks[0]), position(&tree, &blocks[19]));
+    drop(store);
+    wipe_for_reindex(&base, &layout()).unwrap();
+    let next = Maker::new().chain(21, 0).pop().unwrap();
+    assert_eq!(next.header().prev_block, blocks[19].hash());
+    for arrives in [false, true] {
+        let disk = base.kill();
+        let Opened { store, mut tree, .. } = BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap();
+        if arrives {
+            let id = take(&store, &mut tree, &blocks[0]);
+            assert!(tree.node(id).block.unwrap().file > last.file);
+        }
+        let tree = RwLock::new(tree);
+        let stopped = store.reindex(&tree, &params(), &|| true, &mut |path, _| panic!("{}", path.display())).unwrap();
+        assert!(stopped.is_cancelled && store.is_reindexing());
+        let found = store.reindex(&tree, &params(), &|| false, &mut |_, _| {}).unwrap();
+        let others: Vec<BlockPosition> = found.other_places.iter().map(|(_, position)| *position).collect();
+        assert_eq!((found.blocks, others), if arrives { (19, vec![first]) } else { (20, vec![]) });
+        store.finish_reindex().unwrap();
+        assert!(!store.is_reindexing());
+        let mut tree = tree.into_inner().unwrap();
+        let id = take(&store, &mut tree, &next);
+        assert_eq!(tree.node(id).block.unwrap().file > last.file, arrives);
+        store.sync().unwrap();
+        drop(store);
+        let opened = open(&disk.power_loss(1));
+        assert!(!opened.is_reindexing && opened.remarks.iter().all(is_tear), "{:?}", opened.remarks);
+        assert!(tree.ids().all(|id| opened.tree.node(id).block == tree.node(id).block));
+        assert_eq!(opened.tree.len(), 22);
     }
 }
 
@@ -331,7 +384,8 @@ fn a_lost_log_is_rebuilt_from_files_in_any_order() {
     for operation in 0..40 {
         let disk = disk.kill();
         disk.fail_at(operation, Fault::CrashInside);
-        let _ = BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).map(|opened| opened.store.sync());
+        let opened = BlockStore::open(Arc::new(disk.clone()), &layout(), &params());
+        let _ = opened.and_then(rebuilt).map(|opened| opened.store.sync());
         let Opened { tree, is_reindexing, .. } = open(&disk.power_loss(operation));
         assert!(is_reindexing);
         assert_eq!(tree.len(), 41);
@@ -444,7 +498,8 @@ fn a_key_that_is_lost_or_damaged_costs_no_block() {
     let disk = SimDisk::new(5);
     drop(long_store(&disk, 9));
     let key = layout().blocks.join("xor.dat");
-    let fails = |disk: &SimDisk| BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).unwrap_err();
+    let fails =
+        |disk: &SimDisk| BlockStore::open(Arc::new(disk.clone()), &layout(), &params()).and_then(rebuilt).unwrap_err();
     let lost = disk.kill();
     lost.remove_file(&key).unwrap();
     assert_eq!(fails(&lost), ChainError::KeyMissing { path: key.clone() });

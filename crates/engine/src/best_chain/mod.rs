@@ -12,3 +12,4 @@ pub(crate) mod import;
 pub(crate) mod invalid;
 pub(crate) mod manual;
 pub(crate) mod refusal;
+pub(crate) mod reindex;

@@ -2,7 +2,8 @@
 //! brought to it from block and undo files.
 //!
 //! Blocks above the coins' tip are not lost: they are in the tree, and [`crate::Engine::advance`] connects them again
-//! without running scripts that succeeded before.
+//! without running scripts that succeeded before. While a reindex is in progress, the tree has only the genesis block
+//! and the coins are empty.
 
 use super::blocks::read_connected;
 use super::checked::CheckedBlocks;
@@ -36,9 +37,9 @@ pub(crate) fn open(
     let blocks = layout.chain(settings.block_key);
     let opened = BlockStore::open_with(Arc::clone(&disk), &blocks, &params, progress)?;
     if opened.is_reindexing {
-        // Also if the wipe was interrupted before it reached the coins. Opening has found all blocks.
+        // Also if the wipe was interrupted before it reached the coins, or if blocks were connected before the reindex
+        // was interrupted: their undo data and index entries were deleted when the store was opened.
         wipe::wipe_coins(&*disk, &layout.coins)?;
-        opened.store.finish_reindex()?;
     }
     disk.create_dir(&layout.coins)?;
     lydian_chain::mark(&*disk, &layout.coins, params.chain.name())?;
@@ -47,7 +48,9 @@ pub(crate) fn open(
     let coins = Coins::open(Arc::clone(&disk), &layout.coins, coins_settings, settings.seed, settings.workers)?;
     opened.store.set_block_file_size_max(settings.block_file_size_max);
     let mut tree = opened.tree;
-    store_genesis(&opened.store, &mut tree, &params)?;
+    if !opened.is_reindexing {
+        store_genesis(&opened.store, &mut tree, &params)?;
+    }
     activate(&mut tree, &coins)?;
     let checked_bytes = settings.checked_bytes;
     let clock = std::mem::replace(&mut settings.clock, Box::new(NoClock));
@@ -84,7 +87,7 @@ pub(crate) fn open(
 
 /// Starts the first file of a new directory with the genesis block, as Core does: Core cannot read the files without
 /// it.
-fn store_genesis(store: &BlockStore, tree: &mut HeaderTree, params: &Params) -> Result<(), EngineError> {
+pub(crate) fn store_genesis(store: &BlockStore, tree: &mut HeaderTree, params: &Params) -> Result<(), EngineError> {
     let id = HeaderId::GENESIS;
     if tree.len() > 1 || tree.node(id).block.is_some() {
         return Ok(());

@@ -1,13 +1,14 @@
-//! Imports and validates the blocks on disk: Core's `ImportBlocks`, which a node runs in its thread `initload` while it
-//! serves peers and RPC. Input: the opened engine. Output: [`Loaded`]. A stop request ends it between two files, two
-//! blocks of a file, or two tasks of the validation.
+//! Reindexes, imports and validates the blocks on disk: Core's `ImportBlocks`, which a node runs in its thread
+//! `initload` while it serves peers and RPC. Input: the opened engine. Output: [`Loaded`]. A stop request ends it
+//! between two files, two blocks of a file, or two tasks of the validation.
 
 use super::failure::Failure;
-use super::{Node, Task, finish, imported};
+use super::{Node, Task, finish, imported, opening, words};
 use crate::clock::{Stopwatch, mockable_now};
 use crate::daemon;
 use crate::display::{Doing, Figures, Style};
 use crate::exit;
+use crate::run::Session;
 use lydian_chain::{ReadError, find_block_files};
 use lydian_disk::DiskErrorKind;
 use lydian_engine::{Advance, ImportFiles};
@@ -102,7 +103,10 @@ fn has_stop_height(node: &Node<'_>) -> bool {
 
 fn import_all(node: &Node<'_>, task: &Task, imported: &mut Imported) -> Result<(), Failure> {
     let settings = node.session.settings;
-    if settings.reindex {
+    // One that was interrupted is completed without the option too.
+    let is_reindex = settings.reindex || node.engine.is_reindexing();
+    reindex(node)?;
+    if is_reindex {
         import_again(node, imported)?;
     }
     for path in &settings.loadblock {
@@ -120,6 +124,34 @@ fn import_all(node: &Node<'_>, task: &Task, imported: &mut Imported) -> Result<(
     Ok(())
 }
 
+/// Completes a reindex that is in progress: reads the headers of our own block files.
+pub(super) fn reindex(node: &Node<'_>) -> Result<(), Failure> {
+    let (session, engine) = (node.session, &node.engine);
+    if !engine.is_reindexing() {
+        return Ok(());
+    }
+    // The number of blocks found before the current file.
+    let mut current: Option<(Stopwatch, usize)> = None;
+    let reindex = engine.reindex_until(session.stop.cancel(), &mut |file, found| {
+        if let Some((began, before)) = current.take() {
+            loaded(session, (found - before) as u64, &began);
+        }
+        words::reindexing(session, file);
+        node.show(&format!("looking for blocks: {} ({found} so far)", file.display()));
+        current = Some((Stopwatch::start(), found));
+    })?;
+    if reindex.is_cancelled {
+        session.log.info("Interrupt requested. Exit reindexing.");
+        return Ok(());
+    }
+    if let Some((began, before)) = current {
+        loaded(session, (reindex.blocks - before) as u64, &began);
+    }
+    opening::report(session, &reindex.remarks);
+    session.log.info("Reindexing finished");
+    Ok(())
+}
+
 /// `-reindex` imports again what was imported in place.
 fn import_again(node: &Node<'_>, imported: &mut Imported) -> Result<(), Failure> {
     let session = node.session;
@@ -134,6 +166,12 @@ fn import_again(node: &Node<'_>, imported: &mut Imported) -> Result<(), Failure>
         }
     }
     Ok(())
+}
+
+/// Core's sentence after each file.
+fn loaded(session: &Session<'_>, blocks: u64, began: &Stopwatch) {
+    let millis = began.seconds().wall_seconds * 1000.0;
+    session.log.info(format!("Loaded {blocks} blocks from external file in {millis:.0}ms"));
 }
 
 /// Imports block files; only their headers are examined.
@@ -157,8 +195,7 @@ fn import(node: &Node<'_>, path: &Path, is_copied: bool) -> Result<Imported, Fai
     if import.is_cancelled {
         session.log.info("Interrupt requested. Exit block importing.");
     }
-    let millis = began.seconds().wall_seconds * 1000.0;
-    session.log.info(format!("Loaded {} blocks from external file in {millis:.0}ms", import.new_blocks));
+    loaded(session, import.new_blocks, &began);
     finish::report_import(session, &import);
     let is_loss = import.remarks.iter().any(|remark| remark.kind.is_loss());
     Ok(Imported { refused: import.refused.len() as u64, is_loss })

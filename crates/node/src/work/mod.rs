@@ -79,7 +79,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let show = |words: String| display.show(Doing::Something(words));
     let (engine, is_loss) = opening::open(session, Arc::clone(&observer), &begins, &show)?;
     let engine = Arc::new(engine);
-    if matches!(task, Task::Run) && session.settings.reindex {
+    if matches!(task, Task::Run) && engine.is_reindexing() {
         session.initial_download.set_loading(true);
     }
     watcher.begins(&engine);
@@ -88,6 +88,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),
         Task::UtxoHash => {
+            load::reindex(&node)?;
             node.show("reading all coins");
             let hashes = node.engine.utxo_hashes()?;
             drop(node.display);

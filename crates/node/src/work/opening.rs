@@ -1,5 +1,5 @@
 //! Opens the engine as the settings say: wipes it for `-reindex`, checks its last blocks. Input: a session. Output: an
-//! engine.
+//! engine. If a reindex is in progress, the engine knows only the genesis block: [`super::load`] reads the block files.
 
 use super::failure::Failure;
 use super::finish;
@@ -73,18 +73,11 @@ fn try_open(
         settings.params.clone(),
         engine_settings(settings, signatures, background),
         Vec::new(),
-        &mut |file, found| {
-            words::scanning(session, file);
-            show(format!("looking for blocks: {} ({found} so far)", file.display()));
-        },
+        &mut |file, found| show(format!("looking for blocks: {} ({found} so far)", file.display())),
     )?;
     let engine = opened.engine;
     let is_loss = opened.remarks.iter().any(|remark| matches!(remark, StoreRemark::FileShort { .. }));
-    // Finding blocks that the index lacked is the purpose of a reindex, and good news after a crash.
-    let (good, bad): (Vec<_>, Vec<_>) =
-        opened.remarks.iter().partition(|remark| matches!(remark, StoreRemark::BlocksFound { .. }));
-    good.iter().for_each(|remark| session.log.info(remark));
-    finish::report_remarks(session, bad.iter().map(|remark| remark.to_string()).collect());
+    report(session, &opened.remarks);
     let tip = engine.tip();
     let has_pruned = words::after_opening(session, &engine);
     begins("Verifying blocks…");
@@ -100,6 +93,15 @@ fn try_open(
     words::loaded(session, begins);
     space::check(session, tip.height)?;
     Ok((engine, is_loss))
+}
+
+/// Reports what was found in the stores.
+pub(super) fn report(session: &Session<'_>, remarks: &[StoreRemark]) {
+    // Finding blocks that the index lacked is the purpose of a reindex, and good news after a crash.
+    let (good, bad): (Vec<_>, Vec<_>) =
+        remarks.iter().partition(|remark| matches!(remark, StoreRemark::BlocksFound { .. }));
+    good.iter().for_each(|remark| session.log.info(remark));
+    finish::report_remarks(session, bad.iter().map(|remark| remark.to_string()).collect());
 }
 
 /// Writes the engine's lines to the log.

@@ -1,7 +1,7 @@
 //! Log lines of the start, in Bitcoin Core's words and order as far as the same things happen. Input: settings, the
 //! engine. Output: lines in the log. Other programs wait for some of them.
 
-use crate::log::{TipLine, iso8601, progress};
+use crate::log::{Log, TipLine, iso8601, progress};
 use crate::run::Session;
 use crate::settings::{Prune, minimum_chain_work};
 use lydian_disk::read_whole;
@@ -52,13 +52,13 @@ pub(super) fn before_opening(session: &Session<'_>, begins: &dyn Fn(&str)) {
     }
 }
 
-/// Called when a block file is scanned for blocks that the index lacks.
-pub(super) fn scanning(session: &Session<'_>, file: &Path) {
+/// Called when a reindex is about to scan a block file.
+pub(super) fn reindexing(session: &Session<'_>, file: &Path) {
     let number = |path: &Path| {
         let name = path.file_name()?.to_str()?;
         name.strip_prefix("blk")?.strip_suffix(".dat")?.parse::<u64>().ok()
     };
-    let Some(at) = number(file).filter(|_| session.settings.reindex) else { return };
+    let Some(at) = number(file) else { return };
     let files = session.disk.list(&session.settings.blocks).unwrap_or_default();
     let count = files.iter().filter(|(path, _)| number(path).is_some()).count() as u64;
     let percent = at * 100 / count.max(1);
@@ -68,14 +68,23 @@ pub(super) fn scanning(session: &Session<'_>, file: &Path) {
 /// Called when the stores are open. Returns whether blocks were ever pruned.
 pub(super) fn after_opening(session: &Session<'_>, engine: &Engine) -> bool {
     let log = &session.log;
-    if session.settings.reindex {
-        log.info("Reindexing finished");
-    }
     let blocks = &session.settings.blocks;
     if let Ok(key) = read_whole(session.disk.as_ref(), &blocks.join("xor.dat"), KEY_SIZE) {
         let (folder, key) = (blocks.display(), to_hex(&key));
         log.info(format!("Using obfuscation key for blocksdir *.dat files ({folder}): '{key}'"));
     }
+    // A reindex has no index to load.
+    let has_pruned = !engine.is_reindexing() && loaded_index(log, engine);
+    log.info(format!("Initializing chainstate {}", "Chainstate [ibd] @ height -1 (null)"));
+    let tip = engine.tip_update();
+    if tip.height > Height(0) {
+        log.info(best_chain(session, &tip, engine.best_header_height()));
+    }
+    has_pruned
+}
+
+/// Returns whether blocks were ever pruned.
+fn loaded_index(log: &Log, engine: &Engine) -> bool {
     let last = LastFile::of(engine);
     log.info(format!("Loading block index db: last block file = {}", last.number));
     log.info(format!("Loading block index db: last block file info: {}", last.text()));
@@ -83,11 +92,6 @@ pub(super) fn after_opening(session: &Session<'_>, engine: &Engine) -> bool {
     let has_pruned = engine.tip_info().is_pruned() || last.has_pruned;
     if has_pruned {
         log.info("Loading block index db: Block files have previously been pruned");
-    }
-    log.info(format!("Initializing chainstate {}", "Chainstate [ibd] @ height -1 (null)"));
-    let tip = engine.tip_update();
-    if tip.height > Height(0) {
-        log.info(best_chain(session, &tip, engine.best_header_height()));
     }
     has_pruned
 }

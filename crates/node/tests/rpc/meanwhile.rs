@@ -5,9 +5,11 @@ use crate::server::Server;
 use lydian_chains::files::BlockWriter;
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
+use lydian_oracle::{build, or_skip};
 use lydian_primitives::{OutPoint, RawBlock};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -110,6 +112,69 @@ fn a_node_serves_while_it_validates_what_is_on_disk() {
     lydian.result("stop", "[]");
     assert_eq!(lydian.wait(), Some(0));
     assert!(asked.elapsed() < ANSWER_MAX, "it took {:?}", asked.elapsed());
+}
+
+/// Regression test: `-reindex` read the headers of all block files before RPC left its warm-up and the network started.
+/// As in Core both answer meanwhile, nothing is validated until all headers are read, and a reindex that was killed is
+/// completed by the next start without the option.
+#[test]
+fn a_node_serves_while_it_reindexes() {
+    const BLOCKS: u64 = 320;
+    let mut servers = vec![Server::lydian("reindex", &["-fastprune"])];
+    if let Some(built) = or_skip("a_node_serves_while_it_reindexes", build::locate()) {
+        servers.push(Server::core(&built.bitcoind, "reindex", &["-fastprune"]));
+    }
+    let (mut answers, mut bodies) = (Vec::new(), Vec::new());
+    for server in &mut servers {
+        server.result("generatetodescriptor", &format!("[{BLOCKS},\"raw(51)\"]"));
+        server.result("stop", "[]");
+        assert_eq!(server.wait(), Some(0));
+        let blocks = server.folder.join("regtest/blocks");
+        let file = |number: u64| blocks.join(format!("blk{number:05}.dat"));
+        let count = (0..).find(|number| !file(*number).exists()).unwrap();
+        // The search for a block in it does not end while the test runs.
+        File::create(file(count)).unwrap().set_len(1 << 40).unwrap();
+        server.start_again(&["-fastprune", "-reindex"]);
+        let log = log_of(server);
+        let last = format!("Reindexing block file {} ({}% complete)...", name(&file(count)), count * 100 / (count + 1));
+        let began = Instant::now();
+        while !log().contains(&last) {
+            assert!(began.elapsed() < ANSWER_MAX, "{}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let info = server.result("getblockchaininfo", "[]");
+        assert_eq!(server.result("ping", "[]"), Value::Null);
+        assert_eq!(server.result("getpeerinfo", "[]"), serde_json::json!([]));
+        let fields = ["blocks", "headers", "initialblockdownload", "pruned"].map(|field| info[field].clone());
+        answers.push(Value::from(fields.to_vec()));
+        // These wait neither for the files nor for their blocks.
+        let genesis = server.result("getblock", &format!("[{},0]", info["bestblockhash"]));
+        let coins = server.result("gettxoutsetinfo", "[\"none\"]");
+        bodies.push((genesis, coins["height"].clone(), coins["txouts"].clone()));
+        server.kill();
+        std::fs::remove_file(file(count)).unwrap();
+        server.start_again(&["-fastprune"]);
+        assert_eq!(server.result("waitforblockheight", &format!("[{BLOCKS},60000]"))["height"], BLOCKS);
+        assert_eq!(log().matches("Reindexing finished").count(), 1);
+    }
+    let expected = serde_json::json!([0, BLOCKS, true, false]);
+    assert!(answers.iter().all(|answer| *answer == expected), "{answers:?}");
+    assert!(bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
+    let log = log_of(&servers[0])();
+    let at = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words}: {log}"));
+    let start = at("Wiping block index and chain state");
+    let loaded = start + log[start..].find("init message: Done loading").unwrap();
+    assert!(loaded < at("Reindexing block file blk00000.dat (0% complete)..."), "{log}");
+}
+
+/// Reads the log.
+fn log_of(server: &Server) -> impl Fn() -> String + use<> {
+    let path = server.folder.join("regtest/debug.log");
+    move || std::fs::read_to_string(&path).unwrap()
+}
+
+fn name(path: &Path) -> std::path::Display<'_> {
+    Path::new(path.file_name().unwrap()).display()
 }
 
 /// Regression test: the latch of initial block download used the true time at the start, so that a tip that is old by

@@ -67,6 +67,12 @@ impl Server {
         self.start_again(options);
     }
 
+    /// Ends the program as a crash does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Starts the program after its end, on the same folder.
     pub(crate) fn start_again(&mut self, options: &[&str]) {
         self.child = spawn(&self.program, &self.folder, self.port, &self.options, options);
