@@ -1,5 +1,4 @@
 //! Compares block and undo files with Bitcoin Core's: the same blocks must give the same bytes.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "tests read Core's own files themselves")]
 
 use crate::common::blocks::params;

@@ -1,6 +1,5 @@
 //! The block store on a disk that loses power, fills up and fails, at every operation: synced data is present,
 //! everything indexed is complete, and work can continue.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common::blocks::{Maker, layout, params, spent_of};
 use lydian_chain::{

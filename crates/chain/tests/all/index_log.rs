@@ -1,6 +1,5 @@
 //! The index log when it is truncated, damaged, of another network or of a later version; and the examples of
 //! `docs/formats/index.md`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common::blocks::{Maker, layout, params, spent_of};
 use lydian_chain::limits::FILE_NUMBER_MAX;

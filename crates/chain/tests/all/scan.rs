@@ -1,5 +1,4 @@
 //! The results of the first pass for intact and damaged files.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common::{MAIN, MemoryDisk, TEST, block, chain, record, scan, sentences};
 use lydian_chain::limits::{DETECT_SIZE_MAX, OPEN_FILES_MAX, RECORD_SIZE_MAX, RECORD_SIZE_MIN, REMARKS_MAX};

@@ -1,5 +1,4 @@
 //! The block store on the simulated disk: appended data is read back, before and after a restart.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common::blocks::{Maker, layout, params, spent_of};
 use crate::common::record;

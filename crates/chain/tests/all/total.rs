@@ -1,5 +1,4 @@
 //! Properties of reading arbitrary bytes: no panic, every byte accounted for, and a sentence for every problem.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common::{MAIN, MemoryDisk, TEST, chain, record, scan};
 use lydian_chain::{BlockFile, BlockFiles, Obfuscation, Prevout, parse_prevouts, write_prevouts};

@@ -1,6 +1,5 @@
 //! Power loss, kills and disk failures at every operation of a checkpoint that writes, moves, drops and merges.
 //! Reopening the store finds the last checkpoint or the new one, complete, and the store remains usable.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::common;
 use crate::common::{Block, Model, Store, block, files, open, tip};

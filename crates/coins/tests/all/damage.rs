@@ -1,5 +1,4 @@
 //! Damaged files: flipped bits, lost bytes, lost files, files of another store and of newer versions.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::common;
 use crate::common::{DIR, Model, Store, block, files, open, tip};

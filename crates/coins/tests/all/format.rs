@@ -1,5 +1,4 @@
 //! The examples of `docs/formats/coins.md`: the store writes exactly the files that the page describes, and opens them.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::common::{DIR, Store, files, tip};
 use lydian_coins::{Coins, CoinsError, Settings};

@@ -1,4 +1,5 @@
 //! The tests of the crate in one binary: the store against a model, crashes, damage, sizes, the format.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 mod crash;

@@ -1,6 +1,5 @@
 //! Compares the store with its specification, a `BTreeMap`: random blocks, caches from empty to large, checkpoints with
 //! eviction, rewriting and merging, and reopening after some of them.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::common;
 use crate::common::{Model, Store, block, open, tip};

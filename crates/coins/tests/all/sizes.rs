@@ -1,5 +1,4 @@
 //! Sizes that consensus allows, and some larger ones: the store must support all of them.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::common;
 use crate::common::{Store, open, tip};

@@ -1,4 +1,5 @@
 //! The tests of the crate in one binary: every rule, real blocks, vectors of other projects, reorganisations.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 mod fullblocktests;

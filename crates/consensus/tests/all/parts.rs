@@ -1,6 +1,5 @@
 //! A block verified in parts, in any order, has the same verdict as the whole block: tested on real blocks with correct
 //! coins, and with the scripts of some coins changed so that some inputs fail.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::locate::{blocks_of, read, testdata};
 use lydian_consensus::{

@@ -1,5 +1,4 @@
 //! Real blocks: runs from genesis with every rule, blocks with their spent outputs, single blocks, and headers.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common::prevouts::spent_coins;
 use crate::locate::{blocks_of, files, read, shared, testdata};

@@ -1,6 +1,5 @@
 //! Competing branches on the plain validator: the branch with the most work wins, among equals the one seen first, and
 //! the coins are always those of the winning branch.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common::*;
 use lydian_consensus::{Accepted, Chain, Params, PlainValidator, Rejected, Rule};

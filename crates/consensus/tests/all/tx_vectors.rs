@@ -1,6 +1,5 @@
 //! Core's tx_valid.json and tx_invalid.json for the rules about a single transaction.
 //! `crates/script/tests/tx_vectors.rs` verifies their scripts.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::locate;
 use lydian_consensus::tx::check_transaction;

@@ -1,5 +1,4 @@
 //! Many reads at once: every way that this system supports returns the bytes of the file.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::{READER_THREADS_MAX, RING_DEPTH};
 use lydian_disk::{Disk, ReadFile, ReadRequest, ReadWay, RealDisk, SimDisk};

@@ -1,5 +1,4 @@
 //! The real disk: written data is read back, limits hold, and each failure is reported with its kind.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::WHOLE_FILE_SIZE_MAX;
 use lydian_disk::{Disk, DiskErrorKind, PathKind, ReadRequest, RealDisk, SimDisk, open_content, read_whole};

@@ -1,5 +1,4 @@
 //! Records: written records are read back, and nothing else is.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::limits::RECORD_PAYLOAD_SIZE_MAX;
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, Torn, encode_record};

@@ -1,6 +1,5 @@
 //! The simulated disk: without faults it behaves like a real one, and over many seeds every possible effect of a power
 //! loss occurs.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::{Disk, DiskError, DiskErrorKind, Fault, PathKind, SimDisk, read_whole};
 use std::collections::{BTreeMap, BTreeSet};

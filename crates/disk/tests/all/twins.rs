@@ -1,6 +1,5 @@
 //! Compares the simulated disk with the real one: the same calls return the same results. After a power loss, compares
 //! what is left on the simulated disk with a small independent model.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_disk::{AppendFile, Disk, DiskErrorKind, Lock, PathKind, RealDisk, SimDisk, read_whole};
 use proptest::prelude::*;

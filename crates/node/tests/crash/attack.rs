@@ -248,7 +248,8 @@ fn address(number: u16) -> TimedAddress {
 fn load(attack: Attack, known: &Known) -> Vec<u8> {
     let large = || Message::Unknown { command: Command::new("unheardof").unwrap(), payload: vec![1; MESSAGE_BYTES] };
     let blocks = known.blocks.iter();
-    let many = |kind| Message::GetData(blocks.clone().cycle().take(50_000).map(|hash| Inv::block(kind, *hash)).collect());
+    let many =
+        |kind| Message::GetData(blocks.clone().cycle().take(50_000).map(|hash| Inv::block(kind, *hash)).collect());
     let all = || Locator { hashes: known.blocks.first().copied().into_iter().collect(), stop: BlockHash([0; 32]) };
     match attack {
         Attack::UnfinishedMessages => {

@@ -159,7 +159,7 @@ fn headers_count_by_their_size_unless_requested() {
         };
         std::iter::from_fn(take).count()
     };
-    let units = 1 + 100_024 / MESSAGE_UNIT_BYTES as usize;
+    let units = usize::try_from(1 + 100_024 / MESSAGE_UNIT_BYTES).unwrap();
     assert_eq!(taken(0), (MESSAGES_BURST as usize).div_ceil(units));
     assert_eq!(taken(5), taken(0) + 5);
 }

@@ -1,8 +1,6 @@
 //! Signature encodings listed as non-canonical by bitcoinj in 2013 (`sig_noncanonical.json`), from the shared data:
 //! none passes the encoding rules of policy, and those with broken DER do not pass BIP-0066 either.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
-
 use crate::common::*;
 use lydian_primitives::hex;
 use lydian_script::is_strict_der;

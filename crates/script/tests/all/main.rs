@@ -1,5 +1,6 @@
 //! The tests of the crate in one binary: vectors of other projects, rules and limits of the interpreter, templates and
 //! capture mode.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod capture;
 mod common;

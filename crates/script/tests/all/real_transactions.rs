@@ -1,8 +1,6 @@
 //! Four thousand transactions of 2024 with the outputs they spend, from the shared data: every input is valid under the
 //! consensus flags, in exact and in capture mode.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
-
 use crate::common::*;
 use lydian_curve::Reference;
 use lydian_primitives::Transaction;

@@ -1,7 +1,5 @@
 //! Differences from Bitcoin Core found by comparing with it. The comment of each test describes what happened.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use lydian_curve::Reference;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Output};

@@ -1,8 +1,6 @@
 //! The taproot and tapscript tests dumped by Core's functional tests (`script_assets_test`, script_tests.cpp): each
 //! spends one input, validly and invalidly, under every set of consensus flags that determines the result.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
-
 use crate::common::lanes::{Batch, Decided};
 use crate::common::*;
 use lydian_primitives::build::MutTx;

@@ -1,7 +1,5 @@
 //! Compares signature hashes with Core's file, the examples of BIP-0143 and the vectors of BIP-0341.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
-
 use crate::common::*;
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference, parse_der_lax};
 use lydian_primitives::Transaction;

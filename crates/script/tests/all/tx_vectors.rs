@@ -1,8 +1,6 @@
 //! Core's `tx_valid.json` and `tx_invalid.json` (transaction_tests.cpp): all inputs of a transaction, with flags that
 //! are maximal for the valid ones and minimal for the invalid ones.
 
-#![allow(clippy::unwrap_used, reason = "tests fail on a bad file")]
-
 use crate::common::lanes::{Batch, Decided};
 use crate::common::*;
 use lydian_primitives::{Transaction, Txid};

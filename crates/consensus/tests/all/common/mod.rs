@@ -1,5 +1,4 @@
 //! A small regtest chain for tests: blocks are built by hand on a plain validator and sealed again after every change.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 pub(crate) mod prevouts;
