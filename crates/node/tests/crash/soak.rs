@@ -20,6 +20,10 @@ const QUIET: Duration = Duration::from_secs(20);
 /// bytes fill the socket, is noticed by a ping, which is sent every two minutes.
 const NOTICE_MAX: Duration = Duration::from_secs(150);
 
+/// How long it takes until freed memory is returned after the last connection: the node does it five times, every two
+/// seconds. The connection of the last call has ended too by then.
+const RETURN: Duration = Duration::from_secs(15);
+
 /// Number of peers at a time.
 const PEERS: usize = 40;
 
@@ -80,8 +84,7 @@ fn memory_and_files_stay_through_a_soak() {
         drop(attackers);
         std::thread::sleep(QUIET);
         wait_until(NOTICE_MAX, || peer.call("getconnectioncount", "[]").is_some_and(|count| count == 0));
-        // The connection of the last call has ended too by then.
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(RETURN);
         let now = sample(peer.id());
         eprintln!("{:5} s, {attack:?}: {now:?}", began.elapsed().as_secs());
         rounds += 1;

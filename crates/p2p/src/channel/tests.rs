@@ -140,7 +140,7 @@ fn messages_above_the_rate_wait_and_nothing_is_read() {
     assert_eq!(std::iter::from_fn(|| trusted.next_message(0, start)).count(), 1 + MESSAGES_BURST as usize);
 }
 
-/// Regression test: 2,000 known headers counted as one message, although nobody had asked for them.
+/// Regression test: 2,000 known headers counted as one message, although they were not requested.
 #[test]
 fn headers_count_by_their_size_unless_requested() {
     let now = Duration::from_secs(100);
