@@ -156,9 +156,17 @@ fn a_message_made_by_hand_is_sent() {
         assert!(began.elapsed() < PATIENCE, "{peers:#}");
         std::thread::sleep(Duration::from_millis(50));
     }
-    for params in
-        [json!([99, "x", "00"]), json!([-1, "x", ""]), json!([0, "a type too long", "00"]), json!([0, "x", "0"])]
-    {
+    for params in [
+        json!([99, "x", "00"]),
+        json!([-1, "x", ""]),
+        json!([0, "a type too long", "00"]),
+        json!([0, "x", "0"]),
+        // Regression test, found by random calls: white space within a byte was ignored too.
+        json!([99, "x", "0 0"]),
+        json!([99, "x", " 00\t\n11 "]),
+        json!([99, "x", "0é"]),
+        json!([99, "x", "00\u{a0}00"]),
+    ] {
         net.ask("sendmsgtopeer", &params);
     }
     net.pair.comparison.finish();

@@ -116,6 +116,18 @@ fn generate(_: &Call<'_>) -> Result<Infallible, RpcError> {
 /// Core's `CMessageHeader::MESSAGE_TYPE_SIZE`.
 const MESSAGE_TYPE_SIZE: usize = 12;
 
+/// Parses hexadecimal text with white space between bytes, but not within one: Core's `TryParseHex`.
+fn spaced_hex(text: &str) -> Option<Vec<u8>> {
+    let is_space = |letter: char| " \t\n\r\u{b}\u{c}".contains(letter);
+    let mut bytes = Vec::new();
+    let mut rest = text.trim_start_matches(is_space);
+    while !rest.is_empty() {
+        bytes.extend(hex(rest.get(..2)?).ok()?);
+        rest = rest[2..].trim_start_matches(is_space);
+    }
+    Some(bytes)
+}
+
 fn sendmsgtopeer(call: &Call<'_>) -> Result<Empty, RpcError> {
     let id: i64 = call.arg(0).as_integer()?;
     let name = call.text(1)?;
@@ -123,9 +135,7 @@ fn sendmsgtopeer(call: &Call<'_>) -> Result<Empty, RpcError> {
         let message = format!("Error: msg_type too long, max length is {MESSAGE_TYPE_SIZE}");
         return Err(RpcError::parameter(message));
     }
-    // Core ignores white space between bytes.
-    let text: String = call.text(2)?.chars().filter(|letter| !" \t\n\r\u{b}\u{c}".contains(*letter)).collect();
-    let payload = hex(&text).map_err(|_| RpcError::parameter("Error parsing input for msg"))?;
+    let payload = spaced_hex(call.text(2)?).ok_or_else(|| RpcError::parameter("Error parsing input for msg"))?;
     let command = Command::new(name).ok_or_else(|| RpcError::parameter("Error: msg_type is not printable ASCII"))?;
     let id = peer_id(id);
     let is_sent = ask(call.context, |reply| Question::SendMessage { id, command, payload, reply })?;
