@@ -80,3 +80,10 @@ pub(crate) fn spend(prevout: OutPoint, tag: u8) -> MutTx {
     ];
     MutTx { version: 2, inputs: vec![input], outputs, lock_time: 0 }
 }
+
+/// The same header with other transactions.
+pub(crate) fn mutated(made: &Made) -> Vec<u8> {
+    let mut block = made.block.clone();
+    block.txs.push(spend(made.coins(), 200));
+    block.encode()
+}

@@ -11,5 +11,6 @@ mod compact;
 mod driver;
 mod floods;
 mod info;
+mod intake;
 mod loading;
 mod options;
