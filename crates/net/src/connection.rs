@@ -359,9 +359,6 @@ impl Connection {
             Ready::End => return Err(Ending::Asked),
         }
         self.take_output();
-        if is_block {
-            self.channel.sent_block();
-        }
         if is_block && self.block_since.is_none() {
             self.block_since = Some((self.host.now().elapsed, self.sent_bytes));
         }

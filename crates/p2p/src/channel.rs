@@ -121,14 +121,11 @@ impl Channel {
         }
     }
 
-    /// Called when a message is sent to the peer. Each request for headers allows a large answer.
+    /// Called when a message is sent to the peer. Some allow it more messages: a block or a part of one, and a request
+    /// for headers, whose answer is large.
     pub fn note_sent(&mut self, command: Command) {
         self.headers_asked = self.headers_asked.saturating_add(u32::from(command == Command::GETHEADERS));
-    }
-
-    /// Called when a block has been sent to the peer.
-    pub fn sent_block(&mut self) {
-        if let Some(pace) = &mut self.pace {
+        if let Some(pace) = self.pace.as_mut().filter(|_| is_block(command)) {
             pace.sent_block();
         }
     }

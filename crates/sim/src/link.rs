@@ -178,9 +178,6 @@ impl Link {
                 break;
             }
             self.outbox_bytes -= size(&item);
-            if item.block().is_some() {
-                self.node.sent_block();
-            }
             match item.ready(engine) {
                 Ready::Message { command, payload } => {
                     self.node.note_sent(command);

@@ -132,7 +132,7 @@ fn messages_above_the_rate_wait_and_nothing_is_read() {
     assert!(channel.next_message(0, later).is_some(), "a block");
     channel.receive(&pings(), start).1.unwrap();
     assert!(channel.next_message(0, later).is_none());
-    channel.sent_block();
+    channel.note_sent(Command::BLOCK);
     assert!(channel.next_message(0, later).is_some());
     let mut trusted = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000_000);
     trusted.lift_pace();
