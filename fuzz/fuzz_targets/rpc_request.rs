@@ -8,18 +8,21 @@
 use libfuzzer_sys::fuzz_target;
 use lydian_fuzz::rpc::{cold, warm};
 use lydian_rpc::exec::execute;
-use lydian_rpc::{Method, Whitelist, table};
+use lydian_rpc::{Method, Methods, Whitelist, table};
+use std::sync::LazyLock;
 
 /// All methods except `stop`, which can sleep for as long as the request says.
-fn find(name: &str) -> Option<&'static Method> {
-    table::find(name).filter(|method| method.name != "stop")
-}
+static METHODS: LazyLock<Methods> = LazyLock::new(|| {
+    let methods: Vec<Method> = table::METHODS.iter().filter(|method| method.name != "stop").copied().collect();
+    let methods: &'static [Method] = methods.leak();
+    Methods::new(vec![methods].leak())
+});
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, body)) = bytes.split_first() else { return };
     let is_warm = first % 4 != 0;
     let context = if is_warm { warm() } else { cold() };
-    let reply = execute(context, find, &Whitelist::default(), "user", body);
+    let reply = execute(context, *METHODS, &Whitelist::default(), "user", body);
     assert!([200, 204, 400, 404, 500].contains(&reply.status), "{}", reply.status);
     assert_eq!(reply.body.is_some(), reply.status != 204);
     let Some(answer) = reply.body else { return };

@@ -1,6 +1,6 @@
 //! Errors of the lab: wrong usage, files, other programs.
 
-use crate::runs::Difference;
+use crate::difference::Difference;
 use lydian_chains::ChainsError;
 use lydian_disk::DiskError;
 use lydian_report::ReportError;

@@ -6,13 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+mod difference;
 pub mod electrum;
-pub mod engine_times;
 pub mod error;
 pub mod lab_toml;
 pub mod limits;
 pub mod limits_cmd;
-mod limits_io;
 pub mod peers;
 pub mod runs;
 pub mod sync;

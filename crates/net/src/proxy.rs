@@ -9,8 +9,8 @@
 use crate::socks::SocksError;
 use crate::{Host, socks};
 use lydian_engine::LogLevel;
-use lydian_p2p::manager::{AttemptFailure, Target};
-use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress, Way};
+use lydian_p2p::manager::AttemptFailure;
+use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress, Target, Way};
 use lydian_stdx::lock;
 use lydian_wire::Endpoint;
 use std::collections::HashSet;

@@ -11,11 +11,12 @@
 
 use crate::manager::{
     Action, AttemptFailure, AttemptId, Intake, LookupId, NewPeer, PeerId, PeerManager, Question, ReceivedBlock,
-    SavedFile, StoreOutcome, Target,
+    SavedFile, StoreOutcome,
 };
 use crate::memory::Charge;
 use crate::outgoing::Outgoing;
 use crate::peer::ConnectionKind;
+use crate::proxies::Target;
 use crate::time::Moment;
 use lydian_consensus::{Deployment, Rejected, Rule, is_block_mutated};
 use lydian_engine::{Advance, Engine, EngineError, LogLine};

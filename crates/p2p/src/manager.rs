@@ -32,7 +32,7 @@ pub use addresses::SavedFile;
 pub use ask::{
     AddressCounts, AddressRefusal, AddressTable, NetworkInfo, NodeCommand, NodeRefusal, Question, Reply, TrafficInfo,
 };
-pub use connections::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId, Target};
+pub use connections::{AddedNode, AttemptFailure, AttemptId, ConnectSettings, LookupId};
 pub use figures::{Presync, SyncFigures};
 pub use held::Held;
 pub use peer::PeerId;

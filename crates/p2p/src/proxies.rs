@@ -1,10 +1,9 @@
-//! The SOCKS5 proxies that peers are reached through: `-proxy` and `-onion`.
+//! The SOCKS5 proxies that peers are reached through: `-proxy` and `-onion`. [`Target`]: where a connection leads to.
 //!
 //! This module has only the data and the selection; the handshake with a proxy is in the crate `net`. A network without
 //! a proxy is reached directly, except onion services, which need a proxy. Names are sent to a separate name proxy that
 //! resolves them, so that no DNS server sees them.
 
-use crate::manager::Target;
 use lydian_wire::{Endpoint, NetAddr, Network};
 use std::fmt;
 use std::net::SocketAddr;
@@ -44,6 +43,26 @@ pub struct Proxies {
     pub cjdns: Option<Proxy>,
     /// The proxy for host names.
     pub name: Option<Proxy>,
+}
+
+/// The target of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    Endpoint(Endpoint),
+    /// For a proxy that resolves names.
+    Name {
+        host: String,
+        port: u16,
+    },
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Endpoint(endpoint) => endpoint.fmt(f),
+            Target::Name { host, port } => write!(f, "{host}:{port}"),
+        }
+    }
 }
 
 /// How to reach a target.

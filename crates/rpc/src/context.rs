@@ -5,8 +5,8 @@
 
 use crate::error::{RpcError, code};
 use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
-use crate::methods::scan::ScanState;
-use crate::wait::TipWatch;
+use crate::scan_state::ScanState;
+use crate::tip_watch::TipWatch;
 use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
 pub use lydian_engine::LogLevel;

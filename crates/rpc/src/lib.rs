@@ -12,9 +12,9 @@
 #![forbid(unsafe_code)]
 
 mod context;
+mod document;
 mod error;
 pub mod exec;
-mod help;
 mod http;
 mod json;
 pub mod limits;
@@ -23,19 +23,21 @@ mod methods;
 mod named;
 mod output;
 mod result;
+mod scan_state;
 pub mod table;
+mod tip_watch;
 mod versionbits;
 mod wait;
 mod warnings;
 mod whitelist;
 
 pub use context::{Context, Host, LogLevel, NodeSettings, Peers, ProgressOf, PruneMode, Witness};
+pub use document::document;
 pub use error::{RpcError, code};
-pub use help::document;
 pub use http::{Server, ServerError, ServerSettings};
 pub use json::{Amount, Double, Json};
-pub use method::{Arg, Category, Kind, Method, Need};
+pub use method::{Arg, Category, Kind, Method, Methods, Need};
+pub use tip_watch::TipWatch;
 pub use versionbits::{UnknownRule, UnknownRules};
-pub use wait::TipWatch;
 pub use warnings::{Warning, Warnings};
 pub use whitelist::Whitelist;

@@ -4,6 +4,8 @@
 //! argument checks, `help` and `docs/rpc.md` use the same entry. The result section of the help comes from the type of
 //! the answer.
 
+mod help;
+
 use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::json::{Json, write_text};
@@ -226,12 +228,41 @@ impl Arg {
     }
 }
 
+/// The methods of a server, in the lists of their modules.
+#[derive(Clone, Copy, Debug)]
+pub struct Methods(&'static [&'static [Method]]);
+
+impl Methods {
+    pub const fn new(lists: &'static [&'static [Method]]) -> Methods {
+        Methods(lists)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = &'static Method> {
+        self.0.iter().copied().flatten()
+    }
+
+    /// Returns the method with this name.
+    pub fn find(self, name: &str) -> Option<&'static Method> {
+        self.iter().find(|method| method.name == name)
+    }
+
+    /// The help of all methods: Core's `CRPCTable::help`.
+    pub(crate) fn help_text(self) -> String {
+        help::overview(self)
+    }
+}
+
 impl Method {
+    /// The help of the method: Core's `RPCMethod::ToString`.
+    pub(crate) fn help_text(&self) -> String {
+        help::of_method(self)
+    }
+
     /// Checks number and types of the arguments: Core's `RPCMethod::HandleRequest`.
     pub(crate) fn check(&self, params: &[Json]) -> Result<(), RpcError> {
         let required = self.args.iter().rposition(|arg| !arg.is_optional()).map_or(0, |last| last + 1);
         if !(required..=self.args.len()).contains(&params.len()) {
-            return Err(RpcError::misc(crate::help::of_method(self)));
+            return Err(RpcError::misc(self.help_text()));
         }
         let mut mismatches = Vec::new();
         for (index, arg) in self.args.iter().enumerate() {
@@ -257,6 +288,9 @@ impl Method {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) context: &'a Context,
+    pub(crate) method: &'static Method,
+    /// All methods of the server.
+    pub(crate) methods: Methods,
     pub(crate) params: &'a [Json],
     pub(crate) state: &'a CallState,
 }

@@ -1,12 +1,10 @@
 //! The table of methods, used for dispatch, `help` and `docs/rpc.md`. A new method is added to the list of its module.
 
-use crate::method::Method;
+use crate::method::Methods;
 use crate::methods;
-use std::collections::HashMap;
-use std::sync::OnceLock;
 
-/// All methods, by module.
-pub const METHODS: &[&[Method]] = &[
+/// All methods.
+pub const METHODS: Methods = Methods::new(&[
     methods::blockchain::METHODS,
     methods::block::METHODS,
     methods::waiting::METHODS,
@@ -22,7 +20,7 @@ pub const METHODS: &[&[Method]] = &[
     methods::scan::METHODS,
     methods::control::METHODS,
     methods::testing::METHODS,
-];
+]);
 
 const NO_MEMPOOL: &str = "Lydian has no mempool yet";
 const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
@@ -119,14 +117,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("walletprocesspsbt", NO_WALLET),
 ];
 
-/// Returns the method with this name.
-pub fn find(name: &str) -> Option<&'static Method> {
-    static BY_NAME: OnceLock<HashMap<&'static str, &'static Method>> = OnceLock::new();
-    let by_name =
-        BY_NAME.get_or_init(|| METHODS.iter().copied().flatten().map(|method| (method.name, method)).collect());
-    by_name.get(name).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,15 +125,15 @@ mod tests {
 
     #[test]
     fn every_name_is_found_and_stands_once() {
-        let mut names: Vec<&str> = METHODS.iter().copied().flatten().map(|method| method.name).collect();
-        assert!(names.iter().all(|name| find(name).is_some_and(|method| method.name == *name)));
+        let mut names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+        assert!(names.iter().all(|name| METHODS.find(name).is_some_and(|method| method.name == *name)));
         names.extend(REFUSED.iter().map(|(name, _)| name));
         let count = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
         assert!(REFUSED.is_sorted() && REFUSED.iter().all(|(_, reason)| !reason.is_empty()));
-        assert!(find("getinfo").is_none(), "programs call it to check that it was removed");
+        assert!(METHODS.find("getinfo").is_none(), "programs call it to check that it was removed");
     }
 
     /// Collects the names that Core registers in the files below a folder: those of its `CRPCCommand` tables, and the
@@ -186,7 +176,8 @@ mod tests {
         collect(&source.join("src"), &mut names);
         assert!(names.len() > 150 && names.contains("getblock") && names.contains("sendtoaddress"), "{names:?}");
         let is_refused = |name: &str| REFUSED.iter().any(|(refused, _)| *refused == name);
-        let missing: Vec<&String> = names.iter().filter(|name| find(name).is_none() && !is_refused(name)).collect();
+        let missing: Vec<&String> =
+            names.iter().filter(|name| METHODS.find(name).is_none() && !is_refused(name)).collect();
         assert!(missing.is_empty(), "neither implemented nor refused: {missing:?}");
         let unknown: Vec<&str> = REFUSED.iter().map(|(name, _)| *name).filter(|name| !names.contains(*name)).collect();
         assert!(unknown.is_empty(), "no method of Core: {unknown:?}");

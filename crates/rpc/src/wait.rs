@@ -1,7 +1,6 @@
-//! [`Wait`]: the condition that a call waits for, and [`TipWatch`], which reports changes of the tip.
+//! [`Wait`]: the condition that a call waits for.
 //!
-//! Input: notifications from every thread that changes the tip. Output: the end of a wait, at the latest after its
-//! timeout or when the node stops.
+//! Input: the changes of the tip. Output: the end of a wait, at the latest after its timeout or when the node stops.
 //!
 //! A waiting call holds no thread: its handler stores a [`Wait`] with the call, the server polls it, and the answer is
 //! written afterwards.
@@ -11,29 +10,6 @@ use crate::error::RpcError;
 use crate::result::{Answer, Form};
 use lydian_primitives::BlockHash;
 use std::time::Duration;
-use tokio::sync::watch;
-
-/// Counts the changes of the tip.
-#[derive(Debug)]
-pub struct TipWatch(watch::Sender<u64>);
-
-impl Default for TipWatch {
-    fn default() -> TipWatch {
-        TipWatch(watch::Sender::new(0))
-    }
-}
-
-impl TipWatch {
-    /// Signals that the tip changed or that waits should end.
-    pub fn wake(&self) {
-        self.0.send_modify(|moves| *moves += 1);
-    }
-
-    /// Resolves at every change after this call.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
-    }
-}
 
 /// The condition that ends a wait before its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,17 +116,3 @@ impl Wait {
 const WITHOUT_END: Duration = Duration::from_secs(3_600);
 
 const BLOCKED_STEP: Duration = Duration::from_millis(10);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_move_is_seen_whenever_it_comes() {
-        let watch = TipWatch::default();
-        let early = watch.subscribe();
-        watch.wake();
-        assert!(early.has_changed().unwrap());
-        assert!(!watch.subscribe().has_changed().unwrap(), "only moves after the call count");
-    }
-}

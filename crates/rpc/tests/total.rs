@@ -24,7 +24,7 @@ fn engine() -> Arc<Engine> {
 }
 
 fn ask(context: &Context, body: &[u8]) -> Reply {
-    let reply = execute(context, table::find, &Whitelist::default(), "user", body);
+    let reply = execute(context, table::METHODS, &Whitelist::default(), "user", body);
     let is_known = [200, 204, 400, 404, 500].contains(&reply.status);
     assert!(is_known && reply.body.is_some() == (reply.status != 204), "{reply:?}");
     if let Some(body) = &reply.body {
@@ -54,7 +54,7 @@ fn every_method_answers_whatever_it_is_asked() {
     }
     let mut answers = 0;
     // `stop` sleeps for as long as its argument says.
-    for method in table::METHODS.iter().copied().flatten().filter(|method| method.name != "stop") {
+    for method in table::METHODS.iter().filter(|method| method.name != "stop") {
         for list in &lists {
             let body = format!("{{\"method\":\"{}\",\"params\":[{list}],\"id\":1}}", method.name);
             answers += usize::from(ask(&context, body.as_bytes()).status == 200);

@@ -8,7 +8,7 @@ use lydian_rpc::exec::{Reply, execute};
 use lydian_rpc::{Context, Whitelist, table};
 
 fn ask(context: &Context, body: &str) -> Reply {
-    execute(context, table::find, &Whitelist::default(), "user", body.as_bytes())
+    execute(context, table::METHODS, &Whitelist::default(), "user", body.as_bytes())
 }
 
 /// Every client retries after -28, whatever it called, and relies on the number.

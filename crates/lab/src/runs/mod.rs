@@ -27,7 +27,6 @@ pub mod system;
 pub use left_out::left_out;
 pub use machine::{ProgramFile, floor, machine_facts};
 pub(crate) use machine::{program_facts, version_or_reason};
-pub use resume::Difference;
 
 use adapter::{Adapter, Job};
 use keeper::keep;

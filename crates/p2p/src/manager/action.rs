@@ -2,9 +2,10 @@
 //!
 //! Data only. Invariant: every [`Action`] is carried out once, in order.
 
-use super::{AttemptId, ConnectSettings, LookupId, PeerId, SavedFile, Target};
+use super::{AttemptId, ConnectSettings, LookupId, PeerId, SavedFile};
 use crate::outgoing::Outgoing;
 use crate::peer::{ConnectionKind, Local, Permissions};
+use crate::proxies::Target;
 use crate::{PeerMemory, Traffic};
 use lydian_consensus::{Params, U256};
 use lydian_engine::{InitialDownload, LogLine};

@@ -109,26 +109,6 @@ pub struct AttemptId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LookupId(pub u64);
 
-/// The target of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    Endpoint(Endpoint),
-    /// For a proxy that resolves names.
-    Name {
-        host: String,
-        port: u16,
-    },
-}
-
-impl std::fmt::Display for Target {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Target::Endpoint(endpoint) => endpoint.fmt(f),
-            Target::Name { host, port } => write!(f, "{host}:{port}"),
-        }
-    }
-}
-
 /// The reason why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptFailure {

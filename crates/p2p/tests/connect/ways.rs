@@ -2,8 +2,8 @@
 
 use crate::world::*;
 use lydian_consensus::Chain;
-use lydian_p2p::manager::{ConnectSettings, Target};
-use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress, Way};
+use lydian_p2p::manager::ConnectSettings;
+use lydian_p2p::proxies::{Proxies, Proxy, ProxyAddress, Target, Way};
 use lydian_wire::{Endpoint, NetAddr, Network, Services, TimedAddress};
 use std::collections::BTreeSet;
 

@@ -7,10 +7,10 @@ use lydian_engine::{Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_
 use lydian_p2p::driver::{self, Delivery, Event, Outside};
 use lydian_p2p::manager::{
     AttemptFailure, AttemptId, ConnectSettings, LookupId, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile,
-    Target,
 };
 use lydian_p2p::outgoing::Outgoing;
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
+use lydian_p2p::proxies::Target;
 use lydian_p2p::{AddrMan, Bans, Moment, PeerMemory, UnixTime};
 use lydian_wire::message::{PROTOCOL_VERSION, Version};
 use lydian_wire::{Endpoint, Inv, InvType, Message, NetAddr, Network, Services, TimedAddress};

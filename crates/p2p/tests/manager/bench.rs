@@ -8,10 +8,10 @@ use lydian_engine::{Cancel, Engine, InitialDownload, Layout, LogLine, Settings, 
 use lydian_p2p::driver::{self, Delivery, Event, Outside};
 use lydian_p2p::manager::{
     AttemptId, ConnectSettings, LookupId, ManagerSettings, NewPeer, PeerId, PeerManager, Question, Reply, SavedFile,
-    Target,
 };
 use lydian_p2p::outgoing::{Outgoing, Ready};
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
+use lydian_p2p::proxies::Target;
 use lydian_p2p::{AddrMan, Bans, Moment, PeerMemory, UnixTime};
 use lydian_primitives::{BlockHash, Header};
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version};

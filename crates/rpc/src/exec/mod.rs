@@ -18,7 +18,7 @@ use crate::context::{ActiveGuard, Context, LogLevel};
 use crate::error::{RpcError, code};
 use crate::json::{Json, Member, count, member_after, parse};
 use crate::limits::{ANSWER_BUFFERED_SIZE_MAX, JSON_VALUES_MAX};
-use crate::method::{Call, CallState, Method, NO_ROOM};
+use crate::method::{Call, CallState, Method, Methods, NO_ROOM};
 use crate::methods::testing::internal_bug;
 use crate::named::positional;
 use crate::result::mismatch;
@@ -37,14 +37,11 @@ pub struct Reply {
     pub body: Option<Vec<u8>>,
 }
 
-/// Finds a method by name.
-pub type Find = fn(&str) -> Option<&'static Method>;
-
 /// Shared by all executions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Calls<'a> {
     pub(crate) context: &'a Context,
-    pub(crate) find: Find,
+    pub(crate) methods: Methods,
     pub(crate) whitelist: &'a Whitelist,
 }
 
@@ -103,8 +100,8 @@ struct Waiting {
 type Called = (&'static Method, ActiveGuard);
 
 /// Executes the body of a request on this thread, including waits.
-pub fn execute(context: &Context, find: Find, whitelist: &Whitelist, user: &str, body: &[u8]) -> Reply {
-    let calls = Calls { context, find, whitelist };
+pub fn execute(context: &Context, methods: Methods, whitelist: &Whitelist, user: &str, body: &[u8]) -> Reply {
+    let calls = Calls { context, methods, whitelist };
     let mut execution = Execution::new(context, user.to_owned(), None, Bytes::copy_from_slice(body));
     let mut parts = Parts(Vec::new());
     loop {
@@ -388,7 +385,9 @@ impl Execution {
     fn dispatch(&mut self, calls: &Calls<'_>, state: &CallState) -> Result<Called, RpcError> {
         let context = calls.context;
         context.check_ready()?;
-        let method = (calls.find)(&self.request.method)
+        let method = calls
+            .methods
+            .find(&self.request.method)
             .ok_or_else(|| RpcError::new(code::METHOD_NOT_FOUND, "Method not found"))?;
         let active = context.begin(method.name);
         let ordered;
@@ -402,7 +401,7 @@ impl Execution {
         };
         method.check(params)?;
         let start = self.out.len();
-        method.call.run(&Call { context, params, state }, &mut self.out)?;
+        method.call.run(&Call { context, method, methods: calls.methods, params, state }, &mut self.out)?;
         if context.settings.checks_help && state.wait.borrow().is_none() {
             check_answer(method, &self.out[start..])?;
         }

@@ -6,7 +6,7 @@ use super::queue::{Queue, Queued, ThreadPool};
 use crate::context::{Context, LogLevel};
 use crate::exec::{Calls, Execution, Sink, Step};
 use crate::json::Json;
-use crate::table;
+use crate::table::METHODS;
 use crate::whitelist::Whitelist;
 use axum::Extension;
 use axum::body::Body;
@@ -131,7 +131,7 @@ async fn drive(shared: Arc<Shared>, pool: ThreadPool, mut queued: Option<Queued>
         queued.take();
         let blocking = Arc::clone(&shared);
         let running = spawn_blocking(move || {
-            let calls = Calls { context: &blocking.context, find: table::find, whitelist: &blocking.whitelist };
+            let calls = Calls { context: &blocking.context, methods: METHODS, whitelist: &blocking.whitelist };
             let step = call.execution.run(&calls, &mut call.feeder);
             drop(thread);
             (call, step)

@@ -3,11 +3,9 @@
 
 use crate::context::Context;
 use crate::error::{RpcError, code};
-use crate::help;
 use crate::json::Json;
-use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::method::{Arg, Call, Category, Kind, Method, Methods, returns};
 use crate::result::{Answer, Form, Map, cases, result};
-use crate::table::{METHODS as ALL, find};
 use crate::wait::{Finish, Later, Until};
 use lydian_consensus::Chain;
 use lydian_p2p::manager::Question;
@@ -139,10 +137,10 @@ impl Answer for Conversion {
 
 fn help(call: &Call<'_>) -> Result<HelpResult, RpcError> {
     let text = match call.given(0).map(Json::as_text).transpose()? {
-        None | Some("") => help::overview(),
-        Some("dump_all_command_conversions") => return Ok(HelpResult::Conversions(conversions())),
-        Some(name) => match find(name) {
-            Some(method) => help::of_method(method).trim_end_matches('\n').to_owned() + "\n",
+        None | Some("") => call.methods.help_text(),
+        Some("dump_all_command_conversions") => return Ok(HelpResult::Conversions(conversions(call.methods))),
+        Some(name) => match call.methods.find(name) {
+            Some(method) => method.help_text().trim_end_matches('\n').to_owned() + "\n",
             None => format!("help: unknown command: {name}"),
         },
     };
@@ -151,8 +149,8 @@ fn help(call: &Call<'_>) -> Result<HelpResult, RpcError> {
 
 /// Lists every argument of every method: name, position, and whether `bitcoin-cli` passes it as a string. For tests, as
 /// in Core.
-fn conversions() -> Vec<Conversion> {
-    let mut methods: Vec<&Method> = ALL.iter().copied().flatten().collect();
+fn conversions(methods: Methods) -> Vec<Conversion> {
+    let mut methods: Vec<&Method> = methods.iter().collect();
     methods.sort_by_key(|method| method.name);
     let mut rows = Vec::new();
     for method in methods {

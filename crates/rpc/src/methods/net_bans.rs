@@ -2,10 +2,8 @@
 
 use super::net::ask;
 use crate::error::{RpcError, code};
-use crate::help;
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::result::{Time, result};
-use crate::table::find;
 use lydian_p2p::UnixTime;
 use lydian_p2p::bans::Ban;
 use lydian_p2p::manager::Question;
@@ -59,7 +57,7 @@ fn setban(call: &Call<'_>) -> Result<(), RpcError> {
     let is_added = match call.text(1)? {
         "add" => true,
         "remove" => false,
-        _ => return Err(RpcError::misc(find("setban").map(help::of_method).unwrap_or_default())),
+        _ => return Err(RpcError::misc(call.method.help_text())),
     };
     let text = call.text(0)?.to_owned();
     let seconds = call.given(2).map_or(Ok(0), |seconds| seconds.as_integer::<i64>());

@@ -2,12 +2,10 @@
 
 use super::net::{ask, peer_id};
 use crate::error::{RpcError, code};
-use crate::help;
 use crate::json::{Amount, Double};
 use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
 use crate::output::Hex;
 use crate::result::{Empty, Map, Time, result};
-use crate::table::find;
 use lydian_consensus::Chain;
 use lydian_p2p::manager::{AddedNode, NodeCommand, NodeRefusal, PeerInfo, Question};
 use lydian_p2p::peer::ConnectionKind;
@@ -243,7 +241,7 @@ fn addnode(call: &Call<'_>) -> Result<(), RpcError> {
         "add" => NodeCommand::Add,
         "remove" => NodeCommand::Remove,
         "onetry" => NodeCommand::OneTry,
-        _ => return Err(RpcError::misc(help_of("addnode"))),
+        _ => return Err(RpcError::misc(call.method.help_text())),
     };
     let v2 = call.given(2).map(|v2| v2.as_bool()).transpose()?;
     let changed = ask(call.context, |reply| Question::Node { command, target, v2, reply })?;
@@ -297,7 +295,7 @@ fn addconnection(call: &Call<'_>) -> Result<NewConnection, RpcError> {
         ConnectionKind::Feeler,
     ];
     let Some(kind) = kinds.into_iter().find(|kind| kind.name() == connection_type) else {
-        return Err(RpcError::parameter(help_of("addconnection")));
+        return Err(RpcError::parameter(call.method.help_text()));
     };
     let v2 = call.arg(2).as_bool()?;
     let target = address.clone();
@@ -307,10 +305,6 @@ fn addconnection(call: &Call<'_>) -> Result<NewConnection, RpcError> {
 
 /// The characters that Core's `TrimString` removes.
 const SPACES: &[char] = &[' ', '\u{c}', '\n', '\r', '\t', '\u{b}'];
-
-fn help_of(name: &str) -> String {
-    find(name).map(help::of_method).unwrap_or_default()
-}
 
 fn disconnectnode(call: &Call<'_>) -> Result<(), RpcError> {
     let address = call.given(0).map(|address| address.as_text()).transpose()?.map(str::to_owned);

@@ -9,11 +9,11 @@ use crate::json::Amount;
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::output::Hex;
 use crate::result::{cases, result};
+use crate::scan_state::RunningScan;
 use lydian_consensus::Coin;
 use lydian_engine::EngineError;
 use lydian_primitives::{BlockHash, Height, OutPoint, Txid};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 pub(crate) const METHODS: &[Method] = &[Method {
     name: "scantxoutset",
@@ -36,34 +36,6 @@ pub(crate) const METHODS: &[Method] = &[Method {
     remark: UNDERSTOOD,
     call: &returns("", scantxoutset),
 }];
-
-/// State of the running search, if there is one.
-#[derive(Debug, Default)]
-pub(crate) struct ScanState {
-    is_running: AtomicBool,
-    must_end: AtomicBool,
-    percent: AtomicU8,
-}
-
-/// A running search, which ends when this is dropped.
-struct Running<'a>(&'a ScanState);
-
-impl ScanState {
-    fn begin(&self) -> Option<Running<'_>> {
-        let is_free = !self.is_running.swap(true, Ordering::SeqCst);
-        is_free.then(|| {
-            self.must_end.store(false, Ordering::SeqCst);
-            self.percent.store(0, Ordering::SeqCst);
-            Running(self)
-        })
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.is_running.store(false, Ordering::SeqCst);
-    }
-}
 
 cases! {
     /// The answer of `scantxoutset`.
@@ -132,17 +104,10 @@ fn scantxoutset(call: &Call<'_>) -> Result<ScanResult, RpcError> {
     match call.text(0)? {
         "start" => {}
         "status" => {
-            let progress = state.percent.load(Ordering::SeqCst);
-            return Ok(match state.is_running.load(Ordering::SeqCst) {
-                true => ScanResult::Status(Status { progress }),
-                false => ScanResult::NoScan(()),
-            });
+            let status = state.percent().map(|progress| ScanResult::Status(Status { progress }));
+            return Ok(status.unwrap_or(ScanResult::NoScan(())));
         }
-        "abort" => {
-            let is_running = state.is_running.load(Ordering::SeqCst);
-            state.must_end.store(is_running, Ordering::SeqCst);
-            return Ok(ScanResult::Abort(is_running));
-        }
+        "abort" => return Ok(ScanResult::Abort(state.abort())),
         other => return Err(RpcError::parameter(format!("Invalid action '{other}'"))),
     }
     let Some(running) = state.begin() else {
@@ -162,7 +127,7 @@ fn scantxoutset(call: &Call<'_>) -> Result<ScanResult, RpcError> {
     let engine = call.context.engine()?;
     let mut search = Search { wanted, found: Vec::new(), txouts: 0, total: 0, is_ended: false };
     let before = engine.tip();
-    let end = engine.visit_coins(&mut |outpoint, coin| search.visit(running.0, call, outpoint, coin));
+    let end = engine.visit_coins(&mut |outpoint, coin| search.visit(&running, call, outpoint, coin));
     let tip = match end {
         Err(_) if search.is_ended => before,
         end => end?,
@@ -188,7 +153,7 @@ impl Search {
     /// An error ends the search; it is not returned to the client.
     fn visit(
         &mut self,
-        state: &ScanState,
+        running: &RunningScan<'_>,
         call: &Call<'_>,
         outpoint: &OutPoint,
         coin: &Coin,
@@ -198,8 +163,8 @@ impl Search {
             let bytes = outpoint.txid.0;
             let place = u32::from(bytes[0]) << 8 | u32::from(bytes[1]);
             let percent = (place * 100 + (1 << 15)) >> 16;
-            state.percent.store(u8::try_from(percent).unwrap_or(100), Ordering::SeqCst);
-            if state.must_end.load(Ordering::SeqCst) || call.context.is_stopping() {
+            running.set_percent(u8::try_from(percent).unwrap_or(100));
+            if running.must_end() || call.context.is_stopping() {
                 self.is_ended = true;
                 return Err(EngineError::Poisoned { reason: "the search was ended".to_owned() });
             }

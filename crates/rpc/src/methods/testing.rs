@@ -2,11 +2,9 @@
 
 use super::net::{ask, peer_id};
 use crate::error::{RpcError, code};
-use crate::help;
 use crate::json::Json;
 use crate::method::{Arg, Call, Category, Handler, Kind, Method, returns};
 use crate::result::{Empty, Form, Value, write_array};
-use crate::table::find;
 use lydian_p2p::manager::Question;
 use lydian_primitives::hex;
 use lydian_wire::Command;
@@ -108,9 +106,8 @@ fn echoipc(call: &Call<'_>) -> Result<String, RpcError> {
     Ok(call.text(0)?.to_owned())
 }
 
-fn generate(_: &Call<'_>) -> Result<Infallible, RpcError> {
-    let text = find("generate").map(help::of_method).unwrap_or_default();
-    Err(RpcError::new(code::METHOD_NOT_FOUND, text))
+fn generate(call: &Call<'_>) -> Result<Infallible, RpcError> {
+    Err(RpcError::new(code::METHOD_NOT_FOUND, call.method.help_text()))
 }
 
 /// Core's `CMessageHeader::MESSAGE_TYPE_SIZE`.

@@ -7,8 +7,9 @@ use crate::actor::{Actor, Verdict};
 use crate::link::Wire;
 use crate::natures::{Lie, Lying, Stall, Stalling, attacker_addresses, is_attackers};
 use lydian_p2p::driver;
-use lydian_p2p::manager::{AttemptFailure, AttemptId, Target};
+use lydian_p2p::manager::{AttemptFailure, AttemptId};
 use lydian_p2p::peer::ConnectionKind;
+use lydian_p2p::proxies::Target;
 use lydian_wire::Endpoint;
 use std::time::Duration;
 

@@ -20,11 +20,10 @@ use lydian_hash::SipHasher;
 use lydian_net::limits::BLOCKS_QUEUED;
 use lydian_p2p::channel::{FAREWELL_TIME, Handover};
 use lydian_p2p::driver::{self, Delivery, Outside};
-use lydian_p2p::manager::{
-    AttemptId, ConnectSettings, Held, LookupId, NewPeer, PeerId, PeerManager, SavedFile, Target,
-};
+use lydian_p2p::manager::{AttemptId, ConnectSettings, Held, LookupId, NewPeer, PeerId, PeerManager, SavedFile};
 use lydian_p2p::outgoing::Outgoing;
 use lydian_p2p::peer::{ConnectionKind, Permissions};
+use lydian_p2p::proxies::Target;
 use lydian_p2p::{MemoryBudget, Moment, PeerMemory, UnixTime};
 use lydian_wire::{Endpoint, Message};
 use std::collections::{BTreeMap, BTreeSet};

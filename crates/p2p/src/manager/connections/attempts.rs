@@ -5,12 +5,13 @@
 //! once, with [`connected`](crate::manager::PeerManager::connected), with the failure of its last address, or when the
 //! network is disabled.
 
-use super::{AttemptFailure, AttemptId, Connections, Destination, Link, Lookup, LookupId, Plan, Slot, Target};
+use super::{AttemptFailure, AttemptId, Connections, Destination, Link, Lookup, LookupId, Plan, Slot};
 use crate::draw;
 use crate::manager::addresses::Addresses;
 use crate::manager::context::{Context, NET};
 use crate::manager::{Action, PeerId};
 use crate::peer::ConnectionKind;
+use crate::proxies::Target;
 use crate::time::UnixTime;
 use lydian_engine::LogLevel;
 use lydian_wire::address::split_host_port;

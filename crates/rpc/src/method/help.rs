@@ -1,14 +1,13 @@
-//! `help`, and `docs/rpc.md`.
+//! The help of a method, and the list of all methods.
 //!
-//! Input: the table of methods. Output: text. The first line of a method's help is exactly Core's, since programs read
-//! it; the rest is our own.
+//! Input: methods. Output: text. The first line of a method's help is exactly Core's, since programs read it; the rest
+//! is our own.
 
-use crate::method::{Arg, Category, Kind, Method, Need};
+use super::{Arg, Category, Kind, Method, Methods, Need};
 use crate::result::{sections, table};
-use crate::table::{METHODS, REFUSED};
 
-/// The help of one method: Core's `RPCMethod::ToString`.
-pub(crate) fn of_method(method: &Method) -> String {
+/// Core's `RPCMethod::ToString`.
+pub(super) fn of_method(method: &Method) -> String {
     let mut text = format!("{}\n\n{}\n", signature(method), method.help.trim());
     let shown: Vec<&Arg> = method.args.iter().take_while(|arg| !arg.is_hidden).collect();
     let mut rows = Vec::new();
@@ -34,9 +33,8 @@ pub(crate) fn of_method(method: &Method) -> String {
 }
 
 /// All methods except hidden ones: Core's `CRPCTable::help`.
-pub(crate) fn overview() -> String {
-    let mut methods: Vec<&Method> =
-        METHODS.iter().copied().flatten().filter(|method| method.category != Category::Hidden).collect();
+pub(super) fn overview(methods: Methods) -> String {
+    let mut methods: Vec<&Method> = methods.iter().filter(|method| method.category != Category::Hidden).collect();
     methods.sort_by_key(|method| (method.category.name(), method.name));
     let mut text = String::new();
     let mut last = None;
@@ -56,7 +54,7 @@ pub(crate) fn overview() -> String {
 }
 
 /// `getblock "blockhash" ( verbosity )`.
-pub(crate) fn signature(method: &Method) -> String {
+fn signature(method: &Method) -> String {
     let mut text = method.name.to_owned();
     let mut was_optional = false;
     for arg in method.args.iter().take_while(|arg| !arg.is_hidden) {
@@ -153,54 +151,4 @@ fn describe(arg: &Arg, is_named: bool) -> String {
     };
     let help = if arg.help.is_empty() { String::new() } else { format!(" {}", arg.help) };
     format!("({words}{need}){help}")
-}
-
-/// The width of documents.
-const DOCUMENT_WIDTH: usize = 100;
-
-/// A paragraph, broken into lines.
-fn filled(paragraph: &str) -> String {
-    let (mut text, mut column) = (String::new(), 0);
-    for word in paragraph.split_whitespace() {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > DOCUMENT_WIDTH {
-            text.push('\n');
-            column = 0;
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += width;
-    }
-    text
-}
-
-/// `docs/rpc.md`.
-pub fn document() -> String {
-    let mut text = "<!-- Generated from the table of methods in crates/rpc by `make generate`. -->\n# RPC methods\n\n\
-        JSON-RPC over HTTP as Bitcoin Core speaks it: names, arguments, fields and errors are Core's.\n\
-        Differences are listed with each method; the others are in\n\
-        [known-differences.md](known-differences.md).\n"
-        .to_owned();
-    for category in Category::ALL {
-        let mut methods: Vec<&Method> =
-            METHODS.iter().copied().flatten().filter(|method| method.category == category).collect();
-        if methods.is_empty() {
-            continue;
-        }
-        methods.sort_by_key(|method| method.name);
-        text += &format!("\n## {}\n", category.name());
-        for method in methods {
-            text += &format!("\n### {}\n\n```\n{}```\n", method.name, of_method(method));
-            if !method.remark.is_empty() {
-                text += &format!("\n{}\n", filled(method.remark));
-            }
-        }
-    }
-    text += "\n## Refused\n\nMethods of Core that are answered with \"Method not found\", and why.\n\n| method | reason |\n|---|---|\n";
-    for (name, reason) in REFUSED {
-        text += &format!("| `{name}` | {reason} |\n");
-    }
-    text
 }

@@ -6,14 +6,14 @@
 //! every check is valid, and a kernel decided each itself. Cost: some rounds of the checks for each engine. It must
 //! never report the reference's time as a kernel's.
 
-use crate::limits_cmd::{Measure, as_f64, cpu_seconds_of};
+use super::measure::{Measure, as_f64, cpu_seconds_of};
 use lydian_chains::chain_files::CheckCounts;
 use lydian_curve::{Check, Engine, LaneEngine, Reference};
 use serde::Serialize;
 
 /// The batch sizes measured: a full batch, and that of a small block.
-pub const LARGE_BATCH: usize = 1_024;
-pub const SMALL_BATCH: usize = 16;
+const LARGE_BATCH: usize = 1_024;
+const SMALL_BATCH: usize = 16;
 
 /// Nanoseconds per check, on one core.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -1,24 +1,31 @@
 //! `lydian-lab limits`: measures this machine, to put the figures of a node in relation to it.
 //!
 //! Input: number of checks and rounds, size of the file. Output: medians of several rounds with their spread. Measured:
-//! checks of each engine (keys parsed, every key new), SHA-256 by kernel, disk and loopback (`limits_io.rs`). One core,
+//! checks of each engine (keys parsed, every key new), SHA-256 by kernel, disk and loopback (`io_times.rs`). One core,
 //! except for the line of all cores. The figures must never be quoted without the spread; machines are shared.
 
-use crate::engine_times::{EngineTimes, Samples, measure_engines};
+mod engine_times;
+mod io_times;
+mod measure;
+
+pub use engine_times::EngineTimes;
+pub use measure::Measure;
+
 use crate::error::LabError;
-use crate::limits_io::{DiskTimes, LoopbackTimes};
+use engine_times::{Samples, measure_engines};
+use io_times::{DiskTimes, LoopbackTimes};
 use lydian_chains::chain_files::CheckCounts;
 use lydian_chains::parallel;
 use lydian_chains::wallet::{Wallet, taproot_output};
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference};
 use lydian_hash::{Message as HashMessage, Sha256, kernels, sha256, sha256d_64_with, sha256d_many_with};
+use measure::{as_f64, repeat, repeat_cpu};
 use secp256k1::{Message, ecdsa, schnorr};
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::io::Read;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 /// Settings of the measurement.
 #[derive(Clone, Debug)]
@@ -32,14 +39,6 @@ pub struct LimitsSettings {
     pub folder: PathBuf,
     /// The checks of a chain, to report its floor for each engine.
     pub chain: Option<CheckCounts>,
-}
-
-/// A median with minimum and maximum.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Measure {
-    pub median: f64,
-    pub min: f64,
-    pub max: f64,
 }
 
 /// One kernel's figures.
@@ -158,19 +157,6 @@ fn times_of(settings: &LimitsSettings, samples: &Samples) -> CheckTimes {
     }
 }
 
-impl Measure {
-    pub(crate) fn of(mut values: Vec<f64>) -> Measure {
-        values.sort_by(f64::total_cmp);
-        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        Measure { median: at(values.len() / 2), min: at(0), max: at(values.len().saturating_sub(1)) }
-    }
-
-    /// Converts to another unit; a conversion that decreases swaps minimum and maximum.
-    fn map(self, convert: impl Fn(f64) -> f64) -> Measure {
-        Measure::of(vec![convert(self.min), convert(self.median), convert(self.max)])
-    }
-}
-
 impl Limits {
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
@@ -211,39 +197,6 @@ impl Limits {
         }
         lines.join("\n") + "\n"
     }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "counts of a measurement lie far below 2^52")]
-pub(crate) fn as_f64(count: u64) -> f64 {
-    count as f64
-}
-
-#[allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
-pub(crate) fn seconds_of(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().max(Duration::from_nanos(1)).as_secs_f64()
-}
-
-/// CPU time of this thread: other processes hardly affect it, and a floor must not rise because of them.
-pub(crate) fn cpu_seconds_of(work: impl FnOnce()) -> f64 {
-    let now = || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime));
-    let start = now();
-    work();
-    match (start, now()) {
-        (Ok(start), Ok(end)) => end.saturating_sub(start).max(Duration::from_nanos(1)).as_secs_f64(),
-        _ => unreachable!("a thread's CPU time is not negative"),
-    }
-}
-
-/// Like [`repeat`] in CPU time, for single-threaded work.
-fn repeat_cpu(rounds: usize, mut work: impl FnMut()) -> Measure {
-    Measure::of((0..=rounds).map(|_| cpu_seconds_of(&mut work)).skip(1).collect())
-}
-
-/// Seconds of each round; the first is a warm-up and is discarded.
-fn repeat(rounds: usize, mut work: impl FnMut()) -> Measure {
-    Measure::of((0..=rounds).map(|_| seconds_of(&mut work)).skip(1).collect())
 }
 
 const KEYS: Wallet = Wallet::new(0x6c69_6d69_7473);

@@ -4,8 +4,8 @@
 //! sequentially and read at random once per round; 128 MiB go through loopback once per round. It must never leave the
 //! file behind, or connect to anything but loopback.
 
+use super::measure::{Measure, as_f64, seconds_of};
 use crate::error::LabError;
-use crate::limits_cmd::{Measure, as_f64, seconds_of};
 use lydian_disk::{Disk, DiskError, RealDisk};
 use rustix::fs::{Advice, fadvise};
 use std::fs::OpenOptions;
