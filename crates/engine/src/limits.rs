@@ -14,9 +14,10 @@ pub const WINDOW_BYTES_BASE: usize = 24 << 20;
 /// Further bytes of blocks in the pipeline for each worker.
 pub const WINDOW_BYTES_WORKER: usize = 12 << 20;
 
-/// Bytes of blocks, with their tables, that were checked when they arrived and wait for their run: about 32 MB of
-/// blocks, half of what the download requests ahead.
-pub const CHECKED_BYTES: usize = 64 << 20;
+/// Bytes of blocks, with their tables, that were checked when they arrived and wait for their run: any block at the
+/// tip, or the next ones while the download is not faster than the run. If it is, most blocks wait longer, and a larger
+/// bound takes memory without saving time.
+pub const CHECKED_BYTES: usize = 8 << 20;
 
 /// A run is at the tip, and the reference reviews its blocks, if the best header is at most this number of blocks above
 /// its end.
