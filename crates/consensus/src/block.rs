@@ -6,14 +6,14 @@
 
 use crate::deployment::script_flags;
 use crate::header::{check_header, check_header_in_chain, check_header_without_ancestors};
-use crate::limits::{LOCKTIME_THRESHOLD, MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR};
+use crate::limits::{MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR};
 use crate::params::{Deployment, Params};
 use crate::rule::{Check, Rule, Violation, first_broken};
 use crate::signet::is_signet_solved;
-use crate::tx::check_transaction;
+use crate::tx::{check_transaction, is_final};
 use crate::view::HeaderView;
 use lydian_hash::sha256d;
-use lydian_primitives::{Block, Height, Tx};
+use lydian_primitives::{Block, Height};
 use lydian_script::{Flags, ScriptBuilder, transaction_legacy_sigop_count};
 use std::sync::Arc;
 
@@ -213,13 +213,6 @@ fn lock_time_cutoff(block: &Block, height: Height, headers: &impl HeaderView, pa
         Some(parent) if params.is_active(Deployment::Csv, height) => headers.median_time_past(Height(parent)),
         _ => Some(i64::from(block.header().time)),
     }
-}
-
-/// Core's `IsFinalTx`.
-pub fn is_final(tx: Tx<'_>, height: Height, time: i64) -> bool {
-    let lock_time = tx.lock_time();
-    let limit = if lock_time < LOCKTIME_THRESHOLD { i64::from(height.0) } else { time };
-    lock_time == 0 || i64::from(lock_time) < limit || tx.inputs().all(|input| input.sequence == u32::MAX)
 }
 
 /// BIP-0034: the scriptSig must begin with the shortest push of the height (OP_1 to OP_16 for heights 1 to 16).

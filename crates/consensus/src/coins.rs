@@ -1,22 +1,22 @@
 //! From [`CheckedBlock`] to [`FundedBlock`]: finds the output that every input spends.
 //!
 //! Input: a checked block, and views of the coins ([`CoinView`]) and of its ancestors. Output: the block with its spent
-//! coins (its undo data), or the first violation. One pass over the inputs gathers facts, and [`SPEND_CHECKS`] is
-//! applied to them. Core's `ConnectBlock` without scripts, `CheckTxInputs`, `SequenceLocks`, `GetTransactionSigOpCost`.
-//! Pure.
+//! coins (its undo data), or the first violation. Each transaction is checked with its coins ([`check_spend`]), then
+//! the sums of the block ([`BLOCK_SPEND_CHECKS`]). Core's `ConnectBlock` without scripts. Pure.
 
 use crate::block::CheckedBlock;
 use crate::debug_message::Detail;
 use crate::deployment::is_bip30_checked;
-use crate::limits::{COINBASE_MATURITY, MAX_BLOCK_SIGOPS_COST, WITNESS_SCALE_FACTOR};
+use crate::limits::MAX_BLOCK_SIGOPS_COST;
 use crate::params::{Deployment, Params};
 use crate::rule::{Check, Rule, Violation, first_broken};
-use crate::sequence::{SequenceLock, sequence_lock};
+use crate::sequence::sequence_locks;
+use crate::spend::{BrokenSpend, check_spend, sigops_cost};
 use crate::subsidy::block_subsidy;
 use crate::tx::value_out;
 use crate::view::{Coin, CoinView, HeaderView};
-use lydian_primitives::{Amount, Height, OutPoint, Tx, Txid};
-use lydian_script::{Flags, is_unspendable, p2sh_sigop_count, transaction_legacy_sigop_count, witness_sigop_count};
+use lydian_primitives::{Amount, OutPoint, Tx, Txid};
+use lydian_script::is_unspendable;
 use std::collections::{HashMap, HashSet};
 
 /// A block in which every input has its coin and no rule about coins is broken. Owns its undo data.
@@ -52,45 +52,23 @@ impl FundedBlock {
     }
 }
 
-/// The facts about one transaction once its coins are found, and about the block so far.
+/// The facts about a block up to and including one of its transactions, whose coins are checked.
 #[derive(Clone, Copy, Debug)]
-pub struct SpendFacts {
-    /// Index of the first input without a coin.
-    pub missing_input: Option<usize>,
-    /// Index and fault of the first input with a fault.
-    pub input_fault: Option<(usize, InputFault)>,
-    pub value_in: Amount,
-    pub value_out: Amount,
-    /// Fees of the block up to and including this transaction.
-    pub block_fees: Amount,
+pub struct BlockSpendFacts {
+    pub fees: Amount,
+    /// The relative locks of this transaction.
     pub are_sequence_locks_met: bool,
-    /// Signature operation cost of the block up to and including this transaction.
-    pub block_sigops_cost: usize,
+    pub sigops_cost: usize,
 }
 
-/// A fault of an input that has its coin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InputFault {
-    Immature,
-    ValueOutOfRange,
-}
-
-/// The checks that Core's `ConnectBlock` makes for each transaction, in Core's order.
+/// The checks that Core's `ConnectBlock` makes for each transaction after those of [`SPEND_CHECKS`], in Core's order.
 ///
-/// Core's `bad-txns-fee-outofrange` is left out: a comment in Core proves that it is unreachable.
-pub const SPEND_CHECKS: &[Check<SpendFacts>] = &[
-    Check { rule: Rule::TxInputsMissingorspent, holds: |tx| tx.missing_input.is_none() },
-    Check { rule: Rule::TxPrematureSpendOfCoinbase, holds: |tx| fault(tx) != Some(InputFault::Immature) },
-    Check { rule: Rule::TxInputvaluesOutofrange, holds: |tx| fault(tx) != Some(InputFault::ValueOutOfRange) },
-    Check { rule: Rule::TxInBelowout, holds: |tx| tx.value_in >= tx.value_out },
-    Check { rule: Rule::AccumulatedFeeOutofrange, holds: |tx| tx.block_fees.is_in_money_range() },
-    Check { rule: Rule::TxSequenceLocks, holds: |tx| tx.are_sequence_locks_met },
-    Check { rule: Rule::BlockSigopsCost, holds: |tx| tx.block_sigops_cost <= MAX_BLOCK_SIGOPS_COST },
+/// [`SPEND_CHECKS`]: crate::spend::SPEND_CHECKS
+pub const BLOCK_SPEND_CHECKS: &[Check<BlockSpendFacts>] = &[
+    Check { rule: Rule::AccumulatedFeeOutofrange, holds: |block| block.fees.is_in_money_range() },
+    Check { rule: Rule::TxSequenceLocks, holds: |block| block.are_sequence_locks_met },
+    Check { rule: Rule::BlockSigopsCost, holds: |block| block.sigops_cost <= MAX_BLOCK_SIGOPS_COST },
 ];
-
-fn fault(tx: &SpendFacts) -> Option<InputFault> {
-    tx.input_fault.map(|(_, fault)| fault)
-}
 
 /// The coins that a block spends, as a store found them. [`check_inputs`] relies on them; the store guarantees that
 /// they are correct.
@@ -132,20 +110,12 @@ pub fn check_inputs(
     spender.spent.reserve_exact(spender.found.len());
     let mut totals = Totals::default();
     for (index, tx) in checked.block().txs().enumerate() {
-        let facts = spender.spend(tx, &mut totals, headers, params);
-        if let Some(rule) = first_broken(SPEND_CHECKS, &facts) {
-            let input = match rule {
-                Rule::TxInputsMissingorspent => facts.missing_input,
-                Rule::TxPrematureSpendOfCoinbase | Rule::TxInputvaluesOutofrange => facts.input_fault.map(|(i, _)| i),
-                _ => None,
-            };
-            let detail = match rule {
-                Rule::TxPrematureSpendOfCoinbase => input.and_then(|input| spender.depth(tx, input)),
-                Rule::TxInBelowout => Some(Detail::Values { value_in: facts.value_in, value_out: facts.value_out }),
-                _ => None,
-            };
-            return Err(Violation { input, detail, ..Violation::in_tx(rule, index) });
+        let broken = |BrokenSpend { rule, input, detail }| Violation { input, detail, ..Violation::in_tx(rule, index) };
+        let facts = spender.spend(tx, &totals, headers, params).map_err(broken)?;
+        if let Some(rule) = first_broken(BLOCK_SPEND_CHECKS, &facts) {
+            return Err(Violation::in_tx(rule, index));
         }
+        totals = Totals { fees: facts.fees, sigops_cost: facts.sigops_cost };
     }
     let limit = Amount(totals.fees.0 + block_subsidy(checked.height(), params).0);
     let actual = value_out(checked.block().tx(0));
@@ -239,100 +209,36 @@ struct Spender<'a> {
 }
 
 impl Spender<'_> {
-    /// Number of blocks between the coin of an input of the current transaction and this block.
-    fn depth(&self, tx: Tx<'_>, input: usize) -> Option<Detail> {
-        let first = self.spent.len().checked_sub(tx.input_count())?;
-        let coin = self.spent.get(first + input)?;
-        Some(Detail::Depth(i64::from(self.checked.height().0) - i64::from(coin.height.0)))
-    }
-
-    fn spend(&mut self, tx: Tx<'_>, totals: &mut Totals, headers: &impl HeaderView, params: &Params) -> SpendFacts {
-        let mut facts = SpendFacts {
-            missing_input: None,
-            input_fault: None,
-            value_in: Amount(0),
-            value_out: Amount(0),
-            block_fees: totals.fees,
-            are_sequence_locks_met: true,
-            block_sigops_cost: totals.sigops_cost,
-        };
+    fn spend(
+        &mut self,
+        tx: Tx<'_>,
+        totals: &Totals,
+        headers: &impl HeaderView,
+        params: &Params,
+    ) -> Result<BlockSpendFacts, BrokenSpend> {
+        let (height, flags) = (self.checked.height(), self.checked.flags());
+        let (mut fees, mut are_sequence_locks_met) = (totals.fees, true);
         let first = self.spent.len();
         if !tx.is_coinbase() {
-            facts.missing_input = self.take(tx.input_count());
-            if facts.missing_input.is_some() {
-                return facts;
-            }
+            self.take(tx.input_count());
             let coins = &self.spent[first..];
-            (facts.value_in, facts.input_fault) = sum_inputs(coins, self.checked.height());
-            facts.value_out = value_out(tx);
-            facts.block_fees = Amount(totals.fees.0 + facts.value_in.0 - facts.value_out.0);
-            facts.are_sequence_locks_met = are_sequence_locks_met(tx, coins, self.checked.height(), headers, params);
+            fees = Amount(fees.0 + check_spend(tx, coins, height)?.fee().0);
+            are_sequence_locks_met = !params.is_active(Deployment::Csv, height)
+                || sequence_locks(tx, coins.iter().map(|coin| coin.height), headers)
+                    .is_some_and(|locks| locks.are_met(height, headers));
         }
-        facts.block_sigops_cost += sigops_cost(tx, &self.spent[first..], self.checked.flags());
-        *totals = Totals { fees: facts.block_fees, sigops_cost: facts.block_sigops_cost };
-        facts
+        let sigops_cost = totals.sigops_cost + sigops_cost(tx, &self.spent[first..], flags);
+        Ok(BlockSpendFacts { fees, are_sequence_locks_met, sigops_cost })
     }
 
-    /// Moves the coins of the next inputs to `spent`, or returns the first input without a coin.
-    fn take(&mut self, count: usize) -> Option<usize> {
-        for index in 0..count {
+    /// Moves the coins of the next inputs to `spent`, up to the first input that has none.
+    fn take(&mut self, count: usize) {
+        for _ in 0..count {
             match self.found.next() {
                 Some(Some(coin)) => self.spent.push(coin),
-                Some(None) => return Some(index),
+                Some(None) => return,
                 None => panic!("one answer for each input"),
             }
         }
-        None
     }
-}
-
-/// Sum of the coins up to the first that is immature or makes a value out of range: Core's loop in `CheckTxInputs`.
-fn sum_inputs(coins: &[Coin], height: Height) -> (Amount, Option<(usize, InputFault)>) {
-    let mut total = Amount(0);
-    for (index, coin) in coins.iter().enumerate() {
-        let depth = i64::from(height.0) - i64::from(coin.height.0);
-        if coin.is_coinbase && depth < i64::from(COINBASE_MATURITY) {
-            return (total, Some((index, InputFault::Immature)));
-        }
-        let sum = coin.value.is_in_money_range().then(|| Amount(total.0 + coin.value.0));
-        match sum.filter(|sum| sum.is_in_money_range()) {
-            Some(sum) => total = sum,
-            None => return (total, Some((index, InputFault::ValueOutOfRange))),
-        }
-    }
-    (total, None)
-}
-
-/// BIP-0068 for one transaction. If the view does not know a median time, the lock counts as not met.
-fn are_sequence_locks_met(
-    tx: Tx<'_>,
-    coins: &[Coin],
-    height: Height,
-    headers: &impl HeaderView,
-    params: &Params,
-) -> bool {
-    if tx.version() < 2 || !params.is_active(Deployment::Csv, height) {
-        return true;
-    }
-    tx.inputs().zip(coins).all(|(input, coin)| match sequence_lock(input.sequence, coin.height) {
-        SequenceLock::Disabled => true,
-        SequenceLock::Height(last) => last < i64::from(height.0),
-        SequenceLock::Time { seconds, since } => {
-            let start = headers.median_time_past(since);
-            let now = height.0.checked_sub(1).and_then(|parent| headers.median_time_past(Height(parent)));
-            start.zip(now).is_some_and(|(start, now)| start + seconds - 1 < now)
-        }
-    })
-}
-
-/// Core's `GetTransactionSigOpCost`. For a coinbase only legacy operations count.
-pub fn sigops_cost(tx: Tx<'_>, coins: &[Coin], flags: Flags) -> usize {
-    let mut cost = transaction_legacy_sigop_count(tx) * WITNESS_SCALE_FACTOR;
-    for (input, coin) in tx.inputs().zip(coins) {
-        if flags.contains(Flags::P2SH) {
-            cost += p2sh_sigop_count(input.script_sig, &coin.script_pubkey) * WITNESS_SCALE_FACTOR;
-        }
-        cost += witness_sigop_count(input.script_sig, &coin.script_pubkey, &input.witness, flags);
-    }
-    cost
 }

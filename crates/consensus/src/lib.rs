@@ -23,6 +23,7 @@ pub mod rule;
 pub mod scripts;
 pub mod sequence;
 pub mod signet;
+pub mod spend;
 pub mod stats;
 mod subsidy;
 pub mod tx;

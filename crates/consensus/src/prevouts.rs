@@ -4,13 +4,14 @@
 //! rules that cannot be decided from this data, with the reason. Whatever depends on the missing ancestors is assumed
 //! to be in the block's favour, so a reported violation is certain. Pure.
 
-use crate::block::{CheckedBlock, check_block, is_final};
+use crate::block::{CheckedBlock, check_block};
 use crate::coins::{FundedBlock, fund};
 use crate::params::{Deployment, Params};
 use crate::rule::{RULES, Rule, Step, Violation};
 use crate::scripts::{Mode, verify_scripts};
 use crate::sequence::{SequenceLock, sequence_lock};
 use crate::stats::Stats;
+use crate::tx::is_final;
 use crate::view::{Ancestor, Coin, CoinView, HeaderView};
 use lydian_primitives::{Amount, Block, Height, OutPoint, Tx, Txid};
 use std::collections::{HashMap, HashSet};

@@ -4,10 +4,11 @@
 //! (consensus/tx_check.cpp).
 
 use crate::limits::{
-    COINBASE_SCRIPT_SIG_SIZE_MAX, COINBASE_SCRIPT_SIG_SIZE_MIN, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR,
+    COINBASE_SCRIPT_SIG_SIZE_MAX, COINBASE_SCRIPT_SIG_SIZE_MIN, LOCKTIME_THRESHOLD, MAX_BLOCK_WEIGHT,
+    WITNESS_SCALE_FACTOR,
 };
 use crate::rule::{Check, Rule, first_broken};
-use lydian_primitives::{Amount, OutPoint, Tx};
+use lydian_primitives::{Amount, Height, OutPoint, Tx};
 
 /// The facts that one pass over a transaction gathers.
 #[derive(Clone, Copy, Debug)]
@@ -97,4 +98,12 @@ fn has_duplicate_input(tx: Tx<'_>) -> bool {
 /// Sum of the outputs of a transaction that has passed [`check_transaction`], which ensures that the sum is in range.
 pub fn value_out(tx: Tx<'_>) -> Amount {
     Amount(tx.outputs().map(|output| output.value.0).sum())
+}
+
+/// Whether a block at `height` may have the transaction, as far as its lock time decides that. `time` is the parent's
+/// median time past once BIP-0113 is active, before that the block's own time. Core's `IsFinalTx`.
+pub fn is_final(tx: Tx<'_>, height: Height, time: i64) -> bool {
+    let lock_time = tx.lock_time();
+    let limit = if lock_time < LOCKTIME_THRESHOLD { i64::from(height.0) } else { time };
+    lock_time == 0 || i64::from(lock_time) < limit || tx.inputs().all(|input| input.sequence == u32::MAX)
 }

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking and prints its counts")]
 
 use lydian_consensus::Coin;
-use lydian_consensus::coins::sigops_cost;
+use lydian_consensus::spend::sigops_cost;
 use lydian_consensus::tx::check_transaction;
 use lydian_oracle::generate::Random;
 use lydian_oracle::{Answer, Judge, Prevout, TxRequest, or_skip};
