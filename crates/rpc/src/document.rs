@@ -2,27 +2,10 @@
 
 use crate::method::{Category, Method};
 use crate::table::{METHODS, REFUSED};
+use lydian_stdx::wrap;
 
 /// The width of documents.
 const DOCUMENT_WIDTH: usize = 100;
-
-/// A paragraph, broken into lines.
-fn filled(paragraph: &str) -> String {
-    let (mut text, mut column) = (String::new(), 0);
-    for word in paragraph.split_whitespace() {
-        let width = word.chars().count();
-        if column > 0 && column + 1 + width > DOCUMENT_WIDTH {
-            text.push('\n');
-            column = 0;
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += width;
-    }
-    text
-}
 
 /// `docs/rpc.md`.
 pub fn document() -> String {
@@ -41,7 +24,7 @@ pub fn document() -> String {
         for method in methods {
             text += &format!("\n### {}\n\n```\n{}```\n", method.name, method.help_text());
             if !method.remark.is_empty() {
-                text += &format!("\n{}\n", filled(method.remark));
+                text += &format!("\n{}\n", wrap(method.remark, DOCUMENT_WIDTH, ""));
             }
         }
     }
