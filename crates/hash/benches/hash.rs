@@ -2,21 +2,23 @@
 //!
 //! Input: none; the data is generated. Output: criterion's table, with SHA-256 compressions as elements. `long` is the
 //! baseline: long messages, so compressions only. The target for `merkle_step`, `ids` and `block` is 80 % of it with
-//! the same kernel. Run `cargo bench -p lydian-hash`; without `--bench` (in `cargo test --benches`) each benchmark runs
-//! once. Must never: read a clock itself.
+//! the same kernel. `muhash` and `muhash_many` are not part of this: their unit is the element. Run
+//! `cargo bench -p lydian-hash`; without `--bench` (in `cargo test --benches`) each benchmark runs once. Must never:
+//! read a clock itself.
 #![allow(clippy::unwrap_used, reason = "a benchmark is a test; its numbers are its own")]
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lydian_hash::{
-    BatchKernel, Message, MuHash3072, Sha256, kernels, merkle_root_with, sha256d_64_with, sha256d_many_with,
+    BatchKernel, Elements, Message, MuHash3072, Sha256, kernels, merkle_root_with, sha256_many_with, sha256d_64_with,
+    sha256d_many_with,
 };
 
 /// Number of transactions in the generated block.
 const TRANSACTIONS: usize = 3000;
 
-criterion_group!(benches, long, merkle_step, ids, block, stream, muhash);
+criterion_group!(benches, long, merkle_step, ids, block, stream, muhash, muhash_many);
 criterion_main!(benches);
 
 /// Compressions only: at least as many long messages as any kernel has lanes.
@@ -83,6 +85,33 @@ fn muhash(criterion: &mut Criterion) {
     let mut set = MuHash3072::new();
     criterion.bench_function("muhash/insert", |bencher| bencher.iter(|| _ = set.insert(black_box(b"a coin"))));
     criterion.bench_function("muhash/finalize", |bencher| bencher.iter(|| black_box(&set).finalize()));
+}
+
+/// A batch of elements as long as a coin with a P2PKH script. `hash` is SHA-256 and key stream, `insert` also the
+/// multiplication; `sha256` is the first part of `hash`.
+fn muhash_many(criterion: &mut Criterion) {
+    const COUNT: usize = 2048;
+    let data = bytes(COUNT * 74);
+    let mut elements = Elements::new();
+    data.chunks(74).for_each(|coin| elements.push(&[coin]));
+    let messages: Vec<Message<'_>> = elements.iter().map(Message::from).collect();
+    let mut digests = vec![[0; 32]; COUNT];
+    let mut group = criterion.benchmark_group("muhash_many");
+    group.throughput(Throughput::Elements(COUNT as u64));
+    for kernel in [BatchKernel::Stream(kernels().stream), kernels().many] {
+        group.bench_function(BenchmarkId::new("sha256", kernel.name()), |bencher| {
+            bencher.iter(|| sha256_many_with(kernel, black_box(&messages), &mut digests));
+        });
+    }
+    for &kernel in &kernels().muhash_available {
+        group.bench_function(BenchmarkId::new("hash", kernel.name()), |bencher| {
+            bencher.iter(|| MuHash3072::hash_many_with(kernel, black_box(&elements)));
+        });
+        group.bench_function(BenchmarkId::new("insert", kernel.name()), |bencher| {
+            bencher.iter(|| MuHash3072::new().insert_many_with(kernel, black_box(&elements)).clone());
+        });
+    }
+    group.finish();
 }
 
 fn each_kernel(criterion: &mut Criterion, name: &str, compressions: usize, mut job: impl FnMut(BatchKernel)) {

@@ -5,7 +5,8 @@
 #![allow(clippy::print_stdout, reason = "the list of kernels that were tested belongs in the test's output")]
 
 use lydian_hash::{
-    BatchKernel, Message, Sha256, StreamKernel, kernels, merkle_root_with, sha256d_64_with, sha256d_many_with,
+    BatchKernel, Message, MuHashKernel, Sha256, StreamKernel, kernels, merkle_root_with, sha256, sha256_many_with,
+    sha256d_64_with, sha256d_many_with,
 };
 use proptest::prelude::*;
 
@@ -25,6 +26,10 @@ fn the_kernels_of_this_cpu() {
     let mut unique = names.clone();
     unique.dedup();
     assert_eq!(names, unique, "two kernels of one name cannot be told apart in a report");
+    assert_eq!(kernels.muhash_available[0], MuHashKernel::Plain);
+    assert!(kernels.muhash_available.contains(&kernels.muhash));
+    let names: Vec<_> = kernels.muhash_available.iter().map(|kernel| kernel.name()).collect();
+    println!("MuHash kernels tested: {names:?}; chosen: {}", kernels.muhash.name());
 }
 
 /// Every length around the block boundaries, different splits into parts, at every alignment, in one call.
@@ -133,6 +138,9 @@ fn check_many(messages: &[Message<'_>]) {
         let mut actual = vec![[0; 32]; messages.len()];
         sha256d_many_with(kernel, messages, &mut actual);
         assert_eq!(actual, expected, "{} on {} messages", kernel.name(), messages.len());
+        sha256_many_with(kernel, messages, &mut actual);
+        let twice: Vec<[u8; 32]> = actual.iter().map(|digest| sha256(digest)).collect();
+        assert_eq!(twice, expected, "{} on {} messages, hashed once", kernel.name(), messages.len());
     }
 }
 

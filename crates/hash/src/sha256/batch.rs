@@ -1,8 +1,9 @@
-//! Double SHA-256 of many messages: the txids of a whole block, the levels of a merkle tree.
+//! SHA-256 and double SHA-256 of many messages: the txids of a whole block, the levels of a merkle tree, the elements
+//! of a set hash.
 //!
 //! Input: messages in up to three parts (a txid omits the witness), or 64-byte pairs. Output: one digest per message,
-//! in order. Cost: (length + 8) / 64 + 2 compressions per message; no heap. Must never: return a result that depends on
-//! the kernel.
+//! in order. Cost: (length + 8) / 64 + 2 compressions per double hash, one fewer per single one; no heap. Must never:
+//! return a result that depends on the kernel.
 
 use super::{BatchKernel, Sha256, StreamKernel, kernels, lanes};
 
@@ -10,6 +11,35 @@ use super::{BatchKernel, Sha256, StreamKernel, kernels, lanes};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message<'a> {
     parts: [&'a [u8]; 3],
+}
+
+/// Sets `out[i]` to the SHA-256 of `messages[i]`.
+///
+/// # Panics
+/// If the two slices differ in length.
+pub fn sha256_many(messages: &[Message<'_>], out: &mut [[u8; 32]]) {
+    sha256_many_with(kernels().many, messages, out);
+}
+
+/// Like [`sha256_many`], with a kernel chosen by the caller, for tests and benchmarks.
+///
+/// # Panics
+/// If the two slices differ in length.
+pub fn sha256_many_with(kernel: BatchKernel, messages: &[Message<'_>], out: &mut [[u8; 32]]) {
+    assert_eq!(messages.len(), out.len(), "one digest per message");
+    match kernel {
+        BatchKernel::Stream(stream) => {
+            for (message, digest) in messages.iter().zip(out) {
+                *digest = engine_of(stream, message).finalize();
+            }
+        }
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::ShaNi2(sha_ni) => lanes::sha256_many(sha_ni, StreamKernel::ShaNi(sha_ni), messages, out),
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::Avx2(avx2, tail) => lanes::sha256_many(avx2, tail, messages, out),
+        #[cfg(target_arch = "x86_64")]
+        BatchKernel::Avx512(avx512, tail) => lanes::sha256_many(avx512, tail, messages, out),
+    }
 }
 
 /// Sets `out[i]` to the double SHA-256 of `messages[i]`.
@@ -29,11 +59,7 @@ pub fn sha256d_many_with(kernel: BatchKernel, messages: &[Message<'_>], out: &mu
     match kernel {
         BatchKernel::Stream(stream) => {
             for (message, digest) in messages.iter().zip(out) {
-                let mut engine = Sha256::with_kernel(stream);
-                for part in message.parts {
-                    engine.update(part);
-                }
-                *digest = engine.finalize_double();
+                *digest = engine_of(stream, message).finalize_double();
             }
         }
         #[cfg(target_arch = "x86_64")]
@@ -43,6 +69,15 @@ pub fn sha256d_many_with(kernel: BatchKernel, messages: &[Message<'_>], out: &mu
         #[cfg(target_arch = "x86_64")]
         BatchKernel::Avx512(avx512, tail) => lanes::sha256d_many(avx512, tail, messages, out),
     }
+}
+
+/// An engine that has processed the whole message.
+fn engine_of(kernel: StreamKernel, message: &Message<'_>) -> Sha256 {
+    let mut engine = Sha256::with_kernel(kernel);
+    for part in message.parts {
+        engine.update(part);
+    }
+    engine
 }
 
 /// Sets `out[i]` to the double SHA-256 of `pairs[i]`: one level of a merkle tree (`SHA256D64`).

@@ -17,10 +17,14 @@ pub struct Kernels {
     pub pairs: BatchKernel,
     /// Used for many messages of any length.
     pub many: BatchKernel,
+    /// Used for many elements of a `MuHash3072`.
+    pub muhash: MuHashKernel,
     /// All stream kernels that this CPU can run, the plain one first, the chosen one last.
     pub streams_available: Vec<StreamKernel>,
     /// All batch kernels that this CPU can run, the plain one first, the chosen one last.
     pub batches_available: Vec<BatchKernel>,
+    /// All MuHash kernels that this CPU can run, the plain one first, the chosen one last.
+    pub muhash_available: Vec<MuHashKernel>,
 }
 
 /// A kernel for one message at a time.
@@ -49,6 +53,19 @@ pub enum BatchKernel {
     Avx512(Avx512, StreamKernel),
 }
 
+/// A kernel for many elements of a `MuHash3072`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MuHashKernel {
+    /// One element at a time.
+    Plain,
+    /// Eight lanes of 28-bit limbs.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    /// Sixteen lanes of 48-bit limbs.
+    #[cfg(target_arch = "x86_64")]
+    Ifma512(Ifma512),
+}
+
 /// Proof that the CPU has the SHA instructions (with SSSE3 and SSE4.1).
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +80,11 @@ pub struct Avx2(());
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Avx512(());
+
+/// Proof that the CPU has AVX-512 F and IFMA.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ifma512(());
 
 #[cfg(target_arch = "x86_64")]
 impl ShaNi {
@@ -87,6 +109,13 @@ impl Avx512 {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl Ifma512 {
+    fn detect() -> Option<Self> {
+        (is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma")).then_some(Self(()))
+    }
+}
+
 /// Returns the kernels of this CPU; detected on the first call.
 pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
@@ -99,6 +128,7 @@ impl Kernels {
     fn detect() -> Self {
         let mut streams_available = vec![StreamKernel::Plain];
         let mut batches_available = vec![BatchKernel::Stream(StreamKernel::Plain)];
+        let mut muhash_available = vec![MuHashKernel::Plain];
         let mut stream = StreamKernel::Plain;
         #[cfg(target_arch = "x86_64")]
         {
@@ -111,9 +141,12 @@ impl Kernels {
             batches_available.extend(sha_ni.map(|_| BatchKernel::Stream(stream)));
             batches_available.extend(sha_ni.map(BatchKernel::ShaNi2));
             batches_available.extend(Avx512::detect().map(|avx512| BatchKernel::Avx512(avx512, stream)));
+            muhash_available.extend(Avx2::detect().map(MuHashKernel::Avx2));
+            muhash_available.extend(Ifma512::detect().map(MuHashKernel::Ifma512));
         }
         let best = batches_available.last().copied().unwrap_or(BatchKernel::Stream(stream));
-        Self { stream, pairs: best, many: best, streams_available, batches_available }
+        let muhash = muhash_available.last().copied().unwrap_or(MuHashKernel::Plain);
+        Self { stream, pairs: best, many: best, muhash, streams_available, batches_available, muhash_available }
     }
 }
 
@@ -151,6 +184,20 @@ impl BatchKernel {
             Self::Avx2(..) => "avx2-8",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(..) => "avx512-16",
+        }
+    }
+}
+
+impl MuHashKernel {
+    /// The name shown in benchmarks and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2-8",
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma512(_) => "ifma-16",
         }
     }
 }

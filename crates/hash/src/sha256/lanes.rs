@@ -78,7 +78,7 @@ pub(crate) fn sha256d_many<const N: usize, L: Lanes<N>>(
     messages: &[Message<'_>],
     out: &mut [[u8; 32]],
 ) {
-    first_hashes(kernel, tail, messages, out);
+    sha256_many(kernel, tail, messages, out);
     let (full, few) = out.as_chunks_mut::<N>();
     for digests in full {
         kernel.again(digests);
@@ -95,8 +95,8 @@ pub(crate) fn sha256d_many<const N: usize, L: Lanes<N>>(
     }
 }
 
-/// The single SHA-256 of every message.
-fn first_hashes<const N: usize, L: Lanes<N>>(
+/// SHA-256 of messages of any lengths; `out` is as long as `messages`.
+pub(crate) fn sha256_many<const N: usize, L: Lanes<N>>(
     kernel: L,
     tail: StreamKernel,
     messages: &[Message<'_>],

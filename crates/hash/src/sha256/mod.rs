@@ -19,8 +19,10 @@ mod shani;
 
 pub(crate) use plain::sha256 as plain_const;
 
-pub use batch::{Message, sha256d_64, sha256d_64_with, sha256d_many, sha256d_many_with};
-pub use detect::{BatchKernel, Kernels, StreamKernel, kernels};
+pub use batch::{Message, sha256_many, sha256_many_with, sha256d_64, sha256d_64_with, sha256d_many, sha256d_many_with};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use detect::{Avx2, Ifma512};
+pub use detect::{BatchKernel, Kernels, MuHashKernel, StreamKernel, kernels};
 
 /// The eight chaining words.
 pub(crate) type State = [u32; 8];
