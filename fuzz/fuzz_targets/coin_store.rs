@@ -7,6 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use lydian_coins::{Coins, CoinsError, Settings};
 use lydian_disk::{Disk, SimDisk};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,14 +38,17 @@ fuzz_target!(|input: &[u8]| {
 /// Opens the store, visits every coin and looks up each.
 fn read(disk: &SimDisk, dir: &Path) -> Result<u64, CoinsError> {
     let coins = Coins::open(Arc::new(disk.clone()), dir, Settings::new(1 << 20), [1; 16], 1)?;
-    let mut count = 0;
     let mut outpoints = Vec::new();
-    coins.export::<CoinsError>(&mut |outpoint, _| {
-        count += 1;
+    let _: ControlFlow<()> = coins.pin()?.export(&mut |outpoint, _| {
         outpoints.push(*outpoint);
-        Ok(())
+        ControlFlow::Continue(())
     })?;
-    assert_eq!(count, coins.len());
+    let mut count = 0;
+    let _: ControlFlow<()> = coins.each(&mut |_, _| {
+        count += 1;
+        ControlFlow::Continue(())
+    })?;
+    assert_eq!((count, outpoints.len() as u64), (coins.len(), coins.len()));
     for outpoint in outpoints {
         let key = coins.key(outpoint);
         coins.get(Coins::partition(&key), &[key], &mut Vec::new())?;

@@ -126,13 +126,15 @@ impl Arena {
         self.memory_bytes + self.chunks.capacity() as u64 * size_of::<Chunk>() as u64
     }
 
-    /// Frees the memory of free chunks.
-    pub(crate) fn trim(&mut self) {
-        for number in &self.free {
+    /// Frees the memory of at most `count` free chunks, from number `start` of the free ones. Returns whether more
+    /// follow.
+    pub(crate) fn trim(&mut self, start: usize, count: usize) -> bool {
+        for number in self.free.iter().skip(start).take(count) {
             let chunk = &mut self.chunks[index(u64::from(*number))];
             self.memory_bytes -= chunk.data.len() as u64;
             chunk.data = Box::default();
         }
+        self.free.len() > start + count
     }
 
     /// Takes a chunk of `size` units for slots of `slot` units.
@@ -243,7 +245,7 @@ mod tests {
                     model.push((address, vec![fill; size]));
                 }
                 if choice == 254 {
-                    arena.trim();
+                    arena.trim(0, 3);
                 }
             }
             for (address, bytes) in &model {
@@ -251,7 +253,10 @@ mod tests {
                 assert!(arena.slot_bytes(*address) >= bytes.len() as u64);
             }
             model.iter().for_each(|(address, _)| arena.release(*address));
-            arena.trim();
+            let mut start = 0;
+            while arena.trim(start, 2) {
+                start += 2;
+            }
             assert_eq!(arena.memory_bytes, 0);
         }
     }

@@ -4,6 +4,12 @@
 //! manifest. Only then files are removed that the manifest no longer names. So a crash at any moment leaves either the
 //! last manifest or the new one, with all of its files.
 //!
+//! Coins can be looked up at any moment, but not changed. The pass takes the lock of a partition for one shard at a
+//! time, and lets the lookups that wait come first. When it releases the lock, every unit in the index is readable: the
+//! segments that are being written are in the list that readers use (`segment`, `writer`), and those that are rewritten
+//! are removed from it at the end. So a lookup waits for the work on one shard (about a millisecond), and then possibly
+//! for one more if its record is still in the writer's buffer.
+//!
 //! One pass over the index, in its order, writes the coins that are not yet on disk, moves the live coins of rewritten
 //! segments, and drops coins from memory that have become old. Segments are rewritten if more than half of their
 //! records are dead, or if there are many small ones; each checkpoint moves at most as many bytes as are new, or a
@@ -13,25 +19,24 @@
 //! failure the store is unusable until it is reopened.
 
 use crate::CheckpointReport;
-use crate::entry::{AGE_MAX, Entry, Place, UNITS_MAX};
+use crate::entry::{AGE_MAX, Entry, Place, SHARDS, UNITS_MAX};
 use crate::error::CoinsError;
-use crate::manifest::{DeathsInfo, Manifest, SegmentInfo};
+use crate::manifest::{DeathsInfo, Manifest, SegmentInfo, is_of_any};
 use crate::open::own;
 use crate::partition::{Partition, in_memory, set_unit, unit_of};
 use crate::record::UNIT_BYTES;
 use crate::rewrite::{Mover, Victims};
 use crate::sections::{FileId, HEADER_BYTES, Kind, Sections, SectionsWriter};
-use crate::segment::{Segment, Segments};
+use crate::segment::{Growing, Segment, Segments};
 use crate::store::Coins;
-use crate::writer::{SEGMENT_UNITS_MAX, SegmentWriter};
+use crate::writer::{SegmentWriter, Sizes, Target};
 use crate::{PARTITIONS, Tip};
-use lydian_stdx::lock;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that justify a separate thread and file.
-const WRITER_BYTES_MIN: u64 = 64 << 20;
+/// Number of chunks of the arena that are freed under one lock: 4 MiB.
+const TRIMMED_CHUNKS: usize = 64;
 /// Number of death files of similar size that are merged into one.
 const DEATHS_FILES: usize = 8;
 
@@ -42,6 +47,16 @@ struct Plan {
     sequence: u64,
     store: u64,
     next_file: AtomicU64,
+    /// Whether there are coins to write.
+    writes: bool,
+}
+
+/// What tests vary and watch.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner<'a> {
+    pub(crate) sizes: Sizes,
+    /// Called after each shard, when no lock is held.
+    pub(crate) after_shard: &'a (dyn Fn() + Sync),
 }
 
 /// Makes the checkpoint. Returns the manifest that is now on disk, and its segments.
@@ -51,18 +66,21 @@ pub(crate) fn run(
     segments: &Segments,
     tip: Tip,
     threads: usize,
+    manner: Manner<'_>,
 ) -> Result<(Manifest, Segments, CheckpointReport), CoinsError> {
     let mut segment_infos = old.segments.clone();
     let (mut bytes_by_age, mut new_bytes) = ([0; AGE_MAX + 1], [0; PARTITIONS]);
-    for (partition, new_bytes) in coins.partitions.iter().zip(&mut new_bytes) {
-        let partition = lock(partition);
-        for death in &partition.deaths {
-            if let Some(place) = segments.find(*death) {
-                segment_infos[place].live -= 1;
-            }
+    let mut deaths: [Vec<u64>; PARTITIONS] = Default::default();
+    for ((gate, new_bytes), deaths) in coins.partitions.iter().zip(&mut new_bytes).zip(&mut deaths) {
+        {
+            let mut partition = gate.lock();
+            *deaths = std::mem::take(&mut partition.deaths);
+            *new_bytes = partition.bytes_by_age[0];
+            bytes_by_age.iter_mut().zip(partition.bytes_by_age).for_each(|(sum, bytes)| *sum += bytes);
         }
-        *new_bytes = partition.bytes_by_age[0];
-        bytes_by_age.iter_mut().zip(partition.bytes_by_age).for_each(|(sum, bytes)| *sum += bytes);
+        for place in deaths.iter().filter_map(|death| segments.find(*death)) {
+            segment_infos[place].live -= 1;
+        }
     }
     let all_new = new_bytes.iter().sum::<u64>();
     let victims = Victims::choose(&segment_infos, all_new);
@@ -71,14 +89,17 @@ pub(crate) fn run(
         sequence: old.sequence + 1,
         store: old.store_id(),
         next_file: AtomicU64::new(old.next_file),
+        writes: all_new + victims.live_bytes() > 0,
         victims,
     };
     let mut next = Manifest { tip: Some(tip), sequence: plan.sequence, ..old.clone() };
-    let writers =
-        usize::try_from((all_new + plan.victims.live_bytes()) / WRITER_BYTES_MIN).unwrap_or(1).clamp(1, threads.max(1));
-    let ranges = room(&mut next.next_unit, &segment_infos, &plan.victims, &new_bytes, writers)
+    let writers = usize::try_from((all_new + plan.victims.live_bytes()) / manner.sizes.writer_bytes_min)
+        .unwrap_or(1)
+        .clamp(1, threads.max(1));
+    let segment_units_max = manner.sizes.segment_units_max;
+    let ranges = room(&mut next.next_unit, &segment_infos, &plan.victims, &new_bytes, writers, segment_units_max)
         .ok_or_else(|| CoinsError::Full { path: coins.dir.clone() })?;
-    let written = write_all(coins, segments, &plan, &ranges)?;
+    let written = write_all(coins, segments, &plan, &ranges, manner)?;
     let mut report = CheckpointReport::default();
     let is_kept = |info: &SegmentInfo| !plan.victims.contain(info.base);
     next.segments = segment_infos.into_iter().filter(is_kept).collect();
@@ -96,19 +117,19 @@ pub(crate) fn run(
     }
     next.segments.sort_unstable_by_key(|info| info.base);
     next.coins = next.segments.iter().map(|info| info.live).sum();
-    report.bytes_written += write_deaths(coins, old, &mut next, &plan)?;
+    report.bytes_written += write_deaths(coins, deaths, old, &mut next, &plan)?;
     next.next_file = plan.next_file.load(Ordering::Relaxed);
-    let segments = open_new(coins, segments, &next)?;
+    let segments = coins.segments().of(&next);
     let bytes = next.encode();
     own(&coins.dir).replace(coins.disk.as_ref(), &coins.dir.join(crate::manifest::NAME), &bytes)?;
     report.bytes_written += bytes.len() as u64;
     Ok((next, segments, report))
 }
 
-/// The work of one writer: its partitions, and its first unit.
+/// The work of one writer: its partitions, and the units that it may use.
 struct Writes {
     partitions: Range<usize>,
-    base: u64,
+    units: Range<u64>,
 }
 
 /// Finds a range of units for the segments of each writer, large enough for the worst case.
@@ -118,6 +139,7 @@ fn room(
     victims: &Victims,
     new_bytes: &[u64; PARTITIONS],
     writers: usize,
+    segment_units_max: u64,
 ) -> Option<Vec<Writes>> {
     let step = PARTITIONS.div_ceil(writers);
     let mut taken: Vec<(u64, u64)> = segments.iter().map(|info| (info.base, info.end())).collect();
@@ -126,13 +148,13 @@ fn room(
         let partitions = start..(start + step).min(PARTITIONS);
         let bytes: u64 = new_bytes[partitions.clone()].iter().sum();
         let records = bytes / UNIT_BYTES as u64 + victims.units();
-        let headers = (records / SEGMENT_UNITS_MAX + 2) * (HEADER_BYTES / UNIT_BYTES) as u64;
+        let headers = (records / segment_units_max + 2) * (HEADER_BYTES / UNIT_BYTES) as u64;
         let size = records + headers;
         taken.sort_unstable();
         let base = find_gap(*next_unit, &taken, size).or_else(|| find_gap(1, &taken, size))?;
         taken.push((base, base + size));
         *next_unit = base;
-        ranges.push(Writes { partitions, base });
+        ranges.push(Writes { partitions, units: base..base + size });
     }
     Some(ranges)
 }
@@ -159,8 +181,14 @@ struct Written {
     coins_moved: u64,
 }
 
-fn write_all(coins: &Coins, segments: &Segments, plan: &Plan, ranges: &[Writes]) -> Result<Vec<Written>, CoinsError> {
-    let write = |range: &Writes| write_range(coins, segments, plan, range);
+fn write_all(
+    coins: &Coins,
+    segments: &Segments,
+    plan: &Plan,
+    ranges: &[Writes],
+    manner: Manner<'_>,
+) -> Result<Vec<Written>, CoinsError> {
+    let write = |range: &Writes| write_range(coins, segments, plan, range, manner);
     if let [range] = ranges {
         return Ok(vec![write(range)?]);
     }
@@ -174,31 +202,71 @@ fn write_all(coins: &Coins, segments: &Segments, plan: &Plan, ranges: &[Writes])
     })
 }
 
-fn write_range(coins: &Coins, segments: &Segments, plan: &Plan, range: &Writes) -> Result<Written, CoinsError> {
-    let mut writer =
-        SegmentWriter::new(coins.disk.as_ref(), &coins.dir, plan.store, plan.sequence, &plan.next_file, range.base);
+fn write_range(
+    coins: &Coins,
+    segments: &Segments,
+    plan: &Plan,
+    range: &Writes,
+    manner: Manner<'_>,
+) -> Result<Written, CoinsError> {
+    let target = Target {
+        disk: coins.disk.as_ref(),
+        dir: &coins.dir,
+        segments: &coins.segments,
+        store: plan.store,
+        sequence: plan.sequence,
+        next_file: &plan.next_file,
+    };
+    let mut writer = SegmentWriter::new(target, manner.sizes, range.units.clone());
     let mut mover = Mover::new(segments);
     let mut written = Written::default();
     for number in range.partitions.clone() {
-        let mut partition = lock(&coins.partitions[number]);
-        write_partition(plan, number, &mut partition, &mut writer, &mut mover, &mut written)?;
-        partition.arena.trim();
-        partition.tables.iter_mut().for_each(crate::table::Table::shrink);
+        let gate = &coins.partitions[number];
+        for shard in 0..SHARDS {
+            if plan.writes {
+                writer.prepare()?;
+            }
+            {
+                let segment = writer.segment();
+                let mut partition = gate.lock_after_others();
+                let growing = segment.as_deref().map(Segment::grow);
+                let mut step = Step { plan, place: (number, shard), writer: &mut writer, growing, mover: &mut mover };
+                step.write_shard(&mut partition, &mut written)?;
+                if shard + 1 == SHARDS {
+                    partition.grow_older();
+                }
+            }
+            writer.end_shard()?;
+            (manner.after_shard)();
+        }
+        let mut start = 0;
+        while gate.lock_after_others().arena.trim(start, TRIMMED_CHUNKS) {
+            start += TRIMMED_CHUNKS;
+        }
     }
     written.segments = writer.finish()?;
     Ok(written)
 }
 
-fn write_partition(
-    plan: &Plan,
-    number: usize,
-    partition: &mut Partition,
-    writer: &mut SegmentWriter<'_>,
-    mover: &mut Mover<'_>,
-    written: &mut Written,
-) -> Result<(), CoinsError> {
-    let Partition { tables, arena, bytes_by_age, .. } = partition;
-    for (shard, table) in tables.iter_mut().enumerate() {
+/// The work on one shard, under the locks of its partition and of the segment that is being written.
+struct Step<'a, 's> {
+    plan: &'a Plan,
+    /// The partition and the shard.
+    place: (usize, usize),
+    writer: &'a mut SegmentWriter<'s>,
+    growing: Option<MutexGuard<'a, Growing>>,
+    mover: &'a mut Mover<'s>,
+}
+
+impl Step<'_, '_> {
+    fn write_shard(&mut self, partition: &mut Partition, written: &mut Written) -> Result<(), CoinsError> {
+        let Partition { tables, arena, bytes_by_age, .. } = partition;
+        let Step { plan, place, writer, growing, mover } = self;
+        let table = &mut tables[place.1];
+        let mut push = |fingerprint, outpoint: &[u8], coin: &[u8]| match growing {
+            Some(growing) => writer.push(growing, *place, fingerprint, outpoint, coin),
+            None => unreachable!("a coin to be written in a checkpoint that has none"),
+        };
         for slot in 0..table.slots().len() {
             let entry = table.slots()[slot];
             let fingerprint = entry.fingerprint();
@@ -209,7 +277,7 @@ fn write_partition(
                         age > 0 && plan.victims.contain_any() && plan.victims.contain(unit_of(arena.bytes(address)));
                     if age == 0 || is_moved {
                         let record = in_memory(arena.bytes(address));
-                        let unit = writer.push(number, shard, fingerprint, record.outpoint, record.coin_bytes)?;
+                        let unit = push(fingerprint, record.outpoint, record.coin_bytes)?;
                         set_unit(arena.bytes_mut(address), unit);
                         *if is_moved { &mut written.coins_moved } else { &mut written.coins_written } += 1;
                     }
@@ -222,21 +290,16 @@ fn write_partition(
                     }
                 }
                 Place::Disk { unit } if plan.victims.contain(unit) => {
-                    let unit = mover.take(unit, |record| {
-                        writer.push(number, shard, fingerprint, record.outpoint, record.coin_bytes)
-                    })??;
+                    let unit = mover.take(unit, |record| push(fingerprint, record.outpoint, record.coin_bytes))??;
                     table.replace(slot, Entry::disk(fingerprint, unit));
                     written.coins_moved += 1;
                 }
                 Place::Disk { .. } => {}
             }
         }
-        writer.end_shard()?;
+        table.shrink();
+        Ok(())
     }
-    bytes_by_age[AGE_MAX] += bytes_by_age[AGE_MAX - 1];
-    bytes_by_age.copy_within(0..AGE_MAX - 1, 1);
-    bytes_by_age[0] = 0;
-    Ok(())
 }
 
 /// The coins that leave memory: all above a certain age, and a fraction of those of that age.
@@ -267,12 +330,17 @@ impl Eviction {
 
 /// Writes the deaths since the last checkpoint, together with those of the merged files. Returns the number of bytes
 /// written.
-fn write_deaths(coins: &Coins, old: &Manifest, next: &mut Manifest, plan: &Plan) -> Result<u64, CoinsError> {
-    let new: u64 = coins.partitions.iter().map(|partition| lock(partition).deaths.len() as u64).sum();
+fn write_deaths(
+    coins: &Coins,
+    new_deaths: [Vec<u64>; PARTITIONS],
+    old: &Manifest,
+    next: &mut Manifest,
+    plan: &Plan,
+) -> Result<u64, CoinsError> {
+    let new: u64 = new_deaths.iter().map(|deaths| deaths.len() as u64).sum();
     let dead: u64 = next.segments.iter().map(|info| info.records - info.live).sum();
     if dead == 0 {
         next.deaths.clear();
-        coins.partitions.iter().for_each(|partition| lock(partition).deaths.clear());
         return Ok(0);
     }
     let start = first_folded(&old.deaths, new, dead);
@@ -288,16 +356,15 @@ fn write_deaths(coins: &Coins, old: &Manifest, next: &mut Manifest, plan: &Plan)
     let id = FileId { store: plan.store, kind: Kind::Deaths, number };
     let mut writer = SectionsWriter::create(coins.disk.as_ref(), &coins.dir, id)?;
     let mut count = 0;
-    for (section, partition) in coins.partitions.iter().enumerate() {
-        let mut deaths = std::mem::take(&mut lock(partition).deaths);
+    for (section, mut deaths) in new_deaths.into_iter().enumerate() {
         deaths.retain(|death| is_of_any(&next.segments, *death, next.sequence));
         for (sequence, file) in &folded {
-            file.read(section, &mut |death| {
+            let mut numbers = file.numbers(section);
+            while let Some(death) = numbers.next()? {
                 if is_of_any(&next.segments, death, *sequence) {
                     deaths.push(death);
                 }
-                Ok(())
-            })?;
+            }
         }
         deaths.sort_unstable();
         count += deaths.len() as u64;
@@ -306,13 +373,6 @@ fn write_deaths(coins: &Coins, old: &Manifest, next: &mut Manifest, plan: &Plan)
     let file = writer.finish()?;
     next.deaths.push(DeathsInfo { number, sequence: next.sequence, count, file });
     Ok(file.bytes)
-}
-
-/// Whether a death written by checkpoint `sequence` refers to an existing segment, which must be older than that
-/// checkpoint. Its units may since have been reused by a newer segment.
-pub(crate) fn is_of_any(segments: &[SegmentInfo], unit: u64, sequence: u64) -> bool {
-    let place = segments.partition_point(|info| info.end() <= unit);
-    segments.get(place).is_some_and(|info| info.base <= unit && info.sequence < sequence)
 }
 
 /// Index of the first of the death files that are merged into a new one. If half of all entries are obsolete, all files
@@ -329,19 +389,6 @@ fn first_folded(files: &[DeathsInfo], new: u64, dead: u64) -> usize {
         behind += files[start].count;
     }
     if files.len() - start + 1 >= DEATHS_FILES { start } else { files.len() }
-}
-
-/// The segments of the new manifest: the remaining ones, with updated counts of live records, and the new ones.
-fn open_new(coins: &Coins, old: &Segments, next: &Manifest) -> Result<Segments, CoinsError> {
-    let mut segments = Vec::new();
-    for info in &next.segments {
-        let same = old.iter().find(|segment| segment.info.number == info.number);
-        segments.push(match same {
-            Some(segment) => segment.clone(),
-            None => Arc::new(Segment::open(coins.disk.as_ref(), &coins.dir, next.store_id(), *info)?),
-        });
-    }
-    Ok(Segments::new(segments))
 }
 
 /// Removes the files that the old manifest names and the new one does not.

@@ -15,7 +15,10 @@
 //!   change afterwards. A record contains the whole key. Spends of old coins are logged in death files. Segments that
 //!   are mostly dead are rewritten (`rewrite`).
 //! * **checkpoint** (`checkpoint`): writes and syncs segments, sidecars and deaths, then atomically replaces the
-//!   `manifest` that names them. `open` rebuilds the index from the sidecars minus the deaths.
+//!   `manifest` that names them. `open` rebuilds the index from the sidecars minus the deaths. Coins can be looked up
+//!   while a checkpoint is made (`gate`).
+//! * **pin** (`pinned`, `live`, `export`): keeps the files of a checkpoint open, so that all its coins can be read
+//!   while blocks are applied and further checkpoints are made.
 //!
 //! The store contains only committed blocks and knows no rules. It is split into [`PARTITIONS`] by a keyed hash of the
 //! outpoint. Different partitions may be used by different threads at the same time; within a partition the caller
@@ -38,6 +41,9 @@
 //! | spend on disk | the index only: 50 ns; the unit is logged |
 //! | opening | 8 bytes read, 20 ns: 180 M coins in 4 s on one thread; records are not read |
 //! | checkpoint | one pass over the index: 0.1 ns for each skipped slot; plus the new bytes |
+//! | scan of a pin | 80 bytes read; 0.13 us in the order of the files; ordered 0.5 us, and 65 bytes written and read |
+//!
+//! A scan of 180 M coins takes 6 MB of memory, an ordered one 80 MB. Its pin has 100 to 150 files open.
 
 #![forbid(unsafe_code)]
 
@@ -47,10 +53,13 @@ mod coin;
 mod entry;
 mod error;
 mod export;
+mod gate;
 mod key;
+mod live;
 mod manifest;
 mod open;
 mod partition;
+mod pinned;
 mod record;
 mod rewrite;
 mod sections;
@@ -62,6 +71,7 @@ mod writer;
 pub use error::CoinsError;
 pub use key::Key;
 pub use open::COINS_FILES;
+pub use pinned::PinnedCoins;
 
 pub use store::Coins;
 

@@ -8,6 +8,7 @@
 use crate::entry::UNITS_MAX;
 use crate::error::CoinsError;
 use crate::key::Secret;
+use crate::record::UNIT_BYTES;
 use crate::sections::SectionsInfo;
 use crate::{PARTITIONS, Tip};
 use lydian_primitives::{BlockHash, Height, ParseError, Reader};
@@ -68,6 +69,13 @@ impl SegmentInfo {
     }
 }
 
+/// Whether a death written by checkpoint `sequence` refers to an existing segment, which must be older than that
+/// checkpoint. Its units may since have been reused by a newer segment.
+pub(crate) fn is_of_any(segments: &[SegmentInfo], unit: u64, sequence: u64) -> bool {
+    let place = segments.partition_point(|info| info.end() <= unit);
+    segments.get(place).is_some_and(|info| info.base <= unit && info.sequence < sequence)
+}
+
 impl Manifest {
     pub(crate) fn new(secret: Secret) -> Manifest {
         Manifest {
@@ -85,6 +93,12 @@ impl Manifest {
     /// The identifier of this store in the headers of its files.
     pub(crate) fn store_id(&self) -> u64 {
         xxh3_64_with_seed(&self.secret.to_bytes(), u64::from(FORMAT))
+    }
+
+    /// Size in bytes of the files that it names.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        let segments = self.segments.iter().map(|info| info.units * UNIT_BYTES as u64 + info.sidecar.bytes);
+        segments.sum::<u64>() + self.deaths.iter().map(|info| info.file.bytes).sum::<u64>()
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

@@ -1,26 +1,26 @@
 //! Opens a store. Input: a directory. Output: its manifest, segments and index.
 //!
-//! The index is built from the sidecars minus the deaths. In both, the records of a segment are in file order, so they
-//! are merged. Each thread loads one partition at a time. Files that the manifest does not name are removed: they are
-//! remains of a checkpoint that did not complete or could not remove them. Cost: 8 bytes read for each record and
-//! death, 20 ns for each coin; records are not read. Every count is compared with the manifest, and an error names the
-//! damaged file.
+//! The index is built from the sidecars minus the deaths (`live`). Each thread loads one partition at a time. Files
+//! that the manifest does not name are removed: they are remains of an export, or of a checkpoint that did not complete
+//! or could not remove them. Cost: 8 bytes read for each record and death, 20 ns for each coin; records are not read.
+//! Every count is compared with the manifest, and an error names the damaged file.
 
+use crate::PARTITIONS;
 use crate::entry::{Entry, SHARDS};
 use crate::error::CoinsError;
+use crate::gate::Gate;
 use crate::key::Secret;
-use crate::manifest::{self, Manifest};
+use crate::live::Live;
+use crate::manifest::{self, Manifest, SegmentInfo};
 use crate::partition::Partition;
-use crate::sections::{FileId, Kind, Sections, SectionsInfo};
+use crate::sections::{FileId, Kind};
 use crate::segment::{Segment, Segments};
 use crate::table::Table;
-use crate::writer::{HEADER_UNITS, SidecarEntry};
-use crate::{PARTITIONS, checkpoint};
 use lydian_disk::{Disk, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof};
-use lydian_stdx::lock;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// The files that the store writes.
 pub const COINS_FILES: &[OwnFile] = &[
@@ -41,7 +41,7 @@ pub(crate) fn own(dir: &Path) -> OwnDir {
 pub(crate) struct Opened {
     pub(crate) manifest: Manifest,
     pub(crate) segments: Segments,
-    pub(crate) partitions: [Mutex<Partition>; PARTITIONS],
+    pub(crate) partitions: [Gate<Partition>; PARTITIONS],
 }
 
 pub(crate) fn run(disk: &dyn Disk, dir: &Path, seed: [u8; 16], threads: usize) -> Result<Opened, CoinsError> {
@@ -49,20 +49,12 @@ pub(crate) fn run(disk: &dyn Disk, dir: &Path, seed: [u8; 16], threads: usize) -
     let manifest = read_manifest(disk, dir, seed)?;
     remove_unnamed(disk, dir, &manifest)?;
     let store = manifest.store_id();
-    let mut files = Files { manifest: &manifest, sidecars: Vec::new(), deaths: Vec::new() };
-    let mut segments = Vec::new();
-    for info in &manifest.segments {
-        segments.push(Arc::new(Segment::open(disk, dir, store, *info)?));
-        let id = FileId { store, kind: Kind::Sidecar, number: info.number };
-        files.sidecars.push(open_counted(disk, dir, id, info.sidecar, info.records)?);
-    }
-    for info in &manifest.deaths {
-        let id = FileId { store, kind: Kind::Deaths, number: info.number };
-        files.deaths.push(open_counted(disk, dir, id, info.file, info.count)?);
-    }
-    let partitions = std::array::from_fn(|_| Mutex::new(Partition::new()));
-    build(&files, &partitions, threads)?;
-    let coins: u64 = partitions.iter().map(|partition| lock(partition).len).sum();
+    let open = |info: &SegmentInfo| Ok(Arc::new(Segment::open(disk, dir, store, *info)?));
+    let segments = manifest.segments.iter().map(open).collect::<Result<_, CoinsError>>()?;
+    let live = Live::open(disk, dir, &manifest)?;
+    let partitions = std::array::from_fn(|_| Gate::new(Partition::new()));
+    build(&live, manifest.coins, &partitions, threads)?;
+    let coins: u64 = partitions.iter().map(|partition| partition.lock().len).sum();
     if coins != manifest.coins {
         return Err(CoinsError::damaged(&dir.join(manifest::NAME), 0, "the number of coins differs from the files"));
     }
@@ -116,35 +108,18 @@ fn remove_unnamed(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()
     unnamed.iter().try_for_each(|(path, _)| Ok(own.remove(disk, path).map(|_| ())?))
 }
 
-fn open_counted(
-    disk: &dyn Disk,
-    dir: &Path,
-    id: FileId,
-    info: SectionsInfo,
-    count: u64,
-) -> Result<Sections, CoinsError> {
-    let sections = Sections::open(disk, dir, id, info)?;
-    if sections.count() == count {
-        Ok(sections)
-    } else {
-        Err(CoinsError::damaged(sections.path(), info.bytes, "the number of entries differs from the manifest"))
-    }
-}
-
-/// The files from which the index is built.
-struct Files<'a> {
-    manifest: &'a Manifest,
-    sidecars: Vec<Sections>,
-    deaths: Vec<Sections>,
-}
-
-fn build(files: &Files<'_>, partitions: &[Mutex<Partition>; PARTITIONS], threads: usize) -> Result<(), CoinsError> {
+fn build(
+    live: &Live,
+    coins: u64,
+    partitions: &[Gate<Partition>; PARTITIONS],
+    threads: usize,
+) -> Result<(), CoinsError> {
     let next = AtomicUsize::new(0);
     let work = || -> Result<(), CoinsError> {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(partition) = partitions.get(number) else { return Ok(()) };
-            load(files, number, &mut lock(partition))?;
+            load(live, coins, number, &mut partition.lock())?;
         }
     };
     std::thread::scope(|scope| {
@@ -157,46 +132,14 @@ fn build(files: &Files<'_>, partitions: &[Mutex<Partition>; PARTITIONS], threads
     })
 }
 
-fn load(files: &Files<'_>, number: usize, partition: &mut Partition) -> Result<(), CoinsError> {
-    let manifest = files.manifest;
-    let share = manifest.coins / (PARTITIONS * SHARDS) as u64;
+fn load(live: &Live, coins: u64, number: usize, partition: &mut Partition) -> Result<(), CoinsError> {
+    let share = coins / (PARTITIONS * SHARDS) as u64;
     partition.tables = (0..SHARDS).map(|_| Table::with_capacity(share)).collect();
-    let mut deaths: Vec<u64> = Vec::new();
-    for (info, file) in manifest.deaths.iter().zip(&files.deaths) {
-        file.read(number, &mut |death| {
-            if checkpoint::is_of_any(&manifest.segments, death, info.sequence) {
-                deaths.push(death);
-            }
-            Ok(())
-        })?;
-    }
-    deaths.sort_unstable();
-    let mut deaths = deaths.into_iter().peekable();
-    for (info, sidecar) in manifest.segments.iter().zip(&files.sidecars) {
-        let section = sidecar.section(number);
-        if section.count > 0 && section.first < info.base + HEADER_UNITS {
-            return Err(CoinsError::damaged(sidecar.path(), 0, "a section starts before its segment"));
-        }
-        let (mut unit, mut last) = (section.first, 0);
-        sidecar.read(number, &mut |bits| {
-            let entry = SidecarEntry::decode(bits);
-            if bits >> 27 < last || entry.units == 0 || unit.saturating_add(entry.units) > info.end() {
-                return Err("an entry out of order or beyond its segment");
-            }
-            if deaths.next_if_eq(&unit).is_none() {
-                partition.tables[entry.shard].insert(Entry::disk(entry.fingerprint, unit));
-            }
-            unit += entry.units;
-            last = bits >> 27;
-            Ok(())
-        })?;
-    }
+    let tables = &mut partition.tables;
+    let _: ControlFlow<()> = live.each(number, |_, unit, entry| {
+        tables[entry.shard].insert(Entry::disk(entry.fingerprint, unit));
+        Ok(ControlFlow::Continue(()))
+    })?;
     partition.len = partition.tables.iter().map(Table::len).sum();
-    match deaths.next() {
-        None => Ok(()),
-        Some(_) => {
-            let path = files.deaths.last().map_or_else(PathBuf::new, |file| file.path().to_owned());
-            Err(CoinsError::damaged(&path, 0, "the death of a coin that is in no segment"))
-        }
-    }
+    Ok(())
 }

@@ -61,6 +61,14 @@ impl Partition {
         self.bytes_by_age[0] + self.deaths.len() as u64 * 8
     }
 
+    /// Counts the bytes of each age as one checkpoint older. The entries themselves must be, too.
+    pub(crate) fn grow_older(&mut self) {
+        let bytes = &mut self.bytes_by_age;
+        bytes[AGE_MAX] += bytes[AGE_MAX - 1];
+        bytes.copy_within(0..AGE_MAX - 1, 1);
+        bytes[0] = 0;
+    }
+
     /// Looks up keys. Calls `found` with the position in `keys` and the coin of each key in memory, and appends the
     /// unit and position of each that may be on disk.
     pub(crate) fn look_up<'p>(

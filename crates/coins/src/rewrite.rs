@@ -10,7 +10,7 @@ use crate::entry::{UNITS_MAX, index};
 use crate::error::CoinsError;
 use crate::manifest::SegmentInfo;
 use crate::record::{Record, UNIT_BYTES};
-use crate::segment::Segments;
+use crate::segment::{Segment, Segments};
 
 /// Number of bytes that every checkpoint may move.
 const MOVED_BYTES: u64 = 64 << 20;
@@ -87,7 +87,8 @@ impl Victims {
     }
 }
 
-fn live_bytes(info: &SegmentInfo) -> u64 {
+/// Estimated size of the live records, from their share of all.
+pub(crate) fn live_bytes(info: &SegmentInfo) -> u64 {
     let bytes = u128::from(info.units) * UNIT_BYTES as u128 * u128::from(info.live) / u128::from(info.records.max(1));
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
@@ -96,25 +97,44 @@ fn live_bytes(info: &SegmentInfo) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Mover<'a> {
     segments: &'a Segments,
-    /// For each segment the first unit of its window, and the window.
-    windows: Vec<(u64, Vec<u8>)>,
+    /// One for each segment.
+    windows: Vec<Window>,
 }
 
 impl<'a> Mover<'a> {
     pub(crate) fn new(segments: &'a Segments) -> Mover<'a> {
-        Mover { segments, windows: vec![(0, Vec::new()); segments.len()] }
+        Mover { segments, windows: segments.iter().map(|_| Window::default()).collect() }
     }
 
     pub(crate) fn take<T>(&mut self, unit: u64, visit: impl FnOnce(Record<'_>) -> T) -> Result<T, CoinsError> {
         let place = self.segments.place_of(unit);
-        let segment = self.segments.get(place);
-        let (start, bytes) = &mut self.windows[place];
-        let end = *start + (bytes.len() / UNIT_BYTES) as u64;
+        self.windows[place].take(self.segments.get(place), unit, visit)
+    }
+}
+
+/// A part of a segment in memory, for records that are read in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// Reads a record. The segment may be another one than before.
+    pub(crate) fn take<T>(
+        &mut self,
+        segment: &Segment,
+        unit: u64,
+        visit: impl FnOnce(Record<'_>) -> T,
+    ) -> Result<T, CoinsError> {
+        let end = self.start + (self.bytes.len() / UNIT_BYTES) as u64;
         let is_at_end = end == segment.info.end();
-        if unit < *start || unit >= end || !is_at_end && index(end - unit) * UNIT_BYTES < TAIL_BYTES {
-            *bytes = segment.bytes(unit, WINDOW_BYTES)?;
-            *start = unit;
+        if unit < self.start || unit >= end || !is_at_end && index(end - unit) * UNIT_BYTES < TAIL_BYTES {
+            // After a failed read the window is empty.
+            let mut bytes = std::mem::take(&mut self.bytes);
+            segment.read_into(unit, WINDOW_BYTES, &mut bytes)?;
+            (self.start, self.bytes) = (unit, bytes);
         }
-        segment.with_record(unit, &bytes[index(unit - *start) * UNIT_BYTES..], visit)
+        segment.with_record(unit, &self.bytes[index(unit - self.start) * UNIT_BYTES..], visit)
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! All integers are little-endian; checksums are XXH3-64 seeded with the offset in the file. The caller chooses
-//! `first`: sidecars use it for the location of the section's first record. Cost: 64 KiB of memory to write, 1 MiB to
+//! `first`: sidecars use it for the location of the section's first record. Cost: 64 KiB of memory to write, 256 KiB to
 //! read, for any size. A finished file is never appended to.
 
 use crate::PARTITIONS;
@@ -24,9 +24,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Number of numbers in a full block; with its checksum the block has 64 KiB.
 const BLOCK_NUMBERS: usize = 8191;
+const BLOCK_BYTES: usize = (1 + BLOCK_NUMBERS) * 8;
 const DIRECTORY_BYTES: usize = PARTITIONS * 16;
 /// Number of blocks read at once.
-const BLOCKS_READ: usize = 16;
+const BLOCKS_READ: usize = 4;
 
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +126,7 @@ impl SectionsWriter {
     /// Appends a number to a section, which must be the current one or a later one.
     pub(crate) fn push(&mut self, section: usize, number: u64) -> Result<(), CoinsError> {
         assert!(section >= self.section, "sections are written in their order");
-        let is_full = self.buffer.len() == self.block_start + (1 + BLOCK_NUMBERS) * 8;
+        let is_full = self.buffer.len() == self.block_start + BLOCK_BYTES;
         if section > self.section || is_full {
             self.end_block()?;
             self.section = section;
@@ -227,34 +228,17 @@ impl Sections {
         self.directory.iter().map(|section| section.count).sum()
     }
 
-    /// Visits the numbers of a section in the order in which they were written. Each block is checked first.
-    pub(crate) fn read(
-        &self,
-        section: usize,
-        visit: &mut dyn FnMut(u64) -> Result<(), &'static str>,
-    ) -> Result<(), CoinsError> {
-        let damaged = |offset, what| CoinsError::damaged(&self.path, offset, what);
-        let mut offset = self.start(section).unwrap_or(0);
-        let mut left = self.directory[section].count;
-        let mut buffer = Vec::new();
-        while left > 0 {
-            let numbers = left.min((BLOCKS_READ * BLOCK_NUMBERS) as u64);
-            let bytes = block_bytes(numbers).unwrap_or(0);
-            buffer.resize(index(bytes), 0);
-            self.file.read_at(offset, &mut buffer)?;
-            for block in buffer.chunks((1 + BLOCK_NUMBERS) * 8) {
-                let (words, _) = block.as_chunks::<8>();
-                if u64::from_le_bytes(words[0]) != xxh3_64_with_seed(&block[8..], offset) && !cfg!(fuzzing) {
-                    return Err(damaged(offset, "the checksum of a block is wrong"));
-                }
-                for word in &words[1..] {
-                    visit(u64::from_le_bytes(*word)).map_err(|what| damaged(offset, what))?;
-                }
-                offset += block.len() as u64;
-            }
-            left -= numbers;
+    /// The numbers of a section, in the order in which they were written.
+    pub(crate) fn numbers(&self, section: usize) -> Numbers<'_> {
+        Numbers {
+            sections: self,
+            left: self.directory[section].count,
+            offset: self.start(section).unwrap_or(0),
+            buffer: Vec::new(),
+            block: 0,
+            next: 0,
+            end: 0,
         }
-        Ok(())
     }
 
     /// The offset of a section. Returns `None` if the directory is impossible.
@@ -262,6 +246,67 @@ impl Sections {
         self.directory[..section]
             .iter()
             .try_fold(HEADER_BYTES as u64, |start, section| start.checked_add(block_bytes(section.count)?))
+    }
+}
+
+/// Reads the numbers of a section. Each block is checked before its first number is returned.
+#[derive(Debug)]
+pub(crate) struct Numbers<'a> {
+    sections: &'a Sections,
+    /// Number of numbers not yet read from disk.
+    left: u64,
+    /// Offset of the buffer in the file.
+    offset: u64,
+    /// Whole blocks.
+    buffer: Vec<u8>,
+    /// Where the current block, the next number and the next block start in the buffer.
+    block: usize,
+    next: usize,
+    end: usize,
+}
+
+impl Numbers<'_> {
+    /// The next number; `None` at the end of the section.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<u64>, CoinsError> {
+        if self.next == self.end && !self.next_block()? {
+            return Ok(None);
+        }
+        let number = self.buffer[self.next..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        self.next += 8;
+        Ok(Some(number))
+    }
+
+    /// An error about the current block.
+    pub(crate) fn damaged(&self, what: &'static str) -> CoinsError {
+        CoinsError::damaged(&self.sections.path, self.offset + self.block as u64, what)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.sections.path
+    }
+
+    fn next_block(&mut self) -> Result<bool, CoinsError> {
+        if self.end == self.buffer.len() {
+            let numbers = self.left.min((BLOCKS_READ * BLOCK_NUMBERS) as u64);
+            if numbers == 0 {
+                return Ok(false);
+            }
+            self.offset += self.buffer.len() as u64;
+            self.buffer.resize(index(block_bytes(numbers).unwrap_or(0)), 0);
+            (self.next, self.end) = (0, 0);
+            self.sections.file.read_at(self.offset, &mut self.buffer)?;
+            self.left -= numbers;
+        }
+        self.block = self.end;
+        self.end = (self.block + BLOCK_BYTES).min(self.buffer.len());
+        let (checksum, numbers) = self.buffer[self.block..self.end].split_at(8);
+        let computed = xxh3_64_with_seed(numbers, self.offset + self.block as u64);
+        if checksum != computed.to_le_bytes() && !cfg!(fuzzing) {
+            return Err(self.damaged("the checksum of a block is wrong"));
+        }
+        self.next = self.block + 8;
+        Ok(true)
     }
 }
 
@@ -287,6 +332,15 @@ mod tests {
         writer.finish().unwrap()
     }
 
+    fn all(sections: &Sections, section: usize) -> Result<Vec<u64>, CoinsError> {
+        let (mut found, mut numbers) = (Vec::new(), sections.numbers(section));
+        while let Some(number) = numbers.next()? {
+            found.push(number);
+        }
+        assert_eq!(numbers.next(), Ok(None));
+        Ok(found)
+    }
+
     #[test]
     fn numbers_come_back_at_and_beyond_a_block_and_a_read() {
         let block = BLOCK_NUMBERS as u64;
@@ -297,14 +351,7 @@ mod tests {
         assert_eq!(sections.count(), counts.iter().map(|(_, count)| count).sum::<u64>());
         for section in 0..PARTITIONS {
             let count = counts.iter().find(|(one, _)| *one == section).map_or(0, |(_, count)| *count);
-            let mut found = Vec::new();
-            sections
-                .read(section, &mut |number| {
-                    found.push(number);
-                    Ok(())
-                })
-                .unwrap();
-            assert!(found.into_iter().eq((0..count).map(|number| number * 3)));
+            assert!(all(&sections, section).unwrap().into_iter().eq((0..count).map(|number| number * 3)));
             assert_eq!(sections.section(section).first, if count > 0 { count + 7 } else { 0 });
         }
     }
@@ -320,7 +367,7 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             disk.write_whole(&path, &bytes).unwrap();
             let read = Sections::open(&disk, Path::new("/c"), ID, info)
-                .and_then(|sections| (0..PARTITIONS).try_for_each(|section| sections.read(section, &mut |_| Ok(()))));
+                .and_then(|sections| (0..PARTITIONS).try_for_each(|section| all(&sections, section).map(drop)));
             assert!(
                 matches!(&read, Err(CoinsError::Damaged { path: named, .. }) if *named == path),
                 "bit {bit}: {read:?}"

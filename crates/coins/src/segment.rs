@@ -2,27 +2,63 @@
 //!
 //! All segments share one address space of units. Each segment has a range of it, so 34 bits identify a record. Cost:
 //! one read of 128 bytes per record, which is enough for all typical ones. The reads of a batch are submitted to the
-//! disk together, file by file, after prefetching those of the later files. A segment is never changed. A read must
-//! never return a record other than the requested one.
+//! disk together, file by file, after prefetching those of the later files. A finished segment is never changed. A read
+//! must never return a record other than the requested one.
+//!
+//! A checkpoint also adds the segments that it is writing, so that their records are readable at once: the last ones
+//! are in the writer's buffer, the others in the file. A list of segments that was cloned while the lock of a partition
+//! was held has every unit in that partition's index. It stays readable after later checkpoints have removed the files,
+//! because they are open.
 
 use crate::entry::index;
 use crate::error::CoinsError;
-use crate::manifest::SegmentInfo;
+use crate::gate::Gate;
+use crate::manifest::{Manifest, SegmentInfo};
 use crate::record::{Record, RecordError, UNIT_BYTES, parse_record};
 use crate::sections::{FileId, Kind};
-use lydian_disk::{Disk, ReadFile, ReadRequest};
+use lydian_disk::{AppendFile, Disk, ReadFile, ReadRequest};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// Bytes of the first read for a record.
 const READ_BYTES: u64 = 128;
 
-/// An open segment file.
+/// A segment, open for reading.
 #[derive(Debug)]
 pub(crate) struct Segment {
+    /// While it is being written: all units that it may get.
     pub(crate) info: SegmentInfo,
     path: PathBuf,
-    file: Box<dyn ReadFile>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Finished(Box<dyn ReadFile>),
+    Growing(Gate<Growing>),
+}
+
+/// The content of a segment that is being written. Each record is either in the file or in the tail.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    /// Bytes that are not in the file yet.
+    pub(crate) tail: Vec<u8>,
+    /// The file, once it has any bytes, with the size that it has now.
+    file: Option<Arc<dyn ReadFile>>,
+}
+
+impl Growing {
+    fn file_size(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.size())
+    }
+
+    /// Writes the tail to the end of the file. After a failure it is still there.
+    pub(crate) fn flush(&mut self, disk: &dyn Disk, path: &Path, file: &mut dyn AppendFile) -> Result<(), CoinsError> {
+        file.write(&self.tail)?;
+        self.file = Some(disk.open(path)?.into());
+        self.tail.clear();
+        Ok(())
+    }
 }
 
 impl Segment {
@@ -35,7 +71,24 @@ impl Segment {
             return Err(CoinsError::damaged(&path, offset, "the file size differs from the manifest"));
         }
         id.check(&path, file.as_ref())?;
-        Ok(Segment { info, path, file })
+        Ok(Segment { info, path, content: Content::Finished(file) })
+    }
+
+    /// A segment that is being written, with the first bytes of its file, which are not written yet.
+    pub(crate) fn growing(info: SegmentInfo, path: PathBuf, tail: Vec<u8>) -> Segment {
+        Segment { info, path, content: Content::Growing(Gate::new(Growing { tail, file: None })) }
+    }
+
+    /// The content of a segment that is being written, for its writer. Readers of its records wait meanwhile.
+    pub(crate) fn grow(&self) -> MutexGuard<'_, Growing> {
+        match &self.content {
+            Content::Growing(growing) => growing.lock_after_others(),
+            Content::Finished(_) => unreachable!("a finished segment is never changed"),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn offset(&self, unit: u64) -> u64 {
@@ -44,10 +97,46 @@ impl Segment {
 
     /// Reads at most `size_max` bytes from `unit` on; fewer at the end of the file.
     pub(crate) fn bytes(&self, unit: u64, size_max: u64) -> Result<Vec<u8>, CoinsError> {
-        let offset = self.offset(unit);
-        let mut bytes = vec![0; index(size_max.min(self.file.size() - offset))];
-        self.file.read_at(offset, &mut bytes)?;
+        let mut bytes = Vec::new();
+        self.read_into(unit, size_max, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Like [`Segment::bytes`], into a buffer whose content is replaced.
+    pub(crate) fn read_into(&self, unit: u64, size_max: u64, bytes: &mut Vec<u8>) -> Result<(), CoinsError> {
+        let offset = self.offset(unit);
+        let growing_file;
+        let file = match &self.content {
+            Content::Finished(file) => file.as_ref(),
+            Content::Growing(growing) => {
+                let growing = growing.lock();
+                match &growing.file {
+                    Some(file) if offset < file.size() => growing_file = Arc::clone(file),
+                    _ => {
+                        let tail = &growing.tail[index(offset - growing.file_size())..];
+                        bytes.clear();
+                        bytes.extend_from_slice(&tail[..tail.len().min(index(size_max))]);
+                        return Ok(());
+                    }
+                }
+                growing_file.as_ref()
+            }
+        };
+        bytes.resize(index(size_max.min(file.size() - offset)), 0);
+        Ok(file.read_at(offset, bytes)?)
+    }
+
+    /// Number of bytes that can be read from `unit` on, at least those of its record.
+    fn bytes_from(&self, unit: u64) -> u64 {
+        let offset = self.offset(unit);
+        match &self.content {
+            Content::Finished(file) => file.size() - offset,
+            Content::Growing(growing) => {
+                let growing = growing.lock();
+                let written = growing.file_size();
+                (if offset < written { written } else { written + growing.tail.len() as u64 }) - offset
+            }
+        }
     }
 
     /// Parses the record at `unit` from bytes that may be too short, and reads more if necessary.
@@ -62,7 +151,7 @@ impl Segment {
             let bytes = if more.is_empty() { bytes } else { &more };
             match parse_record(unit, bytes) {
                 Ok(record) => return Ok(visit(record)),
-                Err(RecordError::Incomplete { size_min }) if size_min <= self.file.size() - self.offset(unit) => {
+                Err(RecordError::Incomplete { size_min }) if size_min <= self.bytes_from(unit) => {
                     more = self.bytes(unit, size_min + READ_BYTES)?;
                 }
                 Err(error) => {
@@ -87,12 +176,30 @@ impl Segments {
         Segments(segments.into())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Segment>> {
-        self.0.iter()
+    /// This list with a further segment, instead of the one with its number if there is one.
+    pub(crate) fn with(&self, segment: &Arc<Segment>) -> Segments {
+        let others = self.0.iter().filter(|other| other.info.number != segment.info.number);
+        Segments::new(others.chain([segment]).cloned().collect())
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    /// This list without the segment with a number.
+    pub(crate) fn without(&self, number: u64) -> Segments {
+        Segments(self.0.iter().filter(|segment| segment.info.number != number).cloned().collect())
+    }
+
+    /// The segments of a manifest, in its order. All of them are in this list.
+    pub(crate) fn of(&self, manifest: &Manifest) -> Segments {
+        let is_named = |segment: &&Arc<Segment>| {
+            let place = manifest.segments.partition_point(|info| info.base < segment.info.base);
+            manifest.segments.get(place).is_some_and(|info| info.number == segment.info.number)
+        };
+        let segments: Arc<[_]> = self.0.iter().filter(is_named).cloned().collect();
+        assert_eq!(segments.len(), manifest.segments.len(), "a segment of the manifest is not open");
+        Segments(segments)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Segment>> {
+        self.0.iter()
     }
 
     /// Index of the segment that contains a unit.
@@ -124,7 +231,13 @@ impl Segments {
             let count = rest.partition_point(|(unit, _)| *unit < segment.info.end());
             let (these, others) = rest.split_at(count);
             rest = others;
-            let sizes = || these.iter().map(|(unit, _)| READ_BYTES.min(segment.file.size() - segment.offset(*unit)));
+            let Content::Finished(file) = &segment.content else {
+                for (unit, key) in these {
+                    segment.with_record(*unit, &segment.bytes(*unit, READ_BYTES)?, |record| visit(key, record))?;
+                }
+                continue;
+            };
+            let sizes = || these.iter().map(|(unit, _)| READ_BYTES.min(file.size() - segment.offset(*unit)));
             let mut bytes = vec![0; index(sizes().sum())];
             let mut requests = Vec::with_capacity(count);
             let mut tail = &mut bytes[..];
@@ -133,7 +246,7 @@ impl Segments {
                 requests.push(ReadRequest { offset: segment.offset(*unit), buffer });
                 tail = left;
             }
-            segment.file.read_many(&mut requests)?;
+            file.read_many(&mut requests)?;
             for ((unit, key), request) in these.iter().zip(&requests) {
                 segment.with_record(*unit, request.buffer, |record| visit(key, record))?;
             }
@@ -147,7 +260,9 @@ impl Segments {
         let first_end = wanted.first().map_or(0, |(unit, _)| self.segment_of(*unit).info.end());
         for (unit, _) in &wanted[wanted.partition_point(|(unit, _)| *unit < first_end)..] {
             let segment = self.segment_of(*unit);
-            segment.file.prefetch(segment.offset(*unit), READ_BYTES);
+            if let Content::Finished(file) = &segment.content {
+                file.prefetch(segment.offset(*unit), READ_BYTES);
+            }
         }
     }
 

@@ -2,23 +2,31 @@
 //! and their data for the manifest.
 //!
 //! A segment ends at the end of a shard once it is large, and another one is started. A sidecar entry is `shard 8 |
-//! fingerprint 29 | units of the record 27`; the location of a record follows from the entries before it. Cost: 1 MiB
-//! of memory, and each byte is written once. A file is created only when there is something to write.
+//! fingerprint 29 | units of the record 27`; the location of a record follows from the entries before it. Each segment
+//! is in the shared list of segments as soon as it has a record, so that its records are readable when the locks of the
+//! shard are released. Nothing waits for the disk under these locks, except for a write of 1 MiB when the buffer is
+//! full. Cost: 1 MiB of memory, and each byte is written once.
 
 use crate::entry::UNITS_MAX;
 use crate::error::CoinsError;
 use crate::manifest::SegmentInfo;
+use crate::open::own;
 use crate::record::{UNIT_BYTES, encode_record};
 use crate::sections::{FileId, HEADER_BYTES, Kind, SectionsInfo, SectionsWriter};
+use crate::segment::{Growing, Segment, Segments};
 use lydian_disk::{AppendFile, Disk};
+use lydian_stdx::IgnorePoison;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 
 /// Minimum size at which a segment ends: 512 MiB.
-pub(crate) const SEGMENT_UNITS_MAX: u64 = 1 << 26;
+const SEGMENT_UNITS_MAX: u64 = 1 << 26;
 /// Size of a file header in units.
 pub(crate) const HEADER_UNITS: u64 = (HEADER_BYTES / UNIT_BYTES) as u64;
 const BUFFER_BYTES: usize = 1 << 20;
+const WRITER_BYTES_MIN: u64 = 64 << 20;
 const RECORD_UNITS_BITS: u32 = 27;
 
 /// The parts of a sidecar entry.
@@ -43,15 +51,39 @@ impl SidecarEntry {
     }
 }
 
+/// The sizes of what a checkpoint writes. Tests use smaller ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub(crate) segment_units_max: u64,
+    pub(crate) buffer_bytes: usize,
+    /// Bytes that justify a separate thread and file.
+    pub(crate) writer_bytes_min: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes { segment_units_max: SEGMENT_UNITS_MAX, buffer_bytes: BUFFER_BYTES, writer_bytes_min: WRITER_BYTES_MIN }
+    }
+}
+
+/// Where a writer writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) disk: &'a dyn Disk,
+    pub(crate) dir: &'a Path,
+    /// The list that readers use.
+    pub(crate) segments: &'a RwLock<Segments>,
+    pub(crate) store: u64,
+    pub(crate) sequence: u64,
+    pub(crate) next_file: &'a AtomicU64,
+}
+
 #[derive(Debug)]
 pub(crate) struct SegmentWriter<'a> {
-    disk: &'a dyn Disk,
-    dir: &'a Path,
-    store: u64,
-    sequence: u64,
-    next_file: &'a AtomicU64,
-    /// The first unit of the next segment.
-    base: u64,
+    target: Target<'a>,
+    sizes: Sizes,
+    /// The units of the next segments.
+    units: Range<u64>,
     current: Option<Current>,
     finished: Vec<SegmentInfo>,
 }
@@ -59,45 +91,69 @@ pub(crate) struct SegmentWriter<'a> {
 #[derive(Debug)]
 struct Current {
     file: Box<dyn AppendFile>,
-    buffer: Vec<u8>,
     sidecar: SectionsWriter,
     section: Option<usize>,
+    /// What was written so far.
     info: SegmentInfo,
+    segment: Arc<Segment>,
 }
 
 impl<'a> SegmentWriter<'a> {
-    pub(crate) fn new(
-        disk: &'a dyn Disk,
-        dir: &'a Path,
-        store: u64,
-        sequence: u64,
-        next_file: &'a AtomicU64,
-        base: u64,
-    ) -> SegmentWriter<'a> {
-        SegmentWriter { disk, dir, store, sequence, next_file, base, current: None, finished: Vec::new() }
+    /// The segments get units of this range, which must be large enough.
+    pub(crate) fn new(target: Target<'a>, sizes: Sizes, units: Range<u64>) -> SegmentWriter<'a> {
+        SegmentWriter { target, sizes, units, current: None, finished: Vec::new() }
+    }
+
+    /// Creates the next segment, if none is being written. No lock may be held, because this waits for the disk.
+    pub(crate) fn prepare(&mut self) -> Result<(), CoinsError> {
+        if self.current.is_none() {
+            let target = self.target;
+            let number = target.next_file.fetch_add(1, Ordering::Relaxed);
+            let id = FileId { store: target.store, kind: Kind::Segment, number };
+            let (path, file) = id.create(target.disk, target.dir)?;
+            let sidecar = SectionsWriter::create(target.disk, target.dir, FileId { kind: Kind::Sidecar, ..id })?;
+            let info = SegmentInfo {
+                number,
+                sequence: target.sequence,
+                base: self.units.start,
+                units: HEADER_UNITS,
+                records: 0,
+                live: 0,
+                sidecar: SectionsInfo::default(),
+            };
+            let all_units = SegmentInfo { units: self.units.end - self.units.start, ..info };
+            let segment = Arc::new(Segment::growing(all_units, path, id.header().to_vec()));
+            target.share(|segments| segments.with(&segment));
+            self.current = Some(Current { file, sidecar, section: None, info, segment });
+        }
+        Ok(())
+    }
+
+    /// The segment that is being written. [`SegmentWriter::push`] needs what its [`Segment::grow`] returns.
+    pub(crate) fn segment(&self) -> Option<Arc<Segment>> {
+        self.current.as_ref().map(|current| Arc::clone(&current.segment))
     }
 
     /// Writes a coin of a partition. Returns the unit of its record.
     pub(crate) fn push(
         &mut self,
-        partition: usize,
-        shard: usize,
+        growing: &mut Growing,
+        place: (usize, usize),
         fingerprint: u32,
         outpoint: &[u8],
         coin: &[u8],
     ) -> Result<u64, CoinsError> {
+        let (partition, shard) = place;
         let current = match &mut self.current {
             Some(current) => current,
-            None => {
-                let created = self.create()?;
-                self.current.insert(created)
-            }
+            None => unreachable!("a coin to be written, and no segment was prepared"),
         };
         let unit = current.info.end();
-        let units = encode_record(unit, outpoint, coin, &mut current.buffer);
+        let units = encode_record(unit, outpoint, coin, &mut growing.tail);
         if units >> RECORD_UNITS_BITS > 0 || unit + units >= UNITS_MAX {
-            return Err(CoinsError::Full { path: self.dir.to_owned() });
+            return Err(CoinsError::Full { path: self.target.dir.to_owned() });
         }
+        assert!(unit + units <= self.units.end, "a segment has more units than were reserved for it");
         if current.section != Some(partition) {
             current.section = Some(partition);
             current.sidecar.set_first(partition, unit);
@@ -105,53 +161,56 @@ impl<'a> SegmentWriter<'a> {
         current.sidecar.push(partition, SidecarEntry { shard, fingerprint, units }.encode())?;
         current.info.units += units;
         current.info.records += 1;
-        if current.buffer.len() >= BUFFER_BYTES {
-            current.file.write(&current.buffer)?;
-            current.buffer.clear();
+        if growing.tail.len() >= self.sizes.buffer_bytes {
+            growing.flush(self.target.disk, current.segment.path(), current.file.as_mut())?;
         }
         Ok(unit)
     }
 
-    /// Marks the end of a shard, where a segment may end.
+    /// Marks the end of a shard, where a segment may end. No lock may be held.
     pub(crate) fn end_shard(&mut self) -> Result<(), CoinsError> {
         match &self.current {
-            Some(current) if current.info.units >= SEGMENT_UNITS_MAX => self.end_segment(),
+            Some(current) if current.info.units >= self.sizes.segment_units_max => self.end_segment(),
             _ => Ok(()),
         }
     }
 
-    /// Returns the segments that were written, all durable.
+    /// Returns the segments that were written, all durable and in the shared list.
     pub(crate) fn finish(mut self) -> Result<Vec<SegmentInfo>, CoinsError> {
         self.end_segment()?;
         Ok(self.finished)
     }
 
-    fn create(&mut self) -> Result<Current, CoinsError> {
-        let number = self.next_file.fetch_add(1, Ordering::Relaxed);
-        let id = FileId { store: self.store, kind: Kind::Segment, number };
-        let (_, file) = id.create(self.disk, self.dir)?;
-        let sidecar = SectionsWriter::create(self.disk, self.dir, FileId { kind: Kind::Sidecar, ..id })?;
-        let info = SegmentInfo {
-            number,
-            sequence: self.sequence,
-            base: self.base,
-            units: HEADER_UNITS,
-            records: 0,
-            live: 0,
-            sidecar: SectionsInfo::default(),
-        };
-        Ok(Current { file, buffer: id.header().to_vec(), sidecar, section: None, info })
-    }
-
     fn end_segment(&mut self) -> Result<(), CoinsError> {
         let Some(mut current) = self.current.take() else { return Ok(()) };
-        current.file.write(&current.buffer)?;
+        let target = self.target;
+        if current.info.records == 0 {
+            let number = current.info.number;
+            target.share(|segments| segments.without(number));
+            for kind in [Kind::Segment, Kind::Sidecar] {
+                // A file that remains is removed when the store is opened next.
+                let path = FileId { store: target.store, kind, number }.path(target.dir);
+                let _ = own(target.dir).remove(target.disk, &path);
+            }
+            return Ok(());
+        }
+        current.segment.grow().flush(target.disk, current.segment.path(), current.file.as_mut())?;
         current.file.sync()?;
         current.info.sidecar = current.sidecar.finish()?;
         current.info.live = current.info.records;
-        self.base = current.info.end();
+        self.units.start = current.info.end();
+        let segment = Arc::new(Segment::open(target.disk, target.dir, target.store, current.info)?);
+        target.share(|segments| segments.with(&segment));
         self.finished.push(current.info);
         Ok(())
+    }
+}
+
+impl Target<'_> {
+    /// Changes the list that readers use.
+    fn share(&self, change: impl FnOnce(&Segments) -> Segments) {
+        let mut segments = self.segments.write().ignore_poison();
+        *segments = change(&segments);
     }
 }
 

@@ -41,7 +41,8 @@ pub use plain::{Accepted, PlainValidator, Rejected};
 pub use prevouts::{CoinCountMismatch, PrevoutReport, SpentCoin, verify_alone, verify_with_prevouts};
 pub use rule::{RULES, Rule, RuleInfo, Step, Violation};
 pub use scripts::{
-    Batch, Mode, Part, PartVerdict, Tally, VerifiedBlock, parts, trust_scripts, verify_exactly, verify_scripts,
+    Batch, KnownParts, KnownScripts, Mode, Part, PartVerdict, Tally, VerifiedBlock, parts, parts_besides,
+    trust_scripts, verify_exactly, verify_scripts,
 };
 pub use stats::Stats;
 pub use subsidy::block_subsidy;

@@ -9,12 +9,13 @@
 use crate::coins::FundedBlock;
 use crate::rule::{Rule, Violation};
 use crate::view::Coin;
-use lydian_primitives::{BlockHash, Output, Tx};
+use lydian_primitives::{BlockHash, Output, Tx, Wtxid};
 use lydian_script::Engine;
 use lydian_script::{
     Captured, CheckCounts, Flags, LegacyCache, Obligations, ScriptError, TxContext, capture_input,
     verify_input_counting,
 };
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -97,21 +98,66 @@ impl Part {
 
 /// Splits a block into parts of at most `inputs_max` inputs.
 pub fn parts(funded: &FundedBlock, inputs_max: usize) -> Vec<Part> {
+    let mut parts = Vec::new();
+    split(funded, (1, 0), funded.spent().len(), inputs_max, &mut parts);
+    parts
+}
+
+/// Splits the inputs from the first one of a transaction, given with the index of its coin, up to an index of a coin.
+fn split(funded: &FundedBlock, from: (usize, usize), to: usize, inputs_max: usize, parts: &mut Vec<Part>) {
     assert!(inputs_max > 0, "a part has an input");
-    let total = funded.spent().len();
-    let mut parts = Vec::with_capacity(total.div_ceil(inputs_max));
-    let (mut tx, mut tx_start) = (1, 0);
-    let mut start = 0;
-    while start < total {
+    let (mut tx, mut tx_start) = from;
+    let mut start = tx_start;
+    while start < to {
         let block = funded.checked().block();
         while tx_start + block.tx(tx).input_count() <= start {
             tx_start += block.tx(tx).input_count();
             tx += 1;
         }
-        let end = start.saturating_add(inputs_max).min(total);
+        let end = start.saturating_add(inputs_max).min(to);
         parts.push(Part { tx, tx_start, start, end });
         start = end;
     }
+}
+
+/// Which transactions were verified before, for instance when a mempool accepted them: Core's script cache
+/// (`CheckInputScripts`).
+///
+/// The wtxid is the hash of everything that scripts depend on but the flags: of the transaction with its witnesses, and
+/// (through the txids of the coins) of the outputs that it spends.
+pub trait KnownScripts: Debug + Send + Sync {
+    /// Whether the scripts of every input succeeded with these flags, or with these and more: a further flag can only
+    /// make a script fail.
+    fn are_valid(&self, wtxid: &Wtxid, flags: Flags) -> bool;
+}
+
+/// The parts of a block.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KnownParts {
+    /// Those to be verified.
+    pub unknown: Vec<Part>,
+    /// Those that were verified before.
+    pub known: Vec<Part>,
+}
+
+/// Splits a block into parts of at most `inputs_max` inputs, apart from those of transactions whose scripts are known
+/// to be valid.
+pub fn parts_besides(funded: &FundedBlock, inputs_max: usize, known: &dyn KnownScripts) -> KnownParts {
+    let (block, flags) = (funded.checked().block(), funded.checked().flags());
+    let mut parts = KnownParts::default();
+    let (mut from, mut is_known) = ((1, 0), false);
+    let mut start = 0;
+    for (index, tx) in block.txs().enumerate().skip(1) {
+        let is_this_known = known.are_valid(&tx.wtxid(), flags);
+        if is_this_known != is_known {
+            let part = if is_known { &mut parts.known } else { &mut parts.unknown };
+            split(funded, from, start, inputs_max, part);
+            (from, is_known) = ((index, start), is_this_known);
+        }
+        start += tx.input_count();
+    }
+    let part = if is_known { &mut parts.known } else { &mut parts.unknown };
+    split(funded, from, start, inputs_max, part);
     parts
 }
 
@@ -143,6 +189,12 @@ impl Tally {
             failure: None,
             checks: CheckCounts::default(),
         }
+    }
+
+    /// Counts a part whose scripts are known to be valid. The caller is responsible.
+    pub fn trust(&mut self, part: Part) {
+        assert!(self.inputs_left >= part.input_count(), "each input is verified once");
+        self.inputs_left -= part.input_count();
     }
 
     /// Adds the verdict on a part. Each part of [`parts`] must be added exactly once.

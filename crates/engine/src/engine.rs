@@ -16,7 +16,7 @@ use crate::event::{Observer, TipUpdate};
 use crate::follower::Follower;
 use crate::limits::HEADERS_AT_ONCE;
 use crate::meter::{Meter, Snapshot, Stage};
-use crate::review;
+use crate::{catch_up, review};
 use lydian_chain::{HeaderId, Pruned, RefusedAt, StoreRemark, accept_headers};
 use lydian_coins::{Coins, CoinsStats, Tip};
 use lydian_consensus::{Accepted, Params, Rejected, Violation};
@@ -30,11 +30,13 @@ use std::thread::JoinHandle;
 /// The validating part of a node.
 ///
 /// If a kernel verifies signatures, a separate thread reviews the blocks at the tip again with the reference. It
-/// disconnects a block that turns out to break a rule, as a caller would, and ends when the engine is dropped.
+/// disconnects a block that turns out to break a rule, as a caller would, and ends when the engine is dropped. Another
+/// one brings followers to the tip, if they are below it when the engine is opened.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) shared: Arc<EngineShared>,
     reviewer: Option<JoinHandle<()>>,
+    catch_up: Option<JoinHandle<()>>,
 }
 
 /// An engine, with the problems found and repaired while opening the files.
@@ -89,7 +91,8 @@ impl Engine {
         let shared = Arc::new(EngineShared::new(chainstate));
         let reviewer =
             if shared.chainstate.settings.signatures.is_watched() { Some(review::start(&shared)?) } else { None };
-        Ok(Opened { engine: Engine { shared, reviewer }, remarks })
+        let catch_up = catch_up::start(&shared)?;
+        Ok(Opened { engine: Engine { shared, reviewer, catch_up }, remarks })
     }
 
     pub(crate) fn write<T>(
@@ -267,6 +270,16 @@ impl Engine {
         self.write(|_| Ok(()))
     }
 
+    /// The error of a follower that the node cannot go on with, whichever thread met it: every further change fails.
+    pub fn follower_failure(&self) -> Option<EngineError> {
+        self.chainstate().followers.check_fatal().err()
+    }
+
+    /// Waits until no follower is behind the tip: each is in step, or has failed.
+    pub fn finish_catch_up(&self) {
+        self.chainstate().followers.wait_until_in_step();
+    }
+
     /// The counts of reviews so far.
     pub fn reviews(&self) -> ReviewCounts {
         self.chainstate().reviews.counts()
@@ -294,16 +307,16 @@ impl Engine {
 
     /// The tip, in the form of the event that reported it.
     pub fn tip_update(&self) -> TipUpdate {
-        let node = {
+        let (node, totals) = {
             let tree = self.chainstate().tree();
-            tree.node(tree.tip())
+            (tree.node(tree.tip()), tree.totals())
         };
         TipUpdate {
             hash: node.hash,
             height: node.height,
             header: node.header,
             chain_work: node.chain_work,
-            transactions: self.chainstate().count_transactions(0),
+            transactions: totals.transactions,
             cache_bytes: self.chainstate().coins.memory_bytes(),
             coins: self.chainstate().coins.len(),
             is_disconnect: false,
@@ -350,9 +363,10 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.chainstate().reviews.end();
-        if let Some(reviewer) = self.reviewer.take() {
+        self.chainstate().followers.cancel.cancel();
+        for thread in [self.reviewer.take(), self.catch_up.take()].into_iter().flatten() {
             // If the thread panicked, it has already reported it.
-            let _ = reviewer.join();
+            let _ = thread.join();
         }
     }
 }

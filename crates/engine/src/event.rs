@@ -4,6 +4,7 @@
 use crate::error::EngineError;
 use crate::log::{LogLevel, LogPlace};
 use lydian_chain::ChainError;
+use lydian_coins::Tip;
 use lydian_consensus::{U256, Violation};
 use lydian_primitives::{BlockHash, Header, Height};
 use std::fmt;
@@ -33,6 +34,9 @@ impl Observer for Unobserved {
 pub enum Event<'a> {
     /// The tip moved, up or down.
     UpdateTip(TipUpdate),
+    /// Every follower that is in step has the chain up to this block: it may be announced. `sequence` grows with each
+    /// move.
+    Settled { tip: Tip, sequence: u64 },
     /// A block breaks a rule; neither it nor its descendants will be on the chain. `state` is Core's
     /// `BlockValidationState::ToString`.
     InvalidBlock { hash: BlockHash, height: Height, violation: &'a Violation, state: &'a str },
@@ -67,8 +71,8 @@ pub struct TipUpdate {
     pub height: Height,
     pub header: Header,
     pub chain_work: U256,
-    /// The number of transactions of the chain up to here; `None` if a crash lost the count.
-    pub transactions: Option<u64>,
+    /// The number of transactions of the chain up to here.
+    pub transactions: u64,
     /// Bytes of coins in memory. `coins` is the number of all coins.
     pub cache_bytes: u64,
     pub coins: u64,

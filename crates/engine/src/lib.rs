@@ -8,15 +8,17 @@
 //!
 //! Invariants: no setting changes a verdict; a block is invalid only for breaking a rule, never because of a disk
 //! error; nothing committed to disk is lost. The crate reads no clock. No thread outlives a call, except the one that
-//! reviews blocks at the tip, which ends with the engine.
+//! reviews blocks at the tip and the one that brings followers there, which end with the engine.
 //!
 //! The folders, of which each uses only those before it: `chainstate` (stores, tree, settings, locks), `run` (the
-//! pipeline), `best_chain` (the search, acceptance, reorganisations, import), `review` (blocks at the tip, again), then
-//! the file `engine` (the entry point), and `read` (everything that changes nothing).
+//! pipeline), `best_chain` (the search, acceptance, reorganisations, import), `review` (blocks at the tip, again),
+//! `catch_up` (followers below the tip), then the file `engine` (the entry point), and `read` (everything that changes
+//! nothing).
 
 #![forbid(unsafe_code)]
 
 mod best_chain;
+mod catch_up;
 mod chainstate;
 mod engine;
 mod error;
@@ -34,19 +36,20 @@ pub use best_chain::activate::Advance;
 pub use best_chain::import::{Import, ImportFiles, RefusedHeader};
 pub use best_chain::reindex::Reindex;
 pub use chainstate::assumed::AssumeValid;
+pub use chainstate::followers::Standing;
 pub use chainstate::reviews::{ReviewCounts, Reviews};
 pub use chainstate::settings::{Cancel, Layout, Settings};
-pub use chainstate::totals::TOTALS_FILES;
 pub use chainstate::wipe::{WIPE_FILES, Wipe, wipe};
 pub use engine::{AcceptedHeaders, Engine, Opened, Submission};
 pub use error::EngineError;
 pub use event::{BranchTip, Event, Observer, TipUpdate, Unobserved, UnreadableReason};
-pub use follower::{ConnectedBlock, Follower, FollowerError};
+pub use follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Prepare, Rows};
 pub use initial::{INITIAL_DOWNLOAD_OVER, InitialDownload, TIP_AGE_SECONDS_DEFAULT};
 pub use log::{LogLevel, LogLine, LogPlace, LogSwitches};
-pub use lydian_chain::{HeaderId, Node, Pruned};
+pub use lydian_chain::{ChainTotals, HeaderId, Node, Pruned};
 pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
 pub use read::check::{Inconsistency, LastBlocks, LastBlocksEnd};
+pub use read::followers::FollowerInfo;
 pub use read::utxo::{CoinsSummary, UtxoHash, UtxoHashes};
 pub use read::view::{ChainTip, ChainTipStatus, HeaderInfo};

@@ -37,3 +37,10 @@ pub const CHECKPOINT_SECONDS: u64 = 600;
 
 /// Headers entered under one lock of the tree: a fraction of a millisecond, in which no validating thread can query it.
 pub const HEADERS_AT_ONCE: usize = 512;
+
+/// Bytes of blocks, spent coins and rows that the catch-up of followers holds: a few of the largest blocks.
+pub const CATCH_UP_BYTES: usize = 32 << 20;
+
+/// The most blocks that a follower leaves one by one: after more, for instance because the coins were deleted
+/// (`-reindex-chainstate`), it begins anew, which is faster.
+pub const LEAVE_BLOCKS_MAX: u32 = 1_000;

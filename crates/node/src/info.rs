@@ -10,7 +10,7 @@ use crate::exit;
 use crate::log::iso8601;
 use crate::screen::{Screen, Tone, commas};
 use crate::settings::Settings;
-use crate::status::{Status, StatusError};
+use crate::status::{IndexStatus, Status, StatusError};
 use lydian_disk::{Disk, DiskErrorKind, PathKind};
 use serde::Serialize;
 use std::path::Path;
@@ -119,6 +119,8 @@ fn print(screen: &Screen, info: &Info) {
         ("blocks", format!("{} MB of block and undo files", megabytes(info.blocks_bytes))),
     ];
     rows.extend(signature_rows(status));
+    let labels = std::iter::once("indexes").chain(std::iter::repeat(""));
+    rows.extend(labels.zip(status.indexes.iter().map(IndexStatus::sentence)));
     if let Some(run) = &status.run {
         rows.push((
             "last run",

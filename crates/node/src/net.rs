@@ -128,6 +128,10 @@ pub(crate) fn wait(
         if let Some(end) = network.validator().end() {
             return Some(end);
         }
+        // It may have been met while nothing was validated.
+        if let Some(error) = engine.follower_failure() {
+            return Some(ValidationEnd::Failed(error));
+        }
         session.stop.wait(LOOK);
     }
     None

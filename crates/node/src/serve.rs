@@ -14,7 +14,8 @@ use lydian_engine::{Engine, LogLine, LogSwitches, Observer};
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
-    Context, Host, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError, ServerSettings, Whitelist, Witness,
+    Context, Host, Indexes, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError, ServerSettings, Whitelist,
+    Witness,
 };
 use lydian_serve::{BadAddress, Cookie, CookieError, CookiePermissions, Subnet, Users, bind_addresses};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
@@ -151,6 +152,11 @@ impl Serving {
     /// Sets the text of the warm-up error: what the node is doing.
     pub(crate) fn set_warmup(&self, words: &str) {
         self.context.set_warmup(words);
+    }
+
+    /// The indexes that calls may use, once the engine exists.
+    pub(crate) fn has_indexes(&self, indexes: Indexes) {
+        self.context.set_indexes(indexes);
     }
 
     /// From now on, calls about peers are answered.

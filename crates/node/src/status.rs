@@ -8,7 +8,7 @@ use crate::limits::STATUS_SIZE_MAX;
 use crate::screen::commas;
 use lydian_curve::{Engine, Refereed, Reference};
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
-use lydian_engine::{ReviewCounts, Stage, TipUpdate};
+use lydian_engine::{FollowerInfo, ReviewCounts, Stage, Standing, TipUpdate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,48 @@ pub(crate) struct Status {
     /// The signature engine of the process that wrote the file.
     #[serde(default)]
     pub(crate) signature_engine: Option<SignatureEngine>,
+    /// The indexes of the process that wrote the file.
+    #[serde(default)]
+    pub(crate) indexes: Vec<IndexStatus>,
+}
+
+/// An index, as in `getindexinfo`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct IndexStatus {
+    pub(crate) name: String,
+    /// The last block that it has; `None` before the genesis block.
+    pub(crate) height: Option<u32>,
+    pub(crate) is_synced: bool,
+    /// Why it is stopped.
+    pub(crate) error: Option<String>,
+}
+
+impl From<FollowerInfo> for IndexStatus {
+    fn from(info: FollowerInfo) -> IndexStatus {
+        IndexStatus {
+            name: info.name,
+            height: info.tip.map(|tip| tip.height.0),
+            is_synced: info.standing == Standing::InStep,
+            error: info.error,
+        }
+    }
+}
+
+impl IndexStatus {
+    pub(crate) fn unopened(name: &str, reason: &str) -> IndexStatus {
+        IndexStatus { name: name.to_owned(), height: None, is_synced: false, error: Some(reason.to_owned()) }
+    }
+
+    /// A description that fits into a table.
+    pub(crate) fn sentence(&self) -> String {
+        let height =
+            self.height.map_or_else(|| "no block".to_owned(), |height| format!("height {}", commas(height.into())));
+        match &self.error {
+            Some(error) => format!("{}: stopped at {height}: {error}", self.name),
+            None if self.is_synced => format!("{}: at {height}", self.name),
+            None => format!("{}: being built, at {height}", self.name),
+        }
+    }
 }
 
 /// A kernel and the results of its referee.
@@ -125,7 +167,7 @@ impl Status {
             headers: headers.max(tip.height.0),
             time: tip.header.time,
             chain_work: tip.chain_work.to_string(),
-            transactions: tip.transactions,
+            transactions: Some(tip.transactions),
             coins: tip.coins,
             cache_bytes: tip.cache_bytes,
             verification_progress,
@@ -133,6 +175,7 @@ impl Status {
             updated: now(),
             run: None,
             signature_engine: None,
+            indexes: Vec::new(),
         }
     }
 
@@ -245,6 +288,7 @@ mod tests {
             updated: 9,
             run: None,
             signature_engine: Some(SignatureEngine { kernel: "avx2".into(), is_trusted: true, ..Default::default() }),
+            indexes: Vec::new(),
         };
         let root = Path::new("/");
         disk.create_dir(&root.join("chainstate")).unwrap();

@@ -11,6 +11,7 @@ use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
 pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
+use lydian_index::CoinStatsReader;
 use lydian_p2p::manager::{Question, Reply};
 use lydian_serve::Budget;
 use lydian_stdx::lock;
@@ -142,6 +143,8 @@ pub struct Context {
     pub(crate) scan: ScanState,
     /// Weak, since the engine holds this context to report what its own threads do.
     engine: OnceLock<Weak<Engine>>,
+    /// Set before the engine.
+    indexes: OnceLock<Indexes>,
     /// Set once the network has started.
     peers: OnceLock<Arc<dyn Peers>>,
     /// The warm-up status, until calls are answered.
@@ -159,6 +162,14 @@ pub struct Context {
     observer: Arc<dyn Witness>,
 }
 
+/// The indexes of the node.
+#[derive(Debug, Default)]
+pub struct Indexes {
+    pub coinstats: Option<CoinStatsReader>,
+    /// The names of those that could not be opened, each with the reason.
+    pub unopened: Vec<(&'static str, String)>,
+}
+
 /// An observer that can be shared.
 pub trait Witness: Observer + fmt::Debug + Send {}
 
@@ -174,6 +185,7 @@ impl Context {
             tips: TipWatch::default(),
             scan: ScanState::default(),
             engine: OnceLock::new(),
+            indexes: OnceLock::new(),
             peers: OnceLock::new(),
             warmup: Mutex::new(Some("RPC server started".to_owned())),
             mock_time: AtomicI64::new(0),
@@ -200,6 +212,18 @@ impl Context {
         // It can only be set already if this is called twice, for the same engine.
         let _ = self.engine.set(Arc::downgrade(engine));
         *lock(&self.warmup) = None;
+    }
+
+    /// Makes the indexes available.
+    pub fn set_indexes(&self, indexes: Indexes) {
+        // A node opens them once.
+        let _ = self.indexes.set(indexes);
+    }
+
+    /// The indexes; none during warm-up.
+    pub fn indexes(&self) -> &Indexes {
+        const NONE: &Indexes = &Indexes { coinstats: None, unopened: Vec::new() };
+        self.indexes.get().unwrap_or(NONE)
     }
 
     /// Makes the peer manager available.
@@ -289,7 +313,7 @@ impl Observer for Context {
             self.note_tip(tip);
         }
         self.observer.event(event);
-        if let Event::UpdateTip(_) = event {
+        if let Event::Settled { .. } = event {
             self.tips.wake();
         }
     }

@@ -79,7 +79,7 @@ impl Wait {
         }
         // The wait also ends if the engine is gone; the answer reports that.
         let Ok(engine) = context.engine() else { return true };
-        let tip = engine.tip();
+        let tip = engine.settled_tip();
         match self.until {
             Until::Block(hash) => tip.hash == hash,
             Until::Height(height) => i64::from(tip.height.0) >= i64::from(height),

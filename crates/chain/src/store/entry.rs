@@ -4,7 +4,7 @@
 use crate::limits::{FILE_NUMBER_MAX, PATH_SIZE_MAX, UNDO_FILE_SIZE_MAX};
 use crate::obfuscation::Obfuscation;
 use crate::position::{BlockPosition, UndoPosition};
-use crate::tree::HeaderId;
+use crate::tree::{BlockCounts, HeaderId};
 use lydian_primitives::{Header, ParseError, ParseErrorKind, Reader};
 use std::path::PathBuf;
 
@@ -17,6 +17,8 @@ pub enum IndexEntry {
     Block { id: HeaderId, position: BlockPosition },
     /// Its undo data is stored.
     Undo { id: HeaderId, position: UndoPosition },
+    /// It was connected, and has these numbers of transactions and outputs.
+    Counts { id: HeaderId, counts: BlockCounts },
     /// Its scripts were verified.
     Verified { id: HeaderId },
     /// The block and its descendants are invalid.
@@ -63,6 +65,7 @@ const UNDO_CLEARED: u8 = 8;
 const FILE: u8 = 9;
 const FILE_PRUNED: u8 = 10;
 const SYNCED: u8 = 11;
+const COUNTS: u8 = 12;
 
 /// Payload size of a record with a [`LogItem::Synced`].
 pub(crate) const SYNCED_SIZE: usize = 17;
@@ -114,6 +117,10 @@ impl LogItem {
                 IndexEntry::Undo { id, position: UndoPosition { file, offset, size } }
             }
             VERIFIED => IndexEntry::Verified { id: id(reader)? },
+            COUNTS => IndexEntry::Counts {
+                id: id(reader)?,
+                counts: BlockCounts { transactions: reader.u32()?, outputs: reader.u32()? },
+            },
             INVALID => IndexEntry::Invalid { id: id(reader)? },
             RECONSIDERED => IndexEntry::Reconsidered { id: id(reader)? },
             BLOCK_CLEARED => IndexEntry::BlockCleared { id: id(reader)? },
@@ -174,6 +181,11 @@ impl IndexEntry {
                 write_position(out, file, offset, size);
             }
             IndexEntry::Verified { id } => tag_and_id(VERIFIED, id),
+            IndexEntry::Counts { id, counts } => {
+                tag_and_id(COUNTS, id);
+                out.extend_from_slice(&counts.transactions.to_le_bytes());
+                out.extend_from_slice(&counts.outputs.to_le_bytes());
+            }
             IndexEntry::Invalid { id } => tag_and_id(INVALID, id),
             IndexEntry::Reconsidered { id } => tag_and_id(RECONSIDERED, id),
             IndexEntry::BlockCleared { id } => tag_and_id(BLOCK_CLEARED, id),

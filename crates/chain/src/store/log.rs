@@ -18,10 +18,13 @@ use lydian_stdx::saturating_usize;
 use std::path::{Path, PathBuf};
 
 /// The format version that is written, and the highest one that is read.
-pub const INDEX_VERSION: u32 = 1;
+pub const INDEX_VERSION: u32 = 2;
 
 /// The first bytes of the first record.
 const HEAD_TEXT: &[u8; 12] = b"lydian index";
+
+/// Payload size of the first record: the text, the version, the magic and the hash of the genesis block.
+const HEAD_SIZE: usize = HEAD_TEXT.len() + 4 + 4 + 32;
 
 /// Number of bytes read at once.
 const PIECE_SIZE: u64 = 4 << 20;
@@ -38,7 +41,7 @@ impl LogWriter {
     /// Continues a log. After its durable part it must have nothing but the second of two [`LogItem::Synced`], or a
     /// torn one.
     pub(crate) fn resume(disk: &dyn Disk, log: LogFile) -> Result<LogWriter, DiskError> {
-        if !log.is_confirmed {
+        if !log.is_confirmed || log.version < INDEX_VERSION {
             return LogWriter::rewrite(disk, log, &[]);
         }
         let LogFile { path, file, safe, .. } = log;
@@ -56,6 +59,9 @@ impl LogWriter {
     pub(crate) fn rewrite(disk: &dyn Disk, log: LogFile, items: &[LogItem]) -> Result<LogWriter, DiskError> {
         let mut framer = Framer::new(log.safe.sequence);
         framer.framed = log.bytes(0, log.safe.offset)?;
+        if log.version < INDEX_VERSION {
+            set_version(&mut framer.framed);
+        }
         for item in items {
             framer.push(item);
         }
@@ -162,6 +168,15 @@ pub(crate) fn create(disk: &dyn Disk, path: &Path, params: &Params) -> Result<()
     own(path).replace(disk, path, &bytes)
 }
 
+/// Replaces the version in the head of a log by that of the entries that will follow.
+fn set_version(log: &mut [u8]) {
+    let start = RECORD_HEAD_SIZE + HEAD_TEXT.len();
+    log[start..start + 4].copy_from_slice(&INDEX_VERSION.to_le_bytes());
+    let mut head = Vec::new();
+    encode_record(&log[RECORD_HEAD_SIZE..RECORD_HEAD_SIZE + HEAD_SIZE], 0, &mut head);
+    log[..head.len()].copy_from_slice(&head);
+}
+
 /// The directory of the index, which was found to be ours before the log is opened.
 fn own(path: &Path) -> OwnDir {
     own_index(path.parent().unwrap_or(Path::new("")))
@@ -182,6 +197,7 @@ type Visit<'a> = dyn FnMut(Place, &[u8]) -> Result<(), ChainError> + 'a;
 pub(crate) struct LogFile {
     path: PathBuf,
     file: Box<dyn ReadFile>,
+    version: u32,
     /// The end of the durable part.
     safe: Place,
     /// Whether the end of the durable part is certain: the record before it is also a [`LogItem::Synced`], or the file
@@ -200,13 +216,20 @@ impl LogFile {
             Err(error) => return Err(error.into()),
         };
         let start = Place { offset: 0, sequence: 0 };
-        let mut log = LogFile { path: path.to_owned(), file, safe: start, is_confirmed: true, end: start };
+        let mut log = LogFile {
+            path: path.to_owned(),
+            file,
+            version: INDEX_VERSION,
+            safe: start,
+            is_confirmed: true,
+            end: start,
+        };
         // The first record was written atomically with its file.
-        let (mut safe, mut is_confirmed, mut last_end) = (start, true, None);
+        let (mut safe, mut is_confirmed, mut last_end, mut version) = (start, true, None, INDEX_VERSION);
         log.end = log.walk(&mut |at, payload| {
             match synced(payload) {
                 _ if at.offset == 0 => {
-                    log.check_head(payload, params)?;
+                    version = log.check_head(payload, params)?;
                     safe = Place { offset: (RECORD_HEAD_SIZE + payload.len()) as u64, sequence: 1 };
                 }
                 // It is at the end of the durable part.
@@ -222,7 +245,7 @@ impl LogFile {
         if safe.offset == 0 {
             return Err(ChainError::IndexDamaged { path: log.path, offset: 0 });
         }
-        (log.safe, log.is_confirmed) = (safe, is_confirmed);
+        (log.safe, log.is_confirmed, log.version) = (safe, is_confirmed, version);
         if log.torn() > 0 {
             log.refuse_damage()?;
         }
@@ -308,7 +331,8 @@ impl LogFile {
         ChainError::IndexContradiction { path: self.path.clone(), offset, reason }
     }
 
-    fn check_head(&self, payload: &[u8], params: &Params) -> Result<(), ChainError> {
+    /// Returns the version.
+    fn check_head(&self, payload: &[u8], params: &Params) -> Result<u32, ChainError> {
         let no_head = |_| self.contradiction(0, "does not start with its head");
         let mut reader = Reader::new(payload);
         if reader.take(HEAD_TEXT.len()).map_err(no_head)? != HEAD_TEXT {
@@ -324,7 +348,10 @@ impl LogFile {
             let expected = params.chain.name();
             return Err(ChainError::OtherNetwork { path: self.path.clone(), found: network_name(magic), expected });
         }
-        Ok(())
+        if reader.remaining() > 0 {
+            return Err(self.contradiction(0, "has a head of another size"));
+        }
+        Ok(found)
     }
 
     /// Refuses a log in which the bytes after the last complete record are covered by a later [`LogItem::Synced`].

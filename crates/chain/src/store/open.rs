@@ -264,6 +264,7 @@ impl Replay {
                 self.note(position.file);
             }
             IndexEntry::Verified { id } => tree.set_verified(known(id)?),
+            IndexEntry::Counts { id, counts } => tree.set_counts(known(id)?, counts),
             IndexEntry::Invalid { id } if id == HeaderId::GENESIS => return Err("marks the genesis block as invalid"),
             IndexEntry::Invalid { id } => tree.invalidate(known(id)?),
             IndexEntry::Reconsidered { id } => tree.reconsider(known(id)?),

@@ -7,7 +7,7 @@
 //! all its ancestors have arrived; `leaves` are the linked valid blocks without a linked valid child, so the best block
 //! is always one of them (a child has more work than its parent).
 //!
-//! Cost: 168 bytes per header and up to 15 for the table of hashes and the active chain; the cost of choosing the best
+//! Cost: 176 bytes per header and up to 15 for the table of hashes and the active chain; the cost of choosing the best
 //! block does not depend on the number of headers. Accesses no clock and no files.
 
 mod branch;
@@ -19,7 +19,7 @@ mod tests;
 
 pub use branch::Branch;
 pub use check::TreeInconsistency;
-pub use node::Node;
+pub use node::{BlockCounts, ChainTotals, Node};
 
 use crate::position::{BlockPosition, UndoPosition};
 use lydian_consensus::pow::{PowCheck, block_proof};
@@ -61,6 +61,8 @@ pub struct HeaderTree {
     base: u32,
     /// The active chain by height above the root. The coins are those at its tip.
     active: Vec<HeaderId>,
+    /// The sum of the counts of the active chain's blocks.
+    totals: ChainTotals,
     /// The valid header with the most work, the first among equals.
     best_header: HeaderId,
     /// Linked valid blocks without a linked valid child.
@@ -81,21 +83,24 @@ impl HeaderTree {
     /// A tree with only the genesis block, which is linked without a position.
     pub fn new(params: &Params) -> HeaderTree {
         let genesis = match params.genesis_block().parse() {
-            Ok(block) => *block.header(),
+            Ok(block) => block,
             Err(error) => unreachable!("the genesis block is built to parse: {error}"),
         };
-        HeaderTree::rooted_at(&genesis, Height(0))
+        let mut tree = HeaderTree::rooted_at(genesis.header(), Height(0));
+        tree.set_counts(HeaderId::GENESIS, BlockCounts::of(&genesis));
+        tree
     }
 
     /// A tree that starts at any header of a chain, for the parts of real chains in tests and benchmarks. The root
-    /// counts as linked, and work is counted from it. Headers below the root are unknown, so a target that depends on
-    /// them cannot be computed.
+    /// counts as linked, and work, transactions and outputs are counted from it. Headers below the root are unknown, so
+    /// a target that depends on them cannot be computed.
     pub fn rooted_at(root: &Header, height: Height) -> HeaderTree {
         let mut tree = HeaderTree {
             nodes: Vec::new(),
             by_hash: Table::new(),
             base: height.0,
             active: vec![HeaderId::GENESIS],
+            totals: ChainTotals::default(),
             best_header: HeaderId::GENESIS,
             leaves: BTreeSet::new(),
             unlinked: HashMap::new(),
@@ -274,6 +279,14 @@ impl HeaderTree {
         self.at_mut(id).set_undo(None);
     }
 
+    /// Stores the numbers of transactions and outputs of a block.
+    pub fn set_counts(&mut self, id: HeaderId, counts: BlockCounts) {
+        if self.is_active(id) {
+            self.totals = self.totals.without(self.at(id).counts().unwrap_or_default()).with(counts);
+        }
+        self.at_mut(id).set_counts(counts);
+    }
+
     /// Marks the scripts of a block as verified.
     pub fn set_verified(&mut self, id: HeaderId) {
         self.at_mut(id).flags |= VERIFIED;
@@ -384,6 +397,7 @@ impl HeaderTree {
             chain_work: packed.chain_work,
             block: packed.block(),
             undo: packed.undo(),
+            counts: packed.counts(),
             is_invalid: packed.is_invalid(),
             is_verified: packed.flags & VERIFIED != 0,
             sequence: packed.is_linked().then_some(u64::from(packed.sequence)),
@@ -398,6 +412,29 @@ impl HeaderTree {
     /// The position of its undo data.
     pub fn undo(&self, id: HeaderId) -> Option<UndoPosition> {
         self.at(id).undo()
+    }
+
+    /// The numbers of transactions and outputs of a block; `None` if it was never connected.
+    pub fn counts(&self, id: HeaderId) -> Option<BlockCounts> {
+        self.at(id).counts()
+    }
+
+    /// The numbers of transactions and outputs of the active chain.
+    pub fn totals(&self) -> ChainTotals {
+        self.totals
+    }
+
+    /// The numbers of transactions and outputs of the chain that ends with a block; `None` if a block of it was never
+    /// connected. Cost: a step for each block between it and the active chain's tip.
+    pub fn totals_at(&self, id: HeaderId) -> Option<ChainTotals> {
+        let fork = self.fork(id, self.tip());
+        let mut totals = self.totals;
+        let mut at = self.tip();
+        while at != fork {
+            totals = totals.without(self.counts(at)?);
+            at = self.parent(at)?;
+        }
+        self.path(fork, id).into_iter().try_fold(totals, |totals, id| Some(totals.with(self.counts(id)?)))
     }
 
     pub fn hash(&self, id: HeaderId) -> &BlockHash {
@@ -471,6 +508,7 @@ impl HeaderTree {
     pub fn push_active(&mut self, id: HeaderId) {
         assert_eq!(self.parent(id), Some(self.tip()), "a block is connected to its parent");
         self.active.push(id);
+        self.totals = self.totals.with(self.counts(id).unwrap_or_default());
         self.pruned.remove(&id);
     }
 
@@ -479,6 +517,7 @@ impl HeaderTree {
         assert!(self.active.len() > 1, "the genesis block is never disconnected");
         let id = self.tip();
         self.active.pop();
+        self.totals = self.totals.without(self.counts(id).unwrap_or_default());
         if !self.at(id).has_block() {
             self.pruned.insert(id);
         }

@@ -3,7 +3,54 @@
 use super::HeaderId;
 use crate::position::{BlockPosition, UndoPosition};
 use lydian_consensus::U256;
-use lydian_primitives::{BlockHash, Header, Height};
+use lydian_primitives::{Block, BlockHash, Header, Height};
+
+/// The number of transactions and outputs of a block. Never zero for a block that was connected: it has a coinbase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockCounts {
+    pub transactions: u32,
+    pub outputs: u32,
+}
+
+impl BlockCounts {
+    pub fn of(block: &Block) -> BlockCounts {
+        // A block has at most 32 MB.
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        BlockCounts { transactions: count(block.tx_count()), outputs: count(block.output_count()) }
+    }
+
+    fn is_known(self) -> bool {
+        self.transactions > 0
+    }
+}
+
+/// The number of transactions and outputs of a chain, from the genesis block on: Core's `m_chain_tx_count`, and the
+/// same for outputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainTotals {
+    pub transactions: u64,
+    pub outputs: u64,
+}
+
+impl ChainTotals {
+    /// The totals with one more block.
+    #[must_use]
+    pub fn with(self, block: BlockCounts) -> ChainTotals {
+        ChainTotals {
+            transactions: self.transactions + u64::from(block.transactions),
+            outputs: self.outputs + u64::from(block.outputs),
+        }
+    }
+
+    /// The totals without the last block.
+    #[must_use]
+    pub fn without(self, block: BlockCounts) -> ChainTotals {
+        ChainTotals {
+            transactions: self.transactions - u64::from(block.transactions),
+            outputs: self.outputs - u64::from(block.outputs),
+        }
+    }
+}
 
 /// A header and what is known about its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +66,8 @@ pub struct Node {
     pub block: Option<BlockPosition>,
     /// The position of its undo data.
     pub undo: Option<UndoPosition>,
+    /// `None` if the block was never connected.
+    pub counts: Option<BlockCounts>,
     /// Breaks a rule or has an ancestor that does.
     pub is_invalid: bool,
     /// Its scripts have been verified.
@@ -57,11 +106,13 @@ pub(super) struct Packed {
     undo_file: u32,
     undo_offset: u32,
     undo_size: u32,
+    /// Zeros while unknown.
+    counts: BlockCounts,
     pub(super) flags: u8,
 }
 
-/// Size of a node in bytes; with the table of hashes and the active chain 177 to 183 per header.
-pub(super) const PACKED_SIZE: usize = 168;
+/// Size of a node in bytes; with the table of hashes and the active chain 185 to 191 per header.
+pub(super) const PACKED_SIZE: usize = 176;
 const _: () = assert!(size_of::<Packed>() == PACKED_SIZE);
 
 impl Packed {
@@ -86,6 +137,7 @@ impl Packed {
             undo_file: NONE,
             undo_offset: 0,
             undo_size: 0,
+            counts: BlockCounts::default(),
             flags: 0,
         }
     }
@@ -128,6 +180,14 @@ impl Packed {
     pub(super) fn undo(&self) -> Option<UndoPosition> {
         let position = UndoPosition { file: self.undo_file, offset: u64::from(self.undo_offset), size: self.undo_size };
         (self.undo_file != NONE).then_some(position)
+    }
+
+    pub(super) fn counts(&self) -> Option<BlockCounts> {
+        Some(self.counts).filter(|counts| counts.is_known())
+    }
+
+    pub(super) fn set_counts(&mut self, counts: BlockCounts) {
+        self.counts = counts;
     }
 
     /// Undo files are always smaller than 4 GiB.

@@ -4,7 +4,7 @@
 use crate::common::blocks::{Maker, layout, params, spent_of};
 use lydian_chain::limits::FILE_NUMBER_MAX;
 use lydian_chain::{
-    BlockStore, ChainError, INDEX_VERSION, IndexEntry, Opened, StoreRemark, encode_undo, wipe_for_reindex,
+    BlockCounts, BlockStore, ChainError, INDEX_VERSION, IndexEntry, Opened, StoreRemark, encode_undo, wipe_for_reindex,
 };
 use lydian_consensus::{Chain, Params};
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
@@ -35,6 +35,7 @@ fn make(blocks: &[Block]) -> (SimDisk, Vec<u8>) {
             IndexEntry::Header { id, header: *block.header() },
             IndexEntry::Block { id, position },
             IndexEntry::Undo { id, position: undo },
+            IndexEntry::Counts { id, counts: BlockCounts::of(block) },
             IndexEntry::Verified { id },
         ]);
         if index + 2 >= blocks.len() {
@@ -147,7 +148,7 @@ fn a_later_version_is_refused() {
     let before = disk.operation_count();
     assert_eq!(
         open(&disk).unwrap_err().to_string(),
-        "d/blocks/index/index.log: this data directory was written by a later version (format 2; this version supports up to 1)"
+        "d/blocks/index/index.log: this data directory was written by a later version (format 3; this version supports up to 2)"
     );
     // Only the directories were created and synced.
     assert_eq!(read_whole(&disk, &log(), 1000).unwrap().len(), 12 + 52 + 12 + 9);
@@ -211,7 +212,7 @@ fn contradictions_are_refused() {
     check(&[head(), header(1)[..80].to_vec()], Some("has a truncated entry"));
     check(&[head(), header(2)], Some("has a header out of order"));
     check(&[head(), header(1), header(2)], Some("has a header out of order"));
-    for (tag, rest) in [(2, 16), (3, 16), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0)] {
+    for (tag, rest) in [(2, 16), (3, 16), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (12, 8)] {
         check(&[head(), about(tag, 1, rest)], Some("names an unknown block"));
         check(&[head(), header(1), about(tag, 1, rest)], None);
     }
@@ -249,6 +250,24 @@ fn the_examples_of_the_page() {
     assert_eq!((position.file, position.offset, position.size), (0, 8, 227));
     assert_eq!((undo.file, undo.offset), (0, 8));
     assert!(node.is_verified && !node.is_invalid);
+    assert_eq!(node.counts, Some(BlockCounts::of(&block)));
+}
+
+/// A log of version 1 becomes one of the current version when it is opened, and keeps its entries.
+#[test]
+fn an_older_log_gets_the_new_version() {
+    let block = Maker::new().block(params().genesis_hash, 0);
+    let (disk, new) = make(std::slice::from_ref(&block));
+    let mut old = Vec::new();
+    encode_record(&head(1, &params()), 0, &mut old);
+    let head_size = old.len();
+    old.extend_from_slice(&new[head_size..]);
+    let disk = with_log(&disk, &old);
+    for _ in 0..2 {
+        let Opened { tree, remarks, .. } = open(&disk).unwrap();
+        assert_eq!((tree.len(), remarks.len()), (2, 0));
+        assert_eq!(read_whole(&disk, &log(), u64::MAX).unwrap()[..head_size], new[..head_size]);
+    }
 }
 
 /// A log larger than the size that is read at once, with a record that is also larger.

@@ -4,13 +4,16 @@
 //! One thread looks up and applies, like one worker of the engine; checkpoints use two threads.
 
 use crate::run::{self, Sizes, Subject, cpu_time, gb, time};
-use crate::workload::Block;
+use crate::workload::{Block, Workload};
 use lydian_coins::{Coins, Key, PARTITIONS, Settings, Tip};
 use lydian_consensus::CoinRef;
 use lydian_disk::{Disk, RealDisk};
 use lydian_primitives::{BlockHash, Height};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const THREADS: usize = 2;
 
@@ -22,9 +25,16 @@ pub(crate) fn bench(sizes: Sizes) {
     let mut workload = run::run(&mut ours, sizes);
     let stats = ours.coins.stats();
     println!(
-        "  store     {} segments, {} checkpoints, {} records read",
-        stats.segments, stats.checkpoints, stats.disk_reads
+        "  store     {} segments, {} checkpoints ({:.2} s, {:.2} s of CPU), {} records read",
+        stats.segments,
+        stats.checkpoints,
+        ours.checkpoints.0.as_secs_f64(),
+        ours.checkpoints.1.as_secs_f64(),
+        stats.disk_reads
     );
+    ours.checkpoint_often(&mut workload);
+    ours.look_up_during_checkpoints(&mut workload);
+    ours.scan(&mut workload);
     let coins = ours.coins.len();
     for what in ["clean stop", "kill"] {
         if what == "kill" {
@@ -60,13 +70,125 @@ struct Ours {
     coins: Coins,
     height: u32,
     keys: [Vec<Key>; PARTITIONS],
+    /// Wall and CPU time of all checkpoints.
+    checkpoints: (Duration, Duration),
 }
 
 impl Ours {
     fn open(dir: &Path, sizes: Sizes) -> Ours {
         let settings = Settings::new(sizes.cache_bytes);
         let coins = Coins::open(Arc::new(RealDisk), dir, settings, [3; 16], THREADS).unwrap();
-        Ours { coins, height: 0, keys: Default::default() }
+        Ours { coins, height: 0, keys: Default::default(), checkpoints: Default::default() }
+    }
+
+    /// Makes a checkpoint after each block, as at the tip.
+    fn checkpoint_often(&mut self, workload: &mut Workload) {
+        const COUNT: u32 = 40;
+        self.sync();
+        self.checkpoints = Default::default();
+        for _ in 0..COUNT {
+            let block = workload.block();
+            assert_eq!(self.get(&block), block.value);
+            self.put(&block);
+            self.sync();
+        }
+        let ms = |time: Duration| time.as_secs_f64() * 1e3 / f64::from(COUNT);
+        println!(
+            "  tip       {:8.1} ms a checkpoint after one block, {:.1} ms of CPU",
+            ms(self.checkpoints.0),
+            ms(self.checkpoints.1)
+        );
+    }
+
+    /// Looks up old coins, one at a time, while a checkpoint is made, and while there is none.
+    fn look_up_during_checkpoints(&mut self, workload: &mut Workload) {
+        for is_checkpoint in [false, true, false, true] {
+            for _ in 0..100 {
+                let block = workload.block();
+                assert_eq!(self.get(&block), block.value);
+                self.put(&block);
+            }
+            let sample = workload.sample(20_000);
+            let keys: Vec<Key> = sample.spends.iter().map(|outpoint| self.coins.key(*outpoint)).collect();
+            let is_done = AtomicBool::new(!is_checkpoint);
+            let mut times = std::thread::scope(|scope| {
+                let coins = &self.coins;
+                let reader = scope.spawn(|| {
+                    let mut times = Vec::new();
+                    for key in keys.iter().cycle() {
+                        let look_up = || coins.get(Coins::partition(key), &[*key], &mut Vec::new()).unwrap();
+                        times.push(time(look_up).1);
+                        if is_done.load(Ordering::Relaxed) && times.len() >= keys.len() {
+                            break;
+                        }
+                    }
+                    times
+                });
+                if is_checkpoint {
+                    let tip = Tip { height: Height(self.height + 1), hash: BlockHash::ZERO };
+                    coins.checkpoint(tip, THREADS).unwrap();
+                    is_done.store(true, Ordering::Relaxed);
+                }
+                reader.join().unwrap()
+            });
+            self.sync();
+            times.sort_unstable();
+            let us = |per_million: usize| times[(times.len() - 1) * per_million / 1_000_000].as_secs_f64() * 1e6;
+            println!(
+                "  lookups   {:8.1} us the median of {}, {:.0} us the slowest of 1,000, {:.0} us the slowest, {} a checkpoint",
+                us(500_000),
+                times.len(),
+                us(999_000),
+                us(1_000_000),
+                if is_checkpoint { "during" } else { "without" }
+            );
+        }
+    }
+
+    /// Reads all coins in both orders, and applies blocks during a scan and without one.
+    fn scan(&mut self, workload: &mut Workload) {
+        self.sync();
+        let pinned = self.coins.pin().unwrap();
+        let scan = |is_ordered| {
+            let (cpu_before, mut count) = (cpu_time(), 0);
+            let mut visit = |_: &_, _: &_| -> ControlFlow<()> {
+                count += 1;
+                ControlFlow::Continue(())
+            };
+            let (_, spent) =
+                time(|| if is_ordered { pinned.export(&mut visit) } else { pinned.each(&mut visit) }.unwrap());
+            assert_eq!(count, pinned.len());
+            (spent.as_secs_f64(), (cpu_time() - cpu_before).as_secs_f64())
+        };
+        for (name, is_ordered) in [("each", false), ("export", true), ("each", false), ("export", true)] {
+            let (spent, cpu) = scan(is_ordered);
+            println!("  {name:9} {spent:8.2} s, {cpu:.2} s of CPU");
+        }
+        for is_scanned in [false, true, false, true] {
+            let is_done = AtomicBool::new(!is_scanned);
+            let mut times = Vec::new();
+            std::thread::scope(|scope| {
+                if is_scanned {
+                    scope.spawn(|| {
+                        scan(true);
+                        is_done.store(true, Ordering::Relaxed);
+                    });
+                }
+                while !is_done.load(Ordering::Relaxed) || times.len() < 200 {
+                    let block = workload.block();
+                    times.push(time(|| assert_eq!(self.get(&block), block.value)).1 + time(|| self.put(&block)).1);
+                }
+            });
+            times.sort_unstable();
+            println!(
+                "  blocks    {:8.2} ms the slowest of {}, {:.2} ms the median, {} a scan",
+                times[times.len() - 1].as_secs_f64() * 1e3,
+                times.len(),
+                times[times.len() / 2].as_secs_f64() * 1e3,
+                if is_scanned { "during" } else { "without" }
+            );
+        }
+        self.sync();
     }
 
     fn put(&mut self, block: &Block) {
@@ -113,7 +235,9 @@ impl Subject for Ours {
 
     fn sync(&mut self) {
         self.height += 1;
-        self.coins.checkpoint(Tip { height: Height(self.height), hash: BlockHash::ZERO }, THREADS).unwrap();
+        let (tip, cpu_before) = (Tip { height: Height(self.height), hash: BlockHash::ZERO }, cpu_time());
+        self.checkpoints.0 += time(|| self.coins.checkpoint(tip, THREADS).unwrap()).1;
+        self.checkpoints.1 += cpu_time() - cpu_before;
     }
 
     fn sizes(&self) -> (u64, u64) {

@@ -160,7 +160,8 @@ fn a_disk_that_is_full_or_fails_at_every_operation() {
                         assert_eq!(store.get(&[common::outpoint(1)]), Err(CoinsError::Poisoned));
                         assert_eq!(store.apply(&[], &[]), Err(CoinsError::Poisoned));
                         assert_eq!(store.coins.checkpoint(tip(9), 1), Err(CoinsError::Poisoned));
-                        assert_eq!(store.export(), Err(CoinsError::Poisoned));
+                        assert_eq!(store.all(), Err(CoinsError::Poisoned));
+                        assert_eq!(store.coins.pin().map(drop), Err(CoinsError::Poisoned));
                     }
                     Err(other) => panic!("{what}: {other:?}"),
                 }

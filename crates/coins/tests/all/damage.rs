@@ -26,7 +26,7 @@ fn read(disk: &SimDisk) -> Result<Model, CoinsError> {
     let store = Store { coins: open(disk, Settings::new(1 << 12))?, collides: false };
     let all: Vec<_> = (0..NUMBERS).map(common::outpoint).collect();
     let found = store.get(&all)?;
-    let exported = store.export()?.into_iter().collect::<Model>();
+    let exported = store.all()?;
     assert!(exported.iter().all(|(outpoint, coin)| found.get(outpoint) == Some(&Some(coin.clone()))));
     Ok(exported)
 }

@@ -1,6 +1,6 @@
 //! The examples of `docs/formats/coins.md`: the store writes exactly the files that the page describes, and opens them.
 
-use crate::common::{DIR, Store, files, tip};
+use crate::common::{DIR, Store, collect, files, tip};
 use lydian_coins::{Coins, CoinsError, Settings};
 use lydian_consensus::Coin;
 use lydian_disk::{Disk, SimDisk};
@@ -72,5 +72,6 @@ fn the_example_is_read() {
     }
     let store = open(&disk).unwrap();
     assert_eq!(store.coins.tip(), Some(tip(101)));
-    assert!(store.export().unwrap() == coins()[..2]);
+    assert!(collect(|visit| store.coins.pin().unwrap().export(visit)).unwrap() == coins()[..2]);
+    assert!(store.all().unwrap() == coins()[..2].iter().cloned().collect());
 }

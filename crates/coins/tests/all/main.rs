@@ -6,4 +6,6 @@ mod crash;
 mod damage;
 mod format;
 mod model;
+mod pinned;
+mod reads;
 mod sizes;

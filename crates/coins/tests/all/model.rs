@@ -2,7 +2,7 @@
 //! eviction, rewriting and merging, and reopening after some of them.
 
 use crate::common;
-use crate::common::{Model, Store, block, open, tip};
+use crate::common::{Model, Store, block, collect, compare_pinned, open, tip};
 use lydian_coins::{CoinsError, Settings};
 use lydian_consensus::utxo_hash::{hash_serialized_3, muhash};
 use lydian_disk::SimDisk;
@@ -25,6 +25,7 @@ fn run(seed: u64, cache_bytes: u64, collides: bool, blocks: u32, size: usize, th
             assert_eq!(store.coins.tip(), Some(tip(height)));
             assert!(!store.coins.needs_checkpoint());
             store.compare(&model, numbers);
+            compare_pinned(&store.coins.pin().unwrap(), &model);
             durable = model.clone();
             if random.below(2) == 0 {
                 drop(store);
@@ -69,7 +70,8 @@ fn hashes_of_the_set_are_those_of_the_model() {
             store.coins.checkpoint(tip(height), 1).unwrap();
         }
     }
-    let exported = store.export().unwrap();
+    store.coins.checkpoint(tip(8), 1).unwrap();
+    let exported = collect(|visit| store.coins.pin().unwrap().export(visit)).unwrap();
     let pairs = || exported.iter().map(|(outpoint, coin)| (outpoint, coin));
     assert_eq!(hash_serialized_3(pairs()), hash_serialized_3(model.iter()));
     assert_eq!(muhash(pairs()), muhash(model.iter()));

@@ -6,11 +6,12 @@
 //! and outputs of the block that overwrote it may be missing.
 
 use crate::chainstate::blocks::read_connected;
+use crate::chainstate::followers::Standing;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, TipUpdate};
-use crate::follower::{ConnectedBlock, FollowerError};
+use crate::follower::ConnectedBlock;
 use crate::meter::Stage;
 use lydian_chain::HeaderId;
 use lydian_coins::{Key, PARTITIONS};
@@ -26,34 +27,28 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
         let height = chainstate.tree().height(id);
         let parent = chainstate.tree().parent(id).unwrap_or(id);
         unapply(chainstate, &block, height, &spent, parent)?;
-        for follower in &chainstate.followers {
-            let mut follower = lock(follower);
-            let connected = ConnectedBlock { height, block: &block, spent: &spent };
-            let result = follower.disconnect(&connected);
-            result
-                .map_err(|FollowerError(reason)| EngineError::Follower { name: follower.name().to_owned(), reason })?;
-        }
-        let transactions = {
+        let (tip, below) = {
             let mut tree = chainstate.tree_mut();
             tree.pop_active();
-            chainstate.count_transactions(-i64::try_from(block.tx_count()).unwrap_or(0))
+            (tree.node(tree.tip()), tree.totals())
         };
+        let connected = ConnectedBlock { height, block: &block, spent: &spent, below };
+        for index in chainstate.followers.with(Standing::InStep) {
+            chainstate.followers.disconnect(index, Some(parent), &connected, &*chainstate.settings.background)?;
+        }
         chainstate.meter.disconnected();
-        let tip = {
-            let tree = chainstate.tree();
-            tree.node(tree.tip())
-        };
         chainstate.meter.at_height(tip.height.0);
         observer.event(&Event::UpdateTip(TipUpdate {
             hash: tip.hash,
             height: tip.height,
             header: tip.header,
             chain_work: tip.chain_work,
-            transactions,
+            transactions: below.transactions,
             cache_bytes: chainstate.coins.memory_bytes(),
             coins: chainstate.coins.len(),
             is_disconnect: true,
         }));
+        chainstate.settle(observer);
         Ok(())
     })
 }

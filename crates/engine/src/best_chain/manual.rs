@@ -77,18 +77,12 @@ pub(crate) fn prune_to(
     observer: &dyn Observer,
 ) -> Result<Pruned, EngineError> {
     chainstate.checkpoint(observer)?;
-    let keep_from = Height(height.0.saturating_add(1)).min(durable_height(chainstate));
+    let needed_from = chainstate.followers.durable_height().unwrap_or(u32::MAX);
+    let keep_from = Height(height.0.saturating_add(1).min(needed_from));
     let tip = chainstate.tip();
     let pruned = chainstate.store.prune(&mut chainstate.tree_mut(), keep_from, 0, tip.height)?;
     let (last, files) = (height.0.min(tip.height.0), pruned.files);
     let text = format_args!("[{}] Prune (Manual): prune_height={last} removed {files} blk/rev pairs", "normal");
     log(observer, LogLevel::Info, text);
     Ok(pruned)
-}
-
-/// The height up to which all followers are durable: they may need the blocks above.
-fn durable_height(chainstate: &ChainstateManager) -> Height {
-    let heights =
-        chainstate.followers.iter().map(|follower| lock(follower).durable_tip().map_or(0, |tip| tip.height.0));
-    Height(heights.min().unwrap_or(u32::MAX))
 }

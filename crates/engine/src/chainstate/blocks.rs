@@ -5,12 +5,23 @@
 
 use super::manager::ChainstateManager;
 use crate::error::EngineError;
-use lydian_chain::{BlockPosition, ChainError, HeaderId};
-use lydian_consensus::{Coin, Deployment, is_block_mutated};
+use lydian_chain::{BlockPosition, BlockStore, ChainError, HeaderId};
+use lydian_consensus::{Coin, Deployment, Params, is_block_mutated};
 use lydian_primitives::{Block, ParseError, ParseErrorKind, RawBlock};
+
+/// The genesis block, which spends nothing.
+pub(crate) fn genesis_block(params: &Params) -> Block {
+    match params.genesis_block().parse() {
+        Ok(block) => block,
+        Err(error) => unreachable!("the genesis block is built to parse: {error}"),
+    }
+}
 
 /// A block that was connected before, and the coins it spent.
 pub(crate) fn read_connected(chainstate: &ChainstateManager, id: HeaderId) -> Result<(Block, Vec<Coin>), EngineError> {
+    if id == HeaderId::GENESIS {
+        return Ok((genesis_block(&chainstate.params), Vec::new()));
+    }
     let node = chainstate.tree().node(id);
     let (hash, height) = (node.hash, node.height);
     let missing = |what| EngineError::MissingBlock { hash, height, what };
@@ -30,9 +41,17 @@ pub(crate) fn read_block(
     chainstate: &ChainstateManager,
     position: BlockPosition,
 ) -> Result<Result<Block, ParseError>, ChainError> {
-    match chainstate.store.read_block(position)?.parse() {
+    read_block_of(&chainstate.store, position)
+}
+
+/// Like [`read_block`], before there is a chainstate.
+pub(crate) fn read_block_of(
+    store: &BlockStore,
+    position: BlockPosition,
+) -> Result<Result<Block, ParseError>, ChainError> {
+    match store.read_block(position)?.parse() {
         Err(ParseError { kind: ParseErrorKind::TrailingBytes { count }, .. }) => {
-            let raw = chainstate.store.read_block(position)?;
+            let raw = store.read_block(position)?;
             let end = raw.as_bytes().len().saturating_sub(count);
             Ok(RawBlock::new(&raw.as_bytes()[..end]).parse())
         }

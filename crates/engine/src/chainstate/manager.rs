@@ -4,22 +4,22 @@
 //! waits for the work of another.
 
 use super::checked::CheckedBlocks;
+use super::followers::{Followers, Standing};
 use super::reviews::Reviews;
-use super::settings::{Layout, Settings};
-use super::totals;
+use super::settings::Settings;
+use super::settled::Settled;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, log};
-use crate::follower::{Follower, FollowerError};
 use crate::log::LogLevel;
 use crate::meter::{Meter, Stage};
 use lydian_chain::{BlockPosition, BlockStore, HeaderId, HeaderTree};
 use lydian_coins::{Coins, PARTITIONS, Tip};
-use lydian_consensus::{Ancestor, HeaderView, Params, U256, Violation};
+use lydian_consensus::{Ancestor, HeaderView, KnownScripts, Params, U256, Violation};
 use lydian_disk::Disk;
 use lydian_primitives::{BlockHash, Height};
 use lydian_stdx::{IgnorePoison, lock};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The number of blocks for which the reason of invalidity is remembered: more than callers can wait for at once.
@@ -31,13 +31,14 @@ const BLOCKS_TO_KEEP_MIN: u32 = 288;
 #[derive(Debug)]
 pub(crate) struct ChainstateManager {
     pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) layout: Layout,
     pub(crate) params: Params,
     pub(crate) settings: Settings,
     pub(crate) store: BlockStore,
     pub(crate) tree: RwLock<HeaderTree>,
     pub(crate) coins: Coins,
-    pub(crate) followers: Vec<Mutex<Box<dyn Follower>>>,
+    pub(crate) followers: Followers,
+    /// Locked before the tree.
+    pub(crate) settled: Mutex<Settled>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) reviews: Arc<Reviews>,
     /// Blocks that were checked when they were stored.
@@ -51,12 +52,10 @@ pub(crate) struct ChainstateManager {
     pub(crate) applied: [Mutex<HeaderId>; PARTITIONS],
     /// The number of transactions of each block counted so far.
     pub(crate) transaction_counts: Mutex<HashMap<HeaderId, u32>>,
-    /// Write-locked during a checkpoint of the coins, when they must not be read; locked first.
-    pub(crate) coins_gate: RwLock<()>,
-    /// The number of transactions of the chain up to the tip; `None` if a crash lost the count.
-    pub(crate) transactions: Mutex<Option<u64>>,
     /// The most work of any chain found to be invalid.
     pub(crate) best_invalid: Mutex<U256>,
+    /// Whether a transaction that was said to be verified was not valid: `Settings::known_scripts` is not asked again.
+    pub(crate) is_known_distrusted: AtomicBool,
     /// Why scripts are verified, as logged last; the outer `None` means that no block was reported yet.
     pub(crate) script_reason: Mutex<Option<Option<&'static str>>>,
     /// When the last checkpoint was made, by the meter's clock.
@@ -108,11 +107,10 @@ impl ChainstateManager {
         Tip { height: tree.height(tip), hash: *tree.hash(tip) }
     }
 
-    /// Counts a block that joined or left the chain; returns the number of transactions of the chain up to the tip.
-    pub(crate) fn count_transactions(&self, change: i64) -> Option<u64> {
-        let mut total = lock(&self.transactions);
-        *total = total.and_then(|total| total.checked_add_signed(change));
-        *total
+    /// Who tells which scripts were verified before, as long as it was right.
+    pub(crate) fn known_scripts(&self) -> Option<&dyn KnownScripts> {
+        let known = self.settings.known_scripts.as_deref()?;
+        (!self.is_known_distrusted.load(Ordering::Relaxed)).then_some(known)
     }
 
     /// Whether a checkpoint is due, by the amount of data not yet on disk or by time.
@@ -128,23 +126,14 @@ impl ChainstateManager {
         let tip = self.tip();
         let report = self.meter.time(Stage::Checkpoint, || -> Result<_, EngineError> {
             self.store.sync()?;
-            let transactions = *lock(&self.transactions);
-            if let Some(transactions) = transactions {
-                totals::write(&*self.disk, &self.layout.totals(), self.coins.tip(), tip, transactions)?;
-            }
-            let _nobody_asks = self.coins_gate.write().ignore_poison();
             Ok(self.coins.checkpoint(tip, self.settings.workers)?)
         })?;
-        for follower in &self.followers {
-            let mut follower = lock(follower);
-            let result = self.meter.time(Stage::Follow, || follower.checkpoint(tip));
-            result
-                .map_err(|FollowerError(reason)| EngineError::Follower { name: follower.name().to_owned(), reason })?;
+        // Those behind record their tips themselves.
+        for index in self.followers.with(Standing::InStep) {
+            self.meter.time(Stage::Follow, || self.followers.checkpoint(index, tip, &*self.settings.background))?;
         }
         if let Some(target_bytes) = self.settings.prune_bytes {
-            let durable =
-                |follower: &Mutex<Box<dyn Follower>>| lock(follower).durable_tip().map_or(0, |tip| tip.height.0);
-            let keep_from = self.followers.iter().map(durable).min().unwrap_or(u32::MAX);
+            let keep_from = self.followers.durable_height().unwrap_or(u32::MAX);
             let pruned = self.store.prune(&mut self.tree_mut(), Height(keep_from), target_bytes, tip.height)?;
             let mib = |bytes: u64| i64::try_from(bytes >> 20).unwrap_or(i64::MAX);
             let (target, actual) = (mib(target_bytes), mib(pruned.bytes_left));

@@ -8,11 +8,12 @@
 pub(crate) mod assumed;
 pub(crate) mod blocks;
 pub(crate) mod checked;
+pub(crate) mod followers;
 pub(crate) mod links;
 pub(crate) mod manager;
 pub(crate) mod reviews;
 pub(crate) mod settings;
+pub(crate) mod settled;
 pub(crate) mod shared;
 pub(crate) mod start;
-pub(crate) mod totals;
 pub(crate) mod wipe;

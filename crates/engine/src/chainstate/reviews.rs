@@ -24,7 +24,8 @@ pub struct Reviews {
 
 #[derive(Debug, Default)]
 struct Queue {
-    blocks: VecDeque<Arc<FundedBlock>>,
+    /// Each with whether scripts of it were skipped because they are known to be valid.
+    blocks: VecDeque<(Arc<FundedBlock>, bool)>,
     /// A block is being reviewed.
     is_busy: bool,
     /// The queue accepts no more blocks.
@@ -42,10 +43,10 @@ pub struct ReviewCounts {
 
 impl Reviews {
     /// Queues a block; the oldest is dropped if there are too many.
-    pub(crate) fn push(&self, block: Arc<FundedBlock>) {
+    pub(crate) fn push(&self, block: Arc<FundedBlock>, has_known: bool) {
         let too_many = {
             let mut queue = lock(&self.queue);
-            queue.blocks.push_back(block);
+            queue.blocks.push_back((block, has_known));
             let is_full = queue.is_ended || queue.blocks.len() > REVIEW_QUEUE_BLOCKS_MAX;
             if is_full { queue.blocks.pop_front() } else { None }
         };
@@ -80,7 +81,7 @@ impl Reviews {
     }
 
     /// Waits for the next block; `None` at the end.
-    pub(crate) fn take(&self) -> Option<Arc<FundedBlock>> {
+    pub(crate) fn take(&self) -> Option<(Arc<FundedBlock>, bool)> {
         let mut queue = lock(&self.queue);
         loop {
             if queue.is_ended {

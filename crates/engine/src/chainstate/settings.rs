@@ -5,6 +5,7 @@ use crate::event::{Observer, Unobserved};
 use crate::limits::{BATCH_INPUTS, CHECKED_BYTES, CHECKPOINT_SECONDS, WINDOW_BYTES_BASE, WINDOW_BYTES_WORKER};
 use crate::meter::{NoClock, StageClock};
 use lydian_chain::limits::BLOCK_FILE_SIZE_MAX;
+use lydian_consensus::KnownScripts;
 use lydian_curve::Refereed;
 use lydian_primitives::Height;
 use std::path::PathBuf;
@@ -26,11 +27,6 @@ impl Layout {
     /// The layout of the block store. `new_key` is for a new directory.
     pub(crate) fn chain(&self, new_key: [u8; 8]) -> lydian_chain::Layout {
         lydian_chain::Layout { blocks: self.blocks.clone(), index: self.index.clone(), new_key }
-    }
-
-    /// The file of [`super::totals`].
-    pub(crate) fn totals(&self) -> PathBuf {
-        self.index.join(super::totals::FILE)
     }
 }
 
@@ -66,6 +62,14 @@ pub struct Settings {
     pub block_key: [u8; 8],
     /// `-checkblockindex`: the header tree is checked once in this number of changes; 0: never.
     pub check_tree_every: u32,
+    /// `-indexrequired`: an error of a follower ends the engine.
+    pub followers_required: bool,
+    /// The most blocks between two moments at which the catch-up of followers looks at the active chain again, and at
+    /// how many threads it may use.
+    pub catch_up_blocks: usize,
+    /// Tells which transactions were verified before, for instance by a mempool: a run skips their scripts. The review
+    /// of blocks at the tip does not.
+    pub known_scripts: Option<Arc<dyn KnownScripts>>,
     /// The verifier of signatures, with its referee. Blocks at the tip are reviewed unless this is the reference.
     pub signatures: Arc<Refereed>,
     /// Receives events that no caller's call caused, such as those of a review. Other events go to the observer of the
@@ -96,6 +100,9 @@ impl Settings {
             batch_inputs: BATCH_INPUTS,
             stop_at: None,
             check_tree_every: 0,
+            followers_required: false,
+            catch_up_blocks: 256,
+            known_scripts: None,
             assume_valid: None,
             prune_bytes: None,
             block_file_size_max: BLOCK_FILE_SIZE_MAX,

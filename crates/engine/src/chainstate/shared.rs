@@ -6,8 +6,8 @@
 use super::manager::ChainstateManager;
 use crate::error::EngineError;
 use lydian_stdx::lock;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, TryLockError};
 
 /// The state shared by callers and the review thread.
 #[derive(Debug)]
@@ -74,6 +74,21 @@ impl EngineShared {
     ) -> Result<T, EngineError> {
         let _storing = lock(&self.storing);
         self.write(change)
+    }
+
+    /// Runs `look` while nothing changes the active chain; `None` if something does at the moment.
+    pub(crate) fn while_idle<T>(&self, look: impl FnOnce(&ChainstateManager) -> T) -> Option<T> {
+        let _writer = match self.writer.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(look(&self.chainstate))
+    }
+
+    /// Refuses all changes from now on.
+    pub(crate) fn fail(&self, error: &EngineError) {
+        lock(&self.failed).get_or_insert(error.to_string());
     }
 
     /// Reads while the active chain stays.

@@ -1,26 +1,29 @@
-//! The start of the engine from the data on disk: the coins' tip becomes the active chain, and every follower is
-//! brought to it from block and undo files.
+//! The start of the engine from the data on disk: the coins' tip becomes the active chain, and every follower stands
+//! where it is durable, from which the catch-up brings it to the tip.
 //!
 //! Blocks above the coins' tip are not lost: they are in the tree, and [`crate::Engine::advance`] connects them again
 //! without running scripts that succeeded before. While a reindex is in progress, the tree has only the genesis block
 //! and the coins are empty.
 
-use super::blocks::read_connected;
+use super::blocks::{genesis_block, read_block_of};
 use super::checked::CheckedBlocks;
+use super::followers::{Followers, Place, Standing};
 use super::manager::ChainstateManager;
 use super::settings::{Layout, Settings};
-use super::{totals, wipe};
+use super::settled::Settled;
+use super::wipe;
 use crate::error::EngineError;
-use crate::follower::{ConnectedBlock, Follower, FollowerError};
+use crate::event::log;
+use crate::follower::{ConnectedBlock, Follower};
+use crate::log::LogLevel;
 use crate::meter::{Meter, NoClock};
-use lydian_chain::{BlockStore, HeaderId, HeaderTree, IndexEntry, StoreRemark};
-use lydian_coins::{Coins, Tip};
+use lydian_chain::{BlockCounts, BlockStore, ChainTotals, HeaderId, HeaderTree, IndexEntry, StoreRemark};
+use lydian_coins::Coins;
 use lydian_consensus::Params;
 use lydian_disk::Disk;
 use lydian_primitives::Height;
-use lydian_stdx::lock;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 
 /// Opens the stores and brings them to the tip of the coins, which are the last to become durable.
@@ -52,20 +55,20 @@ pub(crate) fn open(
         store_genesis(&opened.store, &mut tree, &params)?;
     }
     activate(&mut tree, &coins)?;
+    count_blocks(&opened.store, &mut tree)?;
+    let followers = place_followers(&tree, &params, &settings, followers)?;
     let checked_bytes = settings.checked_bytes;
     let clock = std::mem::replace(&mut settings.clock, Box::new(NoClock));
-    let tip = coins.tip().unwrap_or(Tip { height: Height(0), hash: params.genesis_hash });
-    let transactions = totals::read(&*disk, &layout.totals(), tip)?;
     let active = tree.tip();
     let chainstate = ChainstateManager {
         disk,
-        layout: layout.clone(),
         params,
         settings,
         store: opened.store,
         tree: RwLock::new(tree),
         coins,
-        followers: followers.into_iter().map(Mutex::new).collect(),
+        followers,
+        settled: Mutex::new(Settled { id: active, sequence: 0 }),
         meter: Arc::new(Meter::new(clock)),
         reviews: Arc::default(),
         checked: CheckedBlocks::new(checked_bytes),
@@ -73,15 +76,13 @@ pub(crate) fn open(
         found_invalid: Mutex::default(),
         applied: std::array::from_fn(|_| Mutex::new(active)),
         transaction_counts: Mutex::default(),
-        coins_gate: RwLock::default(),
-        transactions: Mutex::new(transactions),
         best_invalid: Mutex::new(lydian_consensus::U256::ZERO),
+        is_known_distrusted: AtomicBool::new(false),
         script_reason: Mutex::default(),
         checkpointed: AtomicU64::default(),
     };
     chainstate.meter.mark(&chainstate.checkpointed);
     chainstate.meter.at_height(chainstate.tip().height.0);
-    (0..chainstate.followers.len()).try_for_each(|follower| catch_up(&chainstate, follower))?;
     Ok((chainstate, opened.remarks))
 }
 
@@ -110,43 +111,71 @@ fn activate(tree: &mut HeaderTree, coins: &Coins) -> Result<(), EngineError> {
     }
 }
 
-/// Rewinds a follower to the fork with the active chain, then replays the blocks from there.
-fn catch_up(chainstate: &ChainstateManager, index: usize) -> Result<(), EngineError> {
-    let mut follower = lock(&chainstate.followers[index]);
-    let name = follower.name().to_owned();
-    let fail = |reason| EngineError::Follower { name: name.clone(), reason };
-    let (mut at, fork, path) = {
-        let tree = chainstate.tree();
-        let at = match follower.durable_tip() {
-            None => tree.active(Height(0)),
-            Some(tip) => tree.find(&tip.hash),
+/// Enters the counts of the active chain's blocks that were connected before the index log had them (version 1). If one
+/// of them was pruned, only a reindex helps.
+fn count_blocks(store: &BlockStore, tree: &mut HeaderTree) -> Result<(), EngineError> {
+    let unknown: Vec<HeaderId> =
+        tree.path(HeaderId::GENESIS, tree.tip()).into_iter().filter(|id| tree.counts(*id).is_none()).collect();
+    for id in &unknown {
+        let node = tree.node(*id);
+        let what = "the data (the number of its transactions is not in the block index, whose format is older)";
+        let missing = || EngineError::MissingBlock { hash: node.hash, height: node.height, what };
+        let block = read_block_of(store, node.block.ok_or_else(missing)?)?.map_err(|_| missing())?;
+        let counts = BlockCounts::of(&block);
+        tree.set_counts(*id, counts);
+        store.record(&[IndexEntry::Counts { id: *id, counts }]);
+    }
+    if unknown.is_empty() { Ok(()) } else { Ok(store.flush()?) }
+}
+
+/// Places the followers. One without files begins at the tip. One whose tip is not in the tree (after a reindex) begins
+/// anew. A new one in a new directory gets the genesis block at once, so that it is in step.
+fn place_followers(
+    tree: &HeaderTree,
+    params: &Params,
+    settings: &Settings,
+    followers: Vec<Box<dyn Follower>>,
+) -> Result<Followers, EngineError> {
+    let observer = &*settings.background;
+    let tip = Place { at: Some(tree.tip()), totals: tree.totals(), standing: Standing::InStep };
+    let mut unknown = Vec::new();
+    let mut placed = Vec::new();
+    for (index, follower) in followers.into_iter().enumerate() {
+        let place = match follower.durable_tip() {
+            _ if !follower.has_files() => tip,
+            None => Place::START,
+            Some(durable) => match tree.find(&durable.hash).and_then(|id| Some((id, tree.totals_at(id)?))) {
+                Some((id, _)) if Some(id) == tip.at => tip,
+                Some((id, totals)) => Place { at: Some(id), totals, standing: Standing::Behind },
+                None => {
+                    unknown.push((index, durable));
+                    Place::START
+                }
+            },
         };
-        let unknown =
-            || fail("its tip is a block that the block index does not know; delete it to build it anew".into());
-        let at: HeaderId = at.ok_or_else(unknown)?;
-        let fork = tree.fork(at, tree.tip());
-        (at, fork, tree.path(fork, tree.tip()))
-    };
-    while at != fork {
-        // A reindex deletes undo data.
-        let (block, spent) = read_connected(chainstate, at).map_err(|error| match error {
-            EngineError::MissingBlock { .. } => {
-                fail(format!("it cannot leave the block it stands at ({error}); delete it to build it anew"))
+        placed.push((follower, place));
+    }
+    let followers = Followers::new(placed, settings.followers_required);
+    for (index, durable) in unknown {
+        let name = &followers.slots()[index].name;
+        let text = format_args!(
+            "{name}: block {} at height {} is not in the block index; it is built anew",
+            durable.hash, durable.height.0
+        );
+        log(observer, LogLevel::Warning, text);
+        followers.clear(index, observer)?;
+    }
+    if tree.tip() == HeaderId::GENESIS {
+        let genesis = genesis_block(params);
+        let connected =
+            ConnectedBlock { height: Height(0), block: &genesis, spent: &[], below: ChainTotals::default() };
+        for index in followers.with(Standing::Behind) {
+            if followers.place(index).at.is_none() {
+                let rows = followers.prepare(index, &connected.with_spent());
+                followers.connect(index, HeaderId::GENESIS, &connected, rows, observer)?;
+                followers.change(index, Standing::Behind, Standing::InStep);
             }
-            other => other,
-        })?;
-        let (height, parent) = (chainstate.tree().height(at), chainstate.tree().parent(at));
-        let connected = ConnectedBlock { height, block: &block, spent: &spent };
-        follower.disconnect(&connected).map_err(|FollowerError(reason)| fail(reason))?;
-        match parent {
-            Some(parent) => at = parent,
-            None => panic!("a fork is an ancestor"),
         }
     }
-    for id in path {
-        let (block, spent) = read_connected(chainstate, id)?;
-        let connected = ConnectedBlock { height: chainstate.tree().height(id), block: &block, spent: &spent };
-        follower.connect(&connected).map_err(|FollowerError(reason)| fail(reason))?;
-    }
-    Ok(())
+    Ok(followers)
 }

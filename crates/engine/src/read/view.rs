@@ -2,9 +2,9 @@
 //! hashes, heights, outpoints. Output: the current state, each answer consistent in itself.
 //!
 //! Invariants: no read waits for validation, only for single locks of the header tree and of one partition of the
-//! coins, and for a checkpoint of the coins in progress; nothing is changed. A coin is returned with the block up to
-//! which its partition of the store is applied: while blocks are in the pipeline, that may be a few blocks below the
-//! tip.
+//! coins, which a checkpoint in progress holds for about a millisecond at a time; nothing is changed. A coin is
+//! returned with the block up to which its partition of the store is applied: while blocks are in the pipeline, that
+//! may be a few blocks below the tip.
 
 use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
@@ -14,7 +14,7 @@ use lydian_chain::{HeaderId, HeaderTree, Node};
 use lydian_coins::{Coins, Tip};
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, OutPoint, RawBlock, Reader};
-use lydian_stdx::{IgnorePoison, lock};
+use lydian_stdx::lock;
 use std::collections::HashSet;
 
 /// A header and its place in the tree.
@@ -97,6 +97,21 @@ impl Engine {
         info(&tree, tree.tip())
     }
 
+    /// The header of the settled block: the last one that every follower in step has. Servers announce it, so that an
+    /// answer of an index is never behind it.
+    pub fn settled_info(&self) -> HeaderInfo {
+        let settled = self.chainstate().settled();
+        let tree = self.chainstate().tree();
+        // Between two steps of a disconnection it may not be on the active chain.
+        info(&tree, if tree.is_active(settled.id) { settled.id } else { tree.tip() })
+    }
+
+    /// Height and hash of the settled block: see [`Engine::settled_info`].
+    pub fn settled_tip(&self) -> Tip {
+        let info = self.settled_info();
+        Tip { height: info.node.height, hash: info.node.hash }
+    }
+
     /// The header with most work.
     pub fn best_header_info(&self) -> HeaderInfo {
         let tree = self.chainstate().tree();
@@ -152,25 +167,11 @@ impl Engine {
         transaction_count(self.chainstate(), id)
     }
 
-    /// The number of transactions of the active chain up to a height; `None` if a crash lost the count or blocks are
-    /// missing.
-    pub fn chain_transactions(&self, height: Height) -> Result<Option<u64>, EngineError> {
-        let chainstate = self.chainstate();
-        // The count and its chain at one moment: no block is committed while the tree is locked.
-        let (total, above) = {
-            let tree = chainstate.tree();
-            let above: Vec<HeaderId> =
-                (height.0 + 1..=tree.height(tree.tip()).0).filter_map(|height| tree.active(Height(height))).collect();
-            (chainstate.count_transactions(0), above)
-        };
-        let Some(mut total) = total else { return Ok(None) };
-        for id in above {
-            match transaction_count(chainstate, id)?.and_then(|count| total.checked_sub(u64::from(count))) {
-                Some(left) => total = left,
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(total))
+    /// The number of transactions of the active chain up to a height; `None` above the tip.
+    pub fn chain_transactions(&self, height: Height) -> Option<u64> {
+        let tree = self.chainstate().tree();
+        let totals = tree.active(height).and_then(|id| tree.totals_at(id));
+        totals.map(|totals| totals.transactions)
     }
 
     /// The tips of all branches, the highest first: Core's `getchaintips`.
@@ -204,7 +205,6 @@ impl Engine {
         let chainstate = self.chainstate();
         let key = chainstate.coins.key(outpoint);
         let partition = Coins::partition(&key);
-        let _no_checkpoint = chainstate.coins_gate.read().ignore_poison();
         // Held while blocks are applied to this partition, so that the coin and the block match.
         let at = lock(&chainstate.applied[partition]);
         let mut found = Vec::with_capacity(1);
@@ -254,10 +254,17 @@ fn status(tree: &HeaderTree, id: HeaderId, node: &Node) -> ChainTipStatus {
 const START_SIZE: usize = 80 + 9;
 
 fn transaction_count(chainstate: &ChainstateManager, id: HeaderId) -> Result<Option<u32>, EngineError> {
+    let (counts, position) = {
+        let tree = chainstate.tree();
+        (tree.counts(id), tree.block(id))
+    };
+    if let Some(counts) = counts {
+        return Ok(Some(counts.transactions));
+    }
     if let Some(count) = lock(&chainstate.transaction_counts).get(&id) {
         return Ok(Some(*count));
     }
-    let Some(position) = chainstate.tree().block(id) else { return Ok(None) };
+    let Some(position) = position else { return Ok(None) };
     let start = chainstate.store.read_block_start(position, START_SIZE)?;
     let mut reader = Reader::new(&start);
     let count = reader.take(80).and_then(|_| reader.compact_size());

@@ -10,8 +10,14 @@ use lydian_curve::{Check, Engine as Signatures, Refereed, Reference};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The reference's verdict on the scripts of a block; `None` if the engine is closed meanwhile.
-pub(super) fn decide(referee: &Refereed, block: &Arc<FundedBlock>, cancel: &Cancel) -> Option<Result<(), Violation>> {
+/// The reference's verdict on the scripts of a block; `None` if the engine is closed meanwhile. `blame` is called with
+/// the block if it is invalid although the kernel now agrees with the reference on each of its checks.
+pub(super) fn decide(
+    referee: &Refereed,
+    block: &Arc<FundedBlock>,
+    cancel: &Cancel,
+    blame: &dyn Fn(String),
+) -> Option<Result<(), Violation>> {
     let second = Second { referee, disagreements: AtomicU64::new(0) };
     let by_capture = |part: Part| {
         let mut batch = Batch::default();
@@ -26,7 +32,7 @@ pub(super) fn decide(referee: &Refereed, block: &Arc<FundedBlock>, cancel: &Canc
     let result = in_parts(block, cancel, |part| verify_exactly(block, part))?;
     if result.is_err() && disagreements == 0 {
         let (hash, height) = (block.checked().block().hash(), block.checked().height());
-        referee.distrust(format!("block {hash} at height {}", height.0));
+        blame(format!("block {hash} at height {}", height.0));
     }
     Some(result)
 }

@@ -20,11 +20,13 @@ use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::reviews::Reviews;
 use crate::chainstate::shared::EngineShared;
 use crate::error::EngineError;
-use crate::event::{Event, Observer};
+use crate::event::{Event, Observer, log};
+use crate::log::LogLevel;
 use decide::decide;
 use lydian_chain::HeaderId;
 use lydian_consensus::{FundedBlock, Violation};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 
 /// Ends the queue however the thread ends, so that no caller waits forever.
@@ -43,8 +45,8 @@ pub(crate) fn start(shared: &Arc<EngineShared>) -> Result<JoinHandle<()>, Engine
     let body = move || {
         let reviews = &shared.chainstate.reviews;
         let _ending = Ending(reviews);
-        while let Some(block) = reviews.take() {
-            review(&shared, &block);
+        while let Some((block, has_known)) = reviews.take() {
+            review(&shared, &block, has_known);
             reviews.done();
         }
     };
@@ -54,13 +56,28 @@ pub(crate) fn start(shared: &Arc<EngineShared>) -> Result<JoinHandle<()>, Engine
         .map_err(|error| EngineError::Thread { reason: error.to_string() })
 }
 
-fn review(shared: &EngineShared, block: &Arc<FundedBlock>) {
+fn review(shared: &EngineShared, block: &Arc<FundedBlock>, has_known: bool) {
     let reviews = &shared.chainstate.reviews;
-    let verdict = decide(&shared.chainstate.settings.signatures, block, &reviews.cancel);
+    let signatures = &shared.chainstate.settings.signatures;
+    let blame = |what: String| match has_known {
+        false => signatures.distrust(what),
+        true => distrust_known(&shared.chainstate, &what),
+    };
+    let verdict = decide(signatures, block, &reviews.cancel, &blame);
     if let Some(Err(violation)) = &verdict {
         take_off(shared, block, violation);
     }
     reviews.count(verdict.is_some());
+}
+
+/// A block was accepted because transactions were said to be verified that are not valid.
+fn distrust_known(chainstate: &ChainstateManager, what: &str) {
+    chainstate.is_known_distrusted.store(true, Ordering::Relaxed);
+    let text = format_args!(
+        "{what} was accepted because its transactions were said to be verified, and is invalid; all scripts of later \
+         blocks are verified"
+    );
+    log(&*chainstate.settings.background, LogLevel::Error, text);
 }
 
 /// Marks a block that breaks a rule after all, and activates the best chain without it.

@@ -5,12 +5,14 @@
 //! committed before every input has its coin and its verdict.
 
 use crate::chainstate::links::Links;
-use lydian_chain::{BlockPosition, HeaderId};
+use crate::follower::{BlockWithSpent, ConnectedBlock, Rows};
+use lydian_chain::{BlockPosition, ChainTotals, HeaderId};
 use lydian_coins::PARTITIONS;
 use lydian_consensus::{
-    CheckedBlock, Coin, Found, FundedBlock, PartVerdict, Tally, VerifiedBlock, Violation, trust_scripts,
+    CheckedBlock, Coin, Found, FundedBlock, Part, PartVerdict, Tally, VerifiedBlock, Violation, trust_scripts,
 };
 use lydian_stdx::lock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// One block of a run.
@@ -30,6 +32,12 @@ pub(crate) struct Job {
     verified: OnceLock<VerifiedBlock>,
     /// In the format of the undo files; taken at commit.
     undo: Mutex<Vec<u8>>,
+    /// Whether scripts were skipped because they are known to be valid.
+    has_known: AtomicBool,
+    /// What preparers made of the block, with the index of their follower.
+    rows: Mutex<Vec<(usize, Rows)>>,
+    /// The totals of the chain below the block; set at commit.
+    below: OnceLock<ChainTotals>,
 }
 
 /// The answers of one partition for a block.
@@ -68,6 +76,9 @@ impl Job {
             tally: Mutex::default(),
             verified: OnceLock::new(),
             undo: Mutex::default(),
+            has_known: AtomicBool::new(false),
+            rows: Mutex::default(),
+            below: OnceLock::new(),
         }
     }
 
@@ -89,10 +100,12 @@ impl Job {
         Found { coins, repeated_tx }
     }
 
-    /// Sets the funded block and its undo data. A block whose scripts are trusted, or that has none, becomes verified
-    /// as well.
-    pub(crate) fn set_funded(&self, funded: FundedBlock, undo: Vec<u8>) -> Result<(), Violation> {
-        let tally = Tally::new(&funded);
+    /// Sets the funded block, its undo data, and the parts whose scripts are known to be valid. A block without other
+    /// scripts, or whose scripts are all trusted, becomes verified as well.
+    pub(crate) fn set_funded(&self, funded: FundedBlock, undo: Vec<u8>, known: &[Part]) -> Result<(), Violation> {
+        let mut tally = Tally::new(&funded);
+        known.iter().for_each(|part| tally.trust(*part));
+        self.has_known.store(!known.is_empty(), Ordering::Relaxed);
         *lock(&self.undo) = undo;
         let funded = Arc::new(funded);
         assert!(self.funded.set(Arc::clone(&funded)).is_ok(), "the inputs of a block are checked once");
@@ -147,5 +160,38 @@ impl Job {
 
     pub(crate) fn take_undo(&self) -> Vec<u8> {
         std::mem::take(&mut *lock(&self.undo))
+    }
+
+    pub(crate) fn has_known(&self) -> bool {
+        self.has_known.load(Ordering::Relaxed)
+    }
+
+    /// The block as preparers get it. It must be funded.
+    pub(crate) fn with_spent(&self) -> BlockWithSpent<'_> {
+        BlockWithSpent { height: self.checked.height(), block: self.checked.block(), spent: self.funded().spent() }
+    }
+
+    pub(crate) fn set_rows(&self, rows: Vec<(usize, Rows)>) {
+        *lock(&self.rows) = rows;
+    }
+
+    /// The rows of a follower, if they were made.
+    pub(crate) fn take_rows(&self, follower: usize) -> Option<Rows> {
+        let mut rows = lock(&self.rows);
+        let at = rows.iter().position(|(index, _)| *index == follower)?;
+        Some(rows.swap_remove(at).1)
+    }
+
+    pub(crate) fn set_below(&self, below: ChainTotals) {
+        assert!(self.below.set(below).is_ok(), "a block is committed once");
+    }
+
+    /// The block as followers get it. It must be committed.
+    pub(crate) fn connected(&self) -> ConnectedBlock<'_> {
+        let BlockWithSpent { height, block, spent } = self.with_spent();
+        match self.below.get() {
+            Some(below) => ConnectedBlock { height, block, spent, below: *below },
+            None => panic!("a block is committed before followers get it"),
+        }
     }
 }

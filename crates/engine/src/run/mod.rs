@@ -17,7 +17,7 @@ mod shuttled;
 mod state;
 mod tasks;
 mod window;
-mod workers;
+pub(crate) mod workers;
 
 /// The primitives that [`workers`] is built on; its tests provide their own.
 mod sync {
@@ -25,6 +25,7 @@ mod sync {
     pub(super) use std::thread::scope;
 }
 
+use crate::chainstate::followers::Standing;
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::error::EngineError;
@@ -33,7 +34,7 @@ use crate::limits::{REVIEW_DEPTH_MAX, REVIEW_RUN_BLOCKS_MAX};
 use crate::meter::Stage;
 use job::Job;
 use lydian_chain::HeaderId;
-use schedule::{Bounds, Next, Schedule};
+use schedule::{Bounds, Feed, Next, Schedule};
 use state::{Run, State};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,8 +69,12 @@ pub(crate) fn run(
         bytes_max: settings.window_bytes,
         blocks_max: settings.window_blocks,
         batch_inputs: settings.batch_inputs,
-        followers: chainstate.followers.len(),
     };
+    let feed = |index: usize| match chainstate.followers.place(index).standing {
+        Standing::InStep => feed_of(chainstate, index),
+        Standing::Behind | Standing::Joining | Standing::Failed => Feed::No,
+    };
+    let feeds: Vec<Feed> = (0..chainstate.followers.slots().len()).map(feed).collect();
     let sizes = path.iter().map(|path_block| path_block.position.size).collect();
     let is_reviewed = is_at_tip(chainstate, &path) && settings.signatures.is_watched();
     let run = Run {
@@ -82,7 +87,7 @@ pub(crate) fn run(
         windows: std::array::from_fn(|partition| Mutex::new(Window::new(partition))),
     };
     let state = State {
-        schedule: Schedule::new(bounds, sizes),
+        schedule: Schedule::new(bounds, sizes, &feeds),
         path,
         jobs: VecDeque::new(),
         first_job: 0,
@@ -95,6 +100,11 @@ pub(crate) fn run(
     let failure = state.failure.filter(|(index, _)| *index == committed);
     let failure = failure.map(|(index, failure)| (state.path[index].id, failure));
     Ok(Outcome { committed, failure, is_whole: committed == state.path.len() })
+}
+
+/// How a follower that is in step is fed.
+fn feed_of(chainstate: &ChainstateManager, index: usize) -> Feed {
+    if chainstate.followers.slots()[index].preparer.is_some() { Feed::PreparedBlocks } else { Feed::Blocks }
 }
 
 /// Whether the run is at the tip: a short run that ends near the best header.
@@ -118,6 +128,9 @@ impl Crew for Run<'_> {
             state.schedule.end_at(end);
         } else if state.schedule.takes_more() {
             self.extend(state);
+        }
+        if self.chainstate.followers.has_joining() {
+            self.admit(state);
         }
         match state.schedule.next() {
             Next::Task(task) => Step::Work(self.prepare(state, task)),

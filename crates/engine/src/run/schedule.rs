@@ -11,7 +11,7 @@ use crate::limits::BATCH_INPUTS_MIN;
 use lydian_coins::PARTITIONS;
 use lydian_consensus::Part;
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// The bounds of a run.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,16 @@ pub(crate) struct Bounds {
     pub(crate) blocks_max: usize,
     /// The most inputs that are verified in one batch.
     pub(crate) batch_inputs: usize,
-    pub(crate) followers: usize,
+}
+
+/// How a run treats a follower.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Feed {
+    /// It is not in step, or it failed.
+    No,
+    Blocks,
+    /// A block is prepared before it is connected.
+    PreparedBlocks,
 }
 
 /// A task for a worker. Ranges are ranges of block indices.
@@ -38,6 +47,8 @@ pub(crate) enum Task<P = Part> {
     },
     CheckInputs(usize),
     Verify(Vec<(usize, P)>),
+    /// Make the rows of the followers that have a preparer.
+    Prepare(usize),
     Commit(Range<usize>),
     Follow {
         follower: usize,
@@ -73,6 +84,7 @@ struct Slot {
     cost: usize,
     is_linked: bool,
     is_verified: bool,
+    is_prepared: bool,
     /// The number of partitions that have funded it.
     funded: usize,
 }
@@ -87,8 +99,9 @@ struct PartitionState {
     is_busy: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct FollowerState {
+    feed: Feed,
     next: usize,
     is_busy: bool,
 }
@@ -118,6 +131,7 @@ pub(crate) struct Schedule<P = Part> {
     inputs_queue: VecDeque<usize>,
     verify_queue: VecDeque<(usize, P)>,
     verify_inputs: usize,
+    prepare_queue: VecDeque<usize>,
     committed: usize,
     /// The end of the running commit.
     committing: Option<usize>,
@@ -141,7 +155,7 @@ const READ_BYTES: usize = 256 << 10;
 const PARTITION_BLOCKS_MAX: usize = 64;
 
 impl<P: Piece> Schedule<P> {
-    pub(crate) fn new(bounds: Bounds, sizes: Vec<u32>) -> Schedule<P> {
+    pub(crate) fn new(bounds: Bounds, sizes: Vec<u32>, feeds: &[Feed]) -> Schedule<P> {
         assert!(bounds.workers > 0 && bounds.blocks_max > 0 && bounds.batch_inputs > 0, "bounds that allow a run");
         Schedule {
             bounds,
@@ -155,9 +169,10 @@ impl<P: Piece> Schedule<P> {
             inputs_queue: VecDeque::new(),
             verify_queue: VecDeque::new(),
             verify_inputs: 0,
+            prepare_queue: VecDeque::new(),
             committed: 0,
             committing: None,
-            followers: vec![FollowerState::default(); bounds.followers],
+            followers: feeds.iter().map(|feed| FollowerState { feed: *feed, next: 0, is_busy: false }).collect(),
             checkpoint: CheckpointState::None,
             cost: 0,
             running: 0,
@@ -213,6 +228,24 @@ impl<P: Piece> Schedule<P> {
         }
     }
 
+    /// The blocks from which on a follower that was not fed may be: committed blocks that are not retired, or the first
+    /// block that is not committed.
+    pub(crate) fn joinable(&self) -> RangeInclusive<usize> {
+        self.base..=self.committed
+    }
+
+    /// Feeds a follower from a block on, which must be [`Schedule::joinable`].
+    pub(crate) fn join(&mut self, follower: usize, next: usize, feed: Feed) {
+        assert!(self.joinable().contains(&next) && self.followers[follower].feed == Feed::No, "a gap in a feed");
+        self.followers[follower] = FollowerState { feed, next, is_busy: false };
+    }
+
+    /// Feeds a follower no more.
+    pub(crate) fn leave(&mut self, follower: usize) {
+        self.followers[follower].feed = Feed::No;
+        self.retire();
+    }
+
     /// The next task for a worker.
     pub(crate) fn next(&mut self) -> Next<P> {
         let task = self
@@ -220,9 +253,11 @@ impl<P: Piece> Schedule<P> {
             .or_else(|| self.next_checkpoint())
             .or_else(|| self.next_lane())
             .or_else(|| self.next_check_inputs())
+            .or_else(|| self.next_prepare(self.committed))
             .or_else(|| self.next_follow())
             .or_else(|| self.next_read(self.bounds.bytes_max / 2))
             .or_else(|| self.next_verify(self.batch_inputs_min()))
+            .or_else(|| self.next_prepare(usize::MAX))
             .or_else(|| self.next_read(self.bounds.bytes_max))
             .or_else(|| self.next_verify(1));
         match task {
@@ -301,12 +336,43 @@ impl<P: Piece> Schedule<P> {
         None
     }
 
+    /// The lowest block that waits to be prepared, if it is below `end`: a committed block keeps its memory until its
+    /// followers have it, and the others can wait for signatures.
+    fn next_prepare(&mut self, end: usize) -> Option<Task<P>> {
+        while let Some(index) = self.prepare_queue.front().copied().filter(|index| *index < end) {
+            self.prepare_queue.pop_front();
+            // It may be retired already: the follower that needed it failed.
+            if index >= self.base && index < self.end {
+                return Some(Task::Prepare(index));
+            }
+        }
+        None
+    }
+
     fn next_follow(&mut self) -> Option<Task<P>> {
-        let committed = self.committed;
-        let follower = self.followers.iter().position(|state| !state.is_busy && state.next < committed)?;
+        let ends: Vec<usize> = self.followers.iter().map(|state| self.follow_end(state)).collect();
+        let has_work = |(state, end): (&FollowerState, &usize)| !state.is_busy && state.next < *end;
+        let follower = self.followers.iter().zip(&ends).position(has_work)?;
         let state = &mut self.followers[follower];
         state.is_busy = true;
-        Some(Task::Follow { follower, blocks: state.next..committed.min(state.next + PARTITION_BLOCKS_MAX) })
+        Some(Task::Follow { follower, blocks: state.next..ends[follower] })
+    }
+
+    /// The index up to which a follower may be given blocks in one task.
+    fn follow_end(&self, state: &FollowerState) -> usize {
+        let end = self.committed.min(state.next + PARTITION_BLOCKS_MAX);
+        match state.feed {
+            Feed::No => state.next,
+            Feed::Blocks => end,
+            Feed::PreparedBlocks => {
+                let unprepared = (state.next..end).find(|index| !self.slots[index - self.base].is_prepared);
+                unprepared.unwrap_or(end)
+            }
+        }
+    }
+
+    fn has_preparers(&self) -> bool {
+        self.followers.iter().any(|state| state.feed == Feed::PreparedBlocks)
     }
 
     /// The next blocks to read, if those in the pipeline leave room under `bytes_max`; one block is always allowed.
@@ -391,6 +457,16 @@ impl<P: Piece> Schedule<P> {
     /// The inputs of a block are checked, and these are its parts; a block without parts is verified.
     pub(crate) fn inputs_checked(&mut self, index: usize, parts: Vec<P>) {
         self.finish_task();
+        if index < self.end {
+            if self.has_preparers() {
+                // Ordered by height, as the queue below.
+                let at = self.prepare_queue.partition_point(|other| *other < index);
+                self.prepare_queue.insert(at, index);
+            } else {
+                // A follower that joins later makes the rows itself.
+                self.slot(index).is_prepared = true;
+            }
+        }
         if parts.is_empty() && index < self.end {
             self.slot(index).is_verified = true;
         }
@@ -412,6 +488,17 @@ impl<P: Piece> Schedule<P> {
         }
     }
 
+    /// The rows of a block are made, and take this number of bytes.
+    pub(crate) fn prepare_done(&mut self, index: usize, bytes: usize) {
+        self.finish_task();
+        if index >= self.base {
+            let slot = self.slot(index);
+            slot.is_prepared = true;
+            slot.cost += bytes;
+            self.cost += bytes;
+        }
+    }
+
     pub(crate) fn commit_done(&mut self, to: usize) {
         self.finish_task();
         self.committing = None;
@@ -420,7 +507,8 @@ impl<P: Piece> Schedule<P> {
 
     pub(crate) fn follow_done(&mut self, follower: usize, to: usize) {
         self.finish_task();
-        self.followers[follower] = FollowerState { next: to, is_busy: false };
+        let state = &mut self.followers[follower];
+        (state.next, state.is_busy) = (to, false);
         self.retire();
     }
 
@@ -432,7 +520,8 @@ impl<P: Piece> Schedule<P> {
     /// Removes the blocks that all partitions and followers have finished.
     fn retire(&mut self) {
         let partitions = self.partitions.iter().map(|state| state.applied);
-        let done = partitions.chain(self.followers.iter().map(|state| state.next)).min().unwrap_or(0);
+        let fed = self.followers.iter().filter(|state| state.feed != Feed::No).map(|state| state.next);
+        let done = partitions.chain(fed).min().unwrap_or(0);
         while self.base < done {
             if let Some(slot) = self.slots.pop_front() {
                 self.cost -= slot.cost;
@@ -443,272 +532,4 @@ impl<P: Piece> Schedule<P> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[derive(Clone, Debug, PartialEq)]
-    struct Inputs(usize);
-
-    impl Piece for Inputs {
-        fn input_count(&self) -> usize {
-            self.0
-        }
-    }
-
-    /// The observed effects of tasks; it asserts the invariants, whatever the order of reports.
-    #[derive(Default)]
-    struct World {
-        read: Vec<bool>,
-        funded: Vec<Vec<usize>>,
-        applied: Vec<Vec<usize>>,
-        is_checked: Vec<bool>,
-        open_parts: Vec<usize>,
-        verified: Vec<bool>,
-        committed: usize,
-        followed: Vec<usize>,
-        checkpoints: Vec<usize>,
-        failed: Option<usize>,
-    }
-
-    impl World {
-        fn new(blocks: usize, followers: usize) -> World {
-            World {
-                read: vec![false; blocks],
-                funded: vec![Vec::new(); PARTITIONS],
-                applied: vec![Vec::new(); PARTITIONS],
-                is_checked: vec![false; blocks],
-                open_parts: vec![0; blocks],
-                verified: vec![false; blocks],
-                followed: vec![0; followers],
-                ..World::default()
-            }
-        }
-
-        fn fail(&mut self, schedule: &mut Schedule<Inputs>, index: usize) {
-            if index < schedule.end() {
-                schedule.end_at(index);
-                self.failed = Some(index);
-            }
-        }
-
-        /// Does the work of a task and reports it. `faults` is the block that fails in each step, if any.
-        fn finish(
-            &mut self,
-            schedule: &mut Schedule<Inputs>,
-            task: Task<Inputs>,
-            faults: [Option<usize>; 3],
-            parts: &[usize],
-        ) {
-            match task {
-                Task::Read(range) => {
-                    let bad = range.clone().find(|index| faults[0] == Some(*index));
-                    let linked = range.start..bad.unwrap_or(range.end);
-                    linked.clone().for_each(|index| self.read[index] = true);
-                    if let Some(bad) = bad {
-                        self.fail(schedule, bad);
-                    }
-                    schedule.read_done(linked);
-                }
-                Task::Partition { partition, apply, fund } => {
-                    assert!(apply.end <= self.committed, "only committed blocks are applied");
-                    assert!(fund.clone().all(|index| self.read[index]), "only blocks that are read are funded");
-                    self.applied[partition].extend(apply.clone());
-                    self.funded[partition].extend(fund.clone());
-                    schedule.partition_done(partition, apply, fund);
-                }
-                Task::CheckInputs(index) => {
-                    assert!(self.funded.iter().all(|funded| funded.contains(&index)), "all partitions have answered");
-                    assert!(!std::mem::replace(&mut self.is_checked[index], true), "once");
-                    if faults[1] == Some(index) {
-                        self.fail(schedule, index);
-                        schedule.inputs_checked(index, Vec::new());
-                    } else {
-                        self.open_parts[index] = parts[index];
-                        self.verified[index] = parts[index] == 0;
-                        schedule.inputs_checked(index, (0..parts[index]).map(|part| Inputs(part * 100 + 1)).collect());
-                    }
-                }
-                Task::Verify(pieces) => {
-                    let mut done = Vec::new();
-                    for (index, _) in pieces {
-                        self.open_parts[index] -= 1;
-                        if self.open_parts[index] == 0 && faults[2] == Some(index) {
-                            self.fail(schedule, index);
-                        } else if self.open_parts[index] == 0 {
-                            self.verified[index] = true;
-                            done.push(index);
-                        }
-                    }
-                    schedule.verify_done(&done);
-                }
-                Task::Commit(range) => {
-                    assert_eq!(range.start, self.committed, "in order");
-                    assert!(range.clone().all(|index| self.verified[index]), "only verified blocks");
-                    self.committed = range.end;
-                    schedule.commit_done(range.end);
-                }
-                Task::Follow { follower, blocks } => {
-                    assert_eq!(blocks.start, self.followed[follower], "in order");
-                    assert!(blocks.end <= self.committed, "only committed blocks");
-                    self.followed[follower] = blocks.end;
-                    schedule.follow_done(follower, blocks.end);
-                }
-                Task::Checkpoint => {
-                    let at = self.committed;
-                    assert!(self.applied.iter().all(|applied| applied.len() == at), "the store is at one height");
-                    assert!(self.funded.iter().all(|funded| funded.len() <= at || schedule.end() <= at), "no window");
-                    self.checkpoints.push(at);
-                    schedule.checkpoint_done();
-                }
-            }
-        }
-    }
-
-    /// Blocks whose parts have the given numbers of inputs, at most 100 each, at the point where they wait for their
-    /// batches.
-    fn with_checked_inputs(blocks: usize, bounds: Bounds, parts: &[usize]) -> Schedule<Inputs> {
-        let mut schedule = Schedule::<Inputs>::new(bounds, vec![1_000; blocks]);
-        let mut world = World::new(blocks, 0);
-        for _ in 0.. {
-            match schedule.next() {
-                Next::Task(Task::CheckInputs(index)) => {
-                    schedule.inputs_checked(index, parts.iter().map(|inputs| Inputs(*inputs)).collect());
-                    if index + 1 == bounds.blocks_max.min(blocks) {
-                        return schedule;
-                    }
-                }
-                Next::Task(task) => world.finish(&mut schedule, task, [None; 3], &[]),
-                other => panic!("{other:?} before the inputs are checked"),
-            }
-        }
-        schedule
-    }
-
-    fn batches(schedule: &mut Schedule<Inputs>) -> Vec<usize> {
-        std::iter::from_fn(|| match schedule.next() {
-            Next::Task(Task::Verify(parts)) => Some(parts.iter().map(|(_, part)| part.0).sum()),
-            _ => None,
-        })
-        .collect()
-    }
-
-    /// limit: BATCH_INPUTS_MIN at
-    /// limit: BATCH_INPUTS_MIN below
-    #[test]
-    fn batches_are_gathered_over_blocks_while_more_come_and_shared_at_the_end() {
-        let bounds = Bounds { workers: 4, bytes_max: 1 << 30, blocks_max: 40, batch_inputs: 512, followers: 0 };
-        // 40 of 100 blocks are in the pipeline with 20 inputs each: 800 inputs for four workers, but a batch has at
-        // least 256.
-        let mut schedule = with_checked_inputs(100, bounds, &[20]);
-        assert_eq!(batches(&mut schedule), [260, 260, 260, 20]);
-        // More than enough for all: no batch is larger than the bound requires.
-        let mut schedule = with_checked_inputs(100, bounds, &[100, 100]);
-        assert_eq!(batches(&mut schedule)[..8], [600; 8]);
-        // The tip: one block, shared by all workers at once.
-        let mut schedule = with_checked_inputs(1, bounds, &[40; 10]);
-        assert_eq!(batches(&mut schedule), [120, 80, 80, 40, 40, 40]);
-    }
-
-    #[test]
-    fn a_small_batch_waits_while_blocks_can_be_read() {
-        let bounds = Bounds { workers: 1, bytes_max: 100 * 3_000, blocks_max: 100, batch_inputs: 512, followers: 0 };
-        let mut schedule = Schedule::<Inputs>::new(bounds, vec![1_000; 500]);
-        let mut world = World::new(500, 0);
-        let mut on_their_way = 0;
-        loop {
-            match schedule.next() {
-                Next::Task(Task::CheckInputs(index)) => schedule.inputs_checked(index, vec![Inputs(1)]),
-                Next::Task(Task::Read(range)) => {
-                    on_their_way += range.len();
-                    world.finish(&mut schedule, Task::Read(range), [None; 3], &[]);
-                }
-                Next::Task(Task::Verify(parts)) => {
-                    // The window is full with fewer inputs than a batch should have, so the batch takes all there are.
-                    assert_eq!((on_their_way, parts.len()), (100, 100));
-                    return;
-                }
-                Next::Task(task) => world.finish(&mut schedule, task, [None; 3], &[]),
-                other => panic!("{other:?} while blocks wait"),
-            }
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(4096))]
-
-        /// Tasks may finish in any order: the chain is whole up to the lowest failure, and no task waits forever.
-        #[test]
-        fn every_order_of_reports_gives_the_same_chain(
-            sizes in prop::collection::vec(1_u32..400_000, 0..60),
-            seed in any::<u64>(),
-            workers in 1_usize..9,
-            blocks_max in 1_usize..20,
-            bytes_max in 1_usize..8_000_000,
-            followers in 0_usize..3,
-            faults in prop::array::uniform3(prop::option::weighted(0.2, 0_usize..60)),
-            cancel_at in prop::option::weighted(0.2, 0_usize..400),
-            here_at_first in prop::option::of(0_usize..60),
-        ) {
-            let blocks = sizes.len();
-            let mut here = here_at_first.unwrap_or(blocks).min(blocks);
-            let bounds = Bounds { workers, bytes_max, blocks_max, batch_inputs: 150, followers };
-            let mut schedule = Schedule::<Inputs>::new(bounds, sizes[..here].to_vec());
-            let mut world = World::new(blocks, followers);
-            let mut random = seed;
-            let mut next_random = move |below: usize| {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                usize::try_from(random >> 33).unwrap() % below
-            };
-            let parts: Vec<usize> = (0..blocks).map(|_| next_random(4)).collect();
-            let mut running = Vec::new();
-            let mut was_cancelled = false;
-            for step in 0.. {
-                prop_assert!(step < 200_000, "a run ends");
-                if cancel_at == Some(step) {
-                    schedule.end_at(schedule.uncommitted_from());
-                    was_cancelled = true;
-                }
-                if next_random(50) == 0 {
-                    schedule.request_checkpoint();
-                }
-                if !was_cancelled && schedule.takes_more() && next_random(4) == 0 {
-                    let more = next_random(9).min(blocks - here);
-                    schedule.extend(sizes[here..here + more].iter().copied());
-                    here += more;
-                }
-                if running.len() < workers && next_random(3) > 0 {
-                    match schedule.next() {
-                        Next::Task(task) => {
-                            running.push(task);
-                            continue;
-                        }
-                        Next::Wait => prop_assert!(!running.is_empty(), "a worker is busy while others wait"),
-                        Next::Done => {
-                            prop_assert!(running.is_empty());
-                            break;
-                        }
-                    }
-                }
-                if !running.is_empty() {
-                    let task = running.swap_remove(next_random(running.len()));
-                    world.finish(&mut schedule, task, faults, &parts);
-                }
-            }
-            // A faulty part is only reached if the block has parts.
-            let verify_fault = faults[2].filter(|index| *index < blocks && parts[*index] > 0);
-            // Blocks that arrived after the end belong to another run.
-            let end = [faults[0], faults[1], verify_fault].into_iter().flatten().min().unwrap_or(here).min(here);
-            if was_cancelled {
-                prop_assert!(world.committed <= end);
-            } else {
-                prop_assert_eq!(world.committed, end);
-                prop_assert_eq!(world.failed, (end < here).then_some(end));
-            }
-            let committed: Vec<usize> = (0..world.committed).collect();
-            prop_assert!(world.applied.iter().all(|applied| *applied == committed));
-            prop_assert!(world.followed.iter().all(|next| *next == world.committed));
-            prop_assert_eq!(schedule.base(), world.committed);
-        }
-    }
-}
+mod tests;

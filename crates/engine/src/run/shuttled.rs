@@ -23,7 +23,7 @@ mod sync {
 #[allow(clippy::duplicate_mod, reason = "the code under test, over other locks")]
 mod workers;
 
-use super::schedule::{Bounds, Next, Piece, Schedule, Task};
+use super::schedule::{Bounds, Feed, Next, Piece, Schedule, Task};
 use super::window::Window;
 use super::window::tests::Story;
 use crate::chainstate::settings::Cancel;
@@ -74,11 +74,27 @@ struct World {
     verified: Vec<bool>,
     committed: usize,
     followed: Vec<usize>,
+    /// Whether the run feeds each follower.
+    fed: Vec<bool>,
+    ask: Ask,
+    /// The run has ended.
+    is_over: bool,
     checkpoints: usize,
     /// Tasks in progress that touch the stores or the followers.
     running: usize,
     tasks: usize,
     failed: Option<usize>,
+}
+
+/// What the follower that catches up asked the run for, and the answer.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+enum Ask {
+    #[default]
+    Nothing,
+    /// To be fed from this block on.
+    For(usize),
+    Granted,
+    Refused,
 }
 
 /// The progress of one partition.
@@ -120,7 +136,7 @@ impl Drop for Retired {
 }
 
 fn is_of_the_stores(task: &Task<Inputs>) -> bool {
-    !matches!(task, Task::Read(_) | Task::CheckInputs(_) | Task::Verify(_))
+    !matches!(task, Task::Read(_) | Task::CheckInputs(_) | Task::Verify(_) | Task::Prepare(_))
 }
 
 fn alone<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -144,6 +160,7 @@ impl Fake {
             open_parts: vec![None; blocks],
             verified: vec![false; blocks],
             followed: vec![0; followers],
+            fed: vec![true; followers],
             ..World::default()
         };
         Fake {
@@ -246,12 +263,50 @@ impl Fake {
         for _ in 0..3 {
             let mut world = self.world();
             assert_eq!((world.running, world.committed), (1, committed), "nothing else touches the stores");
-            assert!(world.followed.iter().all(|next| *next == committed), "followers are there");
+            let mut fed = world.followed.iter().zip(&world.fed).filter(|(_, is_fed)| **is_fed);
+            assert!(fed.all(|(next, _)| *next == committed), "followers are there");
             world.checkpoints += 1;
             drop(world);
             yield_now();
         }
         assert!(partitions.iter().all(|state| state.applied == committed), "the store is at the tip");
+    }
+
+    /// The last follower is not fed at first. It takes committed blocks from their files, and asks the run to take over
+    /// whenever it is at the tip, until it is taken over or the run has ended.
+    fn catch_up(&self) {
+        let late = self.followers.len() - 1;
+        loop {
+            yield_now();
+            {
+                let mut world = self.world();
+                let committed = world.committed;
+                if world.followed[late] < committed {
+                    world.followed[late] += 1;
+                    continue;
+                }
+                if world.is_over {
+                    return;
+                }
+                world.ask = Ask::For(committed);
+            }
+            (0..thread_rng().gen_range(0..4)).for_each(|_| yield_now());
+            if std::mem::take(&mut self.world().ask) == Ask::Granted {
+                return;
+            }
+        }
+    }
+
+    /// Answers the follower that catches up.
+    fn admit(&self, schedule: &mut Schedule<Inputs>) {
+        let mut world = self.world();
+        let Ask::For(next) = world.ask else { return };
+        let (late, is_here) = (self.followers.len() - 1, schedule.joinable().contains(&next));
+        if is_here {
+            schedule.join(late, next, Feed::Blocks);
+            world.fed[late] = true;
+        }
+        world.ask = if is_here { Ask::Granted } else { Ask::Refused };
     }
 }
 
@@ -267,11 +322,12 @@ impl Crew for Fake {
             let end = schedule.uncommitted_from();
             schedule.end_at(end);
         }
+        self.admit(schedule);
         let next = schedule.next();
         if let Next::Task(task) = &next {
             let highest = match task {
                 Task::Read(range) | Task::Commit(range) | Task::Partition { fund: range, .. } => range.end,
-                Task::CheckInputs(index) => index + 1,
+                Task::CheckInputs(index) | Task::Prepare(index) => index + 1,
                 Task::Verify(parts) => parts.iter().map(|(index, _)| index + 1).max().unwrap_or(0),
                 Task::Follow { .. } | Task::Checkpoint => 0,
             };
@@ -301,6 +357,8 @@ impl Crew for Fake {
             Task::Partition { partition, apply, fund } => self.partition(*partition, apply, fund),
             Task::CheckInputs(index) => bad = self.check_inputs(*index),
             Task::Verify(parts) => (verified, bad) = self.verify(parts),
+            // Its preconditions are tested with the schedule.
+            Task::Prepare(_) => pause(),
             Task::Commit(range) => self.commit(range),
             Task::Follow { follower, blocks } => self.follow(*follower, blocks),
             Task::Checkpoint => self.checkpoint(),
@@ -331,6 +389,7 @@ impl Crew for Fake {
                 schedule.inputs_checked(index, vec![Inputs(40); parts]);
             }
             Task::Verify(_) => schedule.verify_done(&done.verified),
+            Task::Prepare(index) => schedule.prepare_done(index, 100),
             Task::Commit(range) => schedule.commit_done(range.end),
             Task::Follow { follower, blocks } => schedule.follow_done(follower, blocks.end),
             Task::Checkpoint => schedule.checkpoint_done(),
@@ -339,25 +398,37 @@ impl Crew for Fake {
     }
 }
 
-/// Makes a run with `workers` workers and checks its result.
-fn check(workers: usize, fault: Fault, is_cancelled: bool) {
+/// Makes a run with `workers` workers and checks its result. With `is_late`, one follower joins during the run.
+fn check(workers: usize, fault: Fault, is_cancelled: bool, is_late: bool) {
     let (blocks, followers) = (thread_rng().gen_range(0..6), thread_rng().gen_range(0..2));
     let bounds = Bounds {
         workers,
         bytes_max: thread_rng().gen_range(1..2_000_000),
         blocks_max: thread_rng().gen_range(1..6),
         batch_inputs: 64,
-        followers,
     };
+    let mut feeds: Vec<Feed> =
+        (0..followers).map(|_| if thread_rng().gen_bool(0.5) { Feed::Blocks } else { Feed::PreparedBlocks }).collect();
+    if is_late {
+        feeds.push(Feed::No);
+    }
     let sizes = (0..blocks).map(|_| thread_rng().gen_range(1..200_000)).collect();
-    let fake = Fake::new(blocks, followers, fault);
+    let fake = Fake::new(blocks, feeds.len(), fault);
+    if is_late {
+        fake.world().fed[followers] = false;
+    }
     let result = sync::scope(|scope| {
+        if is_late {
+            scope.spawn(|| fake.catch_up());
+        }
         scope.spawn(|| {
             let pauses = if is_cancelled { thread_rng().gen_range(0..200) } else { return };
             (0..pauses).for_each(|_| yield_now());
             fake.cancel.cancel();
         });
-        catch_unwind(AssertUnwindSafe(|| work_off(&fake, Schedule::new(bounds, sizes), workers)))
+        let result = catch_unwind(AssertUnwindSafe(|| work_off(&fake, Schedule::new(bounds, sizes, &feeds), workers)));
+        fake.world().is_over = true;
+        result
     });
     let world = fake.world();
     let is_hit = |number| world.tasks > number;
@@ -401,7 +472,7 @@ fn check_orders(check: impl Fn() + Send + Sync + Clone + 'static) {
 
 #[test]
 fn every_order_of_workers_gives_the_whole_chain() {
-    check_orders(|| check(thread_rng().gen_range(1..5), Fault::None, false));
+    check_orders(|| check(thread_rng().gen_range(1..5), Fault::None, false, false));
 }
 
 #[test]
@@ -409,13 +480,24 @@ fn every_order_of_workers_stops_at_the_block_that_fails() {
     check_orders(|| {
         let block = thread_rng().gen_range(0..6);
         let fault = [Fault::Read(block), Fault::CheckInputs(block), Fault::Verify(block)][thread_rng().gen_range(0..3)];
-        check(thread_rng().gen_range(1..5), fault, thread_rng().gen_bool(0.2));
+        check(thread_rng().gen_range(1..5), fault, thread_rng().gen_bool(0.2), false);
     });
 }
 
 #[test]
 fn a_run_that_is_cancelled_ends_whole() {
-    check_orders(|| check(thread_rng().gen_range(1..5), Fault::None, true));
+    check_orders(|| check(thread_rng().gen_range(1..5), Fault::None, true, false));
+}
+
+/// The hand-over of a follower that caught up: whatever the order, it gets every committed block once, in order, from
+/// the files or from the run, also if the run fails or is stopped.
+#[test]
+fn a_follower_joins_without_a_gap() {
+    check_orders(|| {
+        let block = thread_rng().gen_range(0..12);
+        let fault = if block < 6 { Fault::Verify(block) } else { Fault::None };
+        check(thread_rng().gen_range(1..5), fault, thread_rng().gen_bool(0.2), true);
+    });
 }
 
 /// checklist: 58
@@ -424,7 +506,7 @@ fn an_error_or_a_panic_of_one_worker_ends_all() {
     check_orders(|| {
         let task = thread_rng().gen_range(0..60);
         let faults = [Fault::Disk(task), Fault::Panic(task), Fault::PanicUnderTheLock(task)];
-        check(thread_rng().gen_range(1..5), faults[thread_rng().gen_range(0..3)], false);
+        check(thread_rng().gen_range(1..5), faults[thread_rng().gen_range(0..3)], false, false);
     });
 }
 
@@ -585,6 +667,7 @@ impl Crew for HandOver<'_> {
                 schedule.inputs_checked(index, Vec::new());
             }
             Task::Verify(_) => schedule.verify_done(&[]),
+            Task::Prepare(index) => schedule.prepare_done(index, 100),
             Task::Commit(range) => schedule.commit_done(range.end),
             Task::Follow { follower, blocks } => schedule.follow_done(follower, blocks.end),
             Task::Checkpoint => schedule.checkpoint_done(),
@@ -600,10 +683,10 @@ fn every_order_of_workers_finds_the_coins_of_the_plain_map() {
         let story = Story::new(blocks, &mut |below| thread_rng().gen_range(0..below));
         let workers = thread_rng().gen_range(1..5);
         let blocks_max = thread_rng().gen_range(1..8);
-        let bounds = Bounds { workers, bytes_max: 1 << 20, blocks_max, batch_inputs: 64, followers: 0 };
+        let bounds = Bounds { workers, bytes_max: 1 << 20, blocks_max, batch_inputs: 64 };
         let windows = std::array::from_fn(|partition| Mutex::new(Window::new(partition)));
         let crew = HandOver { story: &story, windows };
-        let state = match work_off(&crew, Schedule::new(bounds, vec![1000; blocks]), workers) {
+        let state = match work_off(&crew, Schedule::new(bounds, vec![1000; blocks], &[]), workers) {
             Ok(state) => state,
             Err(error) => panic!("{error}"),
         };

@@ -6,6 +6,7 @@
 use super::job::Job;
 use super::schedule::Schedule;
 use super::window::Window;
+use crate::chainstate::followers::Standing;
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::settings::Cancel;
 use crate::event::{Observer, UnreadableReason};
@@ -115,5 +116,31 @@ impl Run<'_> {
         let tree = self.chainstate.tree();
         let stop_at = self.chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
         tree.height(last.id) < tree.height(tree.best_header()).min(stop_at)
+    }
+
+    /// Takes over followers that caught up, if their next block is still here; refuses the others, which go on
+    /// catching up.
+    pub(super) fn admit(&self, state: &mut State) {
+        let followers = &self.chainstate.followers;
+        for index in followers.with(Standing::Joining) {
+            let next = followers.place(index).at.and_then(|at| self.index_after(state, at));
+            match next.filter(|next| state.schedule.joinable().contains(next)) {
+                Some(next) if followers.change(index, Standing::Joining, Standing::InStep) => {
+                    state.schedule.join(index, next, super::feed_of(self.chainstate, index));
+                }
+                _ => drop(followers.change(index, Standing::Joining, Standing::Behind)),
+            }
+        }
+    }
+
+    /// The index in the path of the block after `id`.
+    fn index_after(&self, state: &State, id: HeaderId) -> Option<usize> {
+        let first = state.path.first()?.id;
+        let tree = self.chainstate.tree();
+        if tree.parent(first) == Some(id) {
+            return Some(0);
+        }
+        let index = tree.height(id).0.checked_sub(tree.height(first).0)? as usize;
+        state.path.get(index).filter(|path_block| path_block.id == id).map(|_| index + 1)
     }
 }

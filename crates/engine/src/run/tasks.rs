@@ -4,15 +4,18 @@ use super::job::Job;
 use super::schedule::Task;
 use super::state::{Failure, PathBlock, Run, State};
 use crate::chainstate::blocks::read_block;
+use crate::chainstate::followers::Standing;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::{ChainstateManager, Headers};
 use crate::error::EngineError;
 use crate::event::{Event, TipUpdate, UnreadableReason};
-use crate::follower::{ConnectedBlock, FollowerError};
+use crate::follower::Rows;
 use crate::meter::Stage;
-use lydian_chain::{BlockPosition, ChainError, HeaderId, IndexEntry, UndoPosition, encode_undo};
+use lydian_chain::{BlockCounts, BlockPosition, ChainError, HeaderId, IndexEntry, UndoPosition, encode_undo};
 use lydian_consensus::deployment::is_bip30_checked;
-use lydian_consensus::{Batch, CheckedBlock, Parent, Part, Stats, Violation, check_inputs, parts};
+use lydian_consensus::{
+    Batch, CheckedBlock, KnownParts, Parent, Part, Stats, Violation, check_inputs, parts, parts_besides,
+};
 use lydian_disk::DiskErrorKind;
 use lydian_primitives::{BlockHash, Height, ParseError, ParseErrorKind};
 use lydian_stdx::lock;
@@ -38,6 +41,7 @@ pub(super) enum Work {
     },
     CheckInputs(Arc<Job>),
     Verify(Vec<(Arc<Job>, Part)>),
+    Prepare(Arc<Job>),
     Commit(Range<usize>, Vec<Arc<Job>>),
     Follow {
         follower: usize,
@@ -49,12 +53,38 @@ pub(super) enum Work {
 
 /// The result of a task. An index with a failure is that of the block that cannot be connected.
 pub(super) enum Report {
-    Read { jobs: Vec<Arc<Job>>, linked: Range<usize>, failure: Option<(usize, Failure)> },
-    Partition { partition: usize, apply: Range<usize>, fund: Range<usize>, wants_checkpoint: bool },
-    CheckInputs { index: usize, result: Result<Vec<Part>, Violation> },
-    Verify { verified: Vec<usize>, invalid: Vec<(usize, Violation)> },
-    Commit { to: usize },
-    Follow { follower: usize, to: usize },
+    Read {
+        jobs: Vec<Arc<Job>>,
+        linked: Range<usize>,
+        failure: Option<(usize, Failure)>,
+    },
+    Partition {
+        partition: usize,
+        apply: Range<usize>,
+        fund: Range<usize>,
+        wants_checkpoint: bool,
+    },
+    CheckInputs {
+        index: usize,
+        result: Result<Vec<Part>, Violation>,
+    },
+    Verify {
+        verified: Vec<usize>,
+        invalid: Vec<(usize, Violation)>,
+    },
+    Prepare {
+        index: usize,
+        bytes: usize,
+    },
+    Commit {
+        to: usize,
+    },
+    /// A follower that failed is fed no more.
+    Follow {
+        follower: usize,
+        to: usize,
+        is_fed: bool,
+    },
     Checkpoint,
 }
 
@@ -84,6 +114,7 @@ impl Run<'_> {
             Task::Verify(parts) => {
                 Work::Verify(parts.into_iter().map(|(index, part)| (state.job(index), part)).collect())
             }
+            Task::Prepare(index) => Work::Prepare(state.job(index)),
             Task::Commit(range) => Work::Commit(range.clone(), state.jobs(range)),
             Task::Follow { follower, blocks } => Work::Follow { follower, to: blocks.end, jobs: state.jobs(blocks) },
             Task::Checkpoint => Work::Checkpoint,
@@ -91,6 +122,7 @@ impl Run<'_> {
     }
 
     pub(super) fn perform(&self, work: Work) -> Result<Report, EngineError> {
+        self.chainstate.followers.check_fatal()?;
         match work {
             Work::Read { from, path_blocks, soon } => self.read(from, &path_blocks, &soon),
             Work::Partition { partition, apply, last, fund, jobs } => {
@@ -98,6 +130,7 @@ impl Run<'_> {
             }
             Work::CheckInputs(job) => Ok(self.check_inputs(&job)),
             Work::Verify(parts) => Ok(self.verify(&parts)),
+            Work::Prepare(job) => Ok(self.prepare_rows(&job)),
             Work::Commit(range, jobs) => self.commit(range, &jobs),
             Work::Follow { follower, to, jobs } => self.follow(follower, to, &jobs),
             Work::Checkpoint => {
@@ -135,12 +168,22 @@ impl Run<'_> {
                 invalid.into_iter().for_each(|(index, violation)| state.fail(index, Failure::Invalid(violation)));
                 state.schedule.verify_done(&verified);
             }
+            Report::Prepare { index, bytes } => state.schedule.prepare_done(index, bytes),
             Report::Commit { to } => state.schedule.commit_done(to),
-            Report::Follow { follower, to } => {
+            Report::Follow { follower, to, is_fed } => {
                 state.schedule.follow_done(follower, to);
+                if !is_fed {
+                    state.schedule.leave(follower);
+                }
                 state.retire();
             }
-            Report::Checkpoint => state.schedule.checkpoint_done(),
+            Report::Checkpoint => {
+                state.schedule.checkpoint_done();
+                // Those that failed in it.
+                let failed = self.chainstate.followers.with(Standing::Failed);
+                failed.into_iter().for_each(|follower| state.schedule.leave(follower));
+                state.retire();
+            }
         }
     }
 
@@ -248,12 +291,19 @@ impl Run<'_> {
             let headers = chainstate.headers_below(job.id);
             let funded = check_inputs(job.checked.clone(), job.found(), &headers, &chainstate.params)?;
             let undo = encode_undo(funded.checked().block(), funded.spent());
-            job.set_funded(funded, undo)?;
             if job.is_trusted {
+                job.set_funded(funded, undo, &[])?;
                 return Ok(Vec::new());
             }
-            let share = job.links.input_count().div_ceil(2 * chainstate.settings.workers);
-            Ok(parts(job.funded(), share.clamp(PART_INPUTS_MIN, chainstate.settings.batch_inputs.max(PART_INPUTS_MIN))))
+            let settings = &chainstate.settings;
+            let share = job.links.input_count().div_ceil(2 * settings.workers);
+            let inputs_max = share.clamp(PART_INPUTS_MIN, settings.batch_inputs.max(PART_INPUTS_MIN));
+            let parts = match chainstate.known_scripts() {
+                Some(known) => parts_besides(&funded, inputs_max, known),
+                None => KnownParts { unknown: parts(&funded, inputs_max), known: Vec::new() },
+            };
+            job.set_funded(funded, undo, &parts.known)?;
+            Ok(parts.unknown)
         });
         Report::CheckInputs { index: job.index, result }
     }
@@ -296,17 +346,23 @@ impl Run<'_> {
                     Some(position) => position,
                     None => chainstate.store.append_undo(job.position, &prev_block, &undo)?,
                 };
-                let (chain_work, transactions) = {
+                let counts = BlockCounts::of(block);
+                let (chain_work, below, is_counted) = {
                     let mut tree = chainstate.tree_mut();
                     tree.set_undo(job.id, undo);
                     if !job.is_trusted {
                         tree.set_verified(job.id);
                     }
+                    let (below, is_counted) = (tree.totals(), tree.counts(job.id).is_some());
+                    tree.set_counts(job.id, counts);
                     tree.push_active(job.id);
-                    // Under the same lock, so that readers see a tip and count that match.
-                    (tree.node(job.id).chain_work, chainstate.count_transactions(count(block.tx_count())))
+                    (tree.node(job.id).chain_work, below, is_counted)
                 };
+                job.set_below(below);
                 chainstate.store.record(&[IndexEntry::Undo { id: job.id, position: undo }]);
+                if !is_counted {
+                    chainstate.store.record(&[IndexEntry::Counts { id: job.id, counts }]);
+                }
                 // Scripts that were skipped as trusted are not verified; those that succeeded before already have their
                 // entry.
                 if !job.is_trusted {
@@ -322,7 +378,7 @@ impl Run<'_> {
                     height: job.checked.height(),
                     header: *block.header(),
                     chain_work,
-                    transactions,
+                    transactions: below.with(counts).transactions,
                     cache_bytes,
                     coins: chainstate.coins.len(),
                     is_disconnect: false,
@@ -334,26 +390,42 @@ impl Run<'_> {
             }
             Ok(())
         })?;
+        chainstate.settle(self.observer);
         if self.is_reviewed.load(Ordering::Relaxed) {
             let jobs = jobs.iter().filter(|job| !job.is_trusted);
-            jobs.for_each(|job| chainstate.reviews.push(Arc::clone(job.funded())));
+            jobs.for_each(|job| chainstate.reviews.push(Arc::clone(job.funded()), job.has_known()));
         }
         Ok(Report::Commit { to: range.end })
     }
 
+    /// Makes the rows of every follower that is fed and has a preparer.
+    fn prepare_rows(&self, job: &Job) -> Report {
+        let followers = &self.chainstate.followers;
+        let rows: Vec<(usize, Rows)> = self.chainstate.meter.time(Stage::Prepare, || {
+            let fed = followers.with(Standing::InStep).into_iter();
+            fed.filter_map(|index| Some((index, followers.prepare(index, &job.with_spent())?))).collect()
+        });
+        let bytes = rows.iter().map(|(_, rows)| rows.bytes()).sum();
+        job.set_rows(rows);
+        Report::Prepare { index: job.index, bytes }
+    }
+
     fn follow(&self, follower: usize, to: usize, jobs: &[Arc<Job>]) -> Result<Report, EngineError> {
-        let chainstate = self.chainstate;
-        let mut follower_lock = lock(&chainstate.followers[follower]);
-        chainstate
-            .meter
-            .time(Stage::Follow, || {
-                jobs.iter().try_for_each(|job| {
-                    let (height, spent) = (job.checked.height(), job.funded().spent());
-                    follower_lock.connect(&ConnectedBlock { height, block: job.checked.block(), spent })
-                })
-            })
-            .map_err(|FollowerError(reason)| EngineError::Follower { name: follower_lock.name().to_owned(), reason })?;
-        Ok(Report::Follow { follower, to })
+        let (followers, meter) = (&self.chainstate.followers, &self.chainstate.meter);
+        for job in jobs {
+            let block = job.connected();
+            // Without rows if it joined after they were made for others.
+            let rows = job
+                .take_rows(follower)
+                .or_else(|| meter.time(Stage::Prepare, || followers.prepare(follower, &block.with_spent())));
+            let connect = || followers.connect(follower, job.id, &block, rows, &*self.chainstate.settings.background);
+            if !meter.time(Stage::Follow, connect)? {
+                self.chainstate.settle(self.observer);
+                return Ok(Report::Follow { follower, to, is_fed: false });
+            }
+        }
+        self.chainstate.settle(self.observer);
+        Ok(Report::Follow { follower, to, is_fed: true })
     }
 }
 
@@ -371,11 +443,6 @@ fn known_undo(
         Err(error) if is_damage(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Converts the count of items in a block, which always fits.
-fn count(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Whether a read failed because the block's data is missing or incomplete. Anything else is a failure of the disk.

@@ -17,7 +17,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The next step of a worker.
-pub(super) enum Step<W> {
+pub(crate) enum Step<W> {
     Work(W),
     /// No work now; another worker is busy, and its report will change that.
     Wait,
@@ -26,7 +26,7 @@ pub(super) enum Step<W> {
 }
 
 /// The work of a run and how to do it.
-pub(super) trait Crew: Sync {
+pub(crate) trait Crew: Sync {
     /// The state shared under the lock.
     type State: Send;
     type Work;
@@ -54,7 +54,7 @@ pub(super) trait Crew: Sync {
 ///
 /// # Panics
 /// If a worker panics.
-pub(super) fn work_off<C: Crew>(crew: &C, state: C::State, workers: usize) -> Result<C::State, C::Error> {
+pub(crate) fn work_off<C: Crew>(crew: &C, state: C::State, workers: usize) -> Result<C::State, C::Error> {
     let pool = WorkerPool { crew, board: Mutex::new(Board { state, end: None, is_over: false }), wake: Condvar::new() };
     scope(|scope| {
         for _ in 1..workers {

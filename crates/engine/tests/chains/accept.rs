@@ -63,7 +63,7 @@ fn every_block_gets_the_same_answer() {
 fn a_new_process_goes_on() {
     for_seeds("accept::a_new_process_goes_on", 100, |seed| {
         let mut random = Random::new(seed, "reopen");
-        let how = How { follower_interval: random.index(12), ..How::random(&mut random) };
+        let how = How { follower_delay: random.index(12), ..How::random(&mut random) };
         let story = Story::new(seed);
         let order = Order::ALL[random.index(3)];
         let expected = Expected::new(&story, order, &mut random);

@@ -6,11 +6,14 @@ use crate::lydian::{How, Lydian, Place, layout};
 use crate::seeds::for_seeds;
 use crate::story::{NOW, Story};
 use lydian_chain::{BlockFile, Obfuscation};
+use lydian_chains::presets::maker::Maker;
 use lydian_chains::rng::Random;
-use lydian_consensus::PlainValidator;
+use lydian_consensus::{Chain, Params, PlainValidator};
 use lydian_disk::{Disk, Fault, SimDisk};
+use lydian_engine::limits::LEAVE_BLOCKS_MAX;
 use lydian_engine::{EngineError, ImportFiles, Wipe, wipe};
-use lydian_primitives::BlockHash;
+use lydian_primitives::build::MutBlock;
+use lydian_primitives::{BlockHash, Height};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -155,22 +158,55 @@ fn an_import_that_is_interrupted() {
     });
 }
 
-/// A reindex deletes the undo data that a follower needs to rewind. The error names the follower.
+/// After a reindex no block is known any more, and after `-reindex-chainstate` the chain begins anew: a follower that
+/// stands above begins anew as well, and is fed by the run that connects the blocks again.
 #[test]
-fn a_follower_of_a_wiped_index_is_named() {
-    let story = Story::new(1);
-    let how = How { is_real: false, followers: 1, ..How::random(&mut Random::new(1, "named")) };
-    let place = Place::new(&how, "");
-    let lydian = Lydian::open(&place, &story.params, &how).unwrap();
-    for made in &story.blocks {
-        let _ = lydian.accept(&made.bytes).unwrap();
+fn followers_of_a_wiped_chain_begin_anew() {
+    for (what, cleared) in [(Wipe::Index, 2), (Wipe::Coins, 0)] {
+        let story = Story::new(1);
+        let how = How { is_real: false, followers: 3, fails_at: None, ..How::random(&mut Random::new(1, "anew")) };
+        let place = Place::new(&how, "");
+        let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        for made in &story.blocks {
+            let _ = lydian.accept(&made.bytes).unwrap();
+        }
+        lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();
+        let before = lydian.state();
+        drop(lydian);
+        wipe(place.disk.as_ref(), &layout(Path::new("node")), what).unwrap();
+        let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        lydian.advance().unwrap();
+        lydian.assert_state(&before, "after it was made again");
+        assert_eq!(lydian.cleared(), cleared, "{what:?}: undo data is there unless it was wiped");
     }
-    lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();
-    drop(lydian);
-    wipe(place.disk.as_ref(), &layout(Path::new("node")), Wipe::Index).unwrap();
-    let error = Lydian::open(&place, &story.params, &how).unwrap_err();
-    assert!(matches!(&error, EngineError::Follower { name, .. } if name == "recorder"), "{error}");
-    assert!(error.to_string().ends_with("delete it to build it anew"), "{error}");
+}
+
+/// After `-reindex-chainstate` a follower stands above the chain. It leaves a number of blocks one by one; more than
+/// that, and it begins anew.
+/// limit: LEAVE_BLOCKS_MAX at
+/// limit: LEAVE_BLOCKS_MAX above
+#[test]
+fn a_follower_leaves_some_blocks_and_not_more() {
+    let how = How { is_real: false, followers: 2, fails_at: None, ..How::random(&mut Random::new(1, "leaves")) };
+    let how = How { cache_bytes: 1 << 30, pending_bytes_max: 1 << 30, window_bytes: 40 << 20, ..how };
+    let params = Params::new(Chain::Regtest);
+    for (more, cleared) in [(0, 0), (1, 2)] {
+        let place = Place::new(&how, "");
+        let lydian = Lydian::open(&place, &params, &how).unwrap();
+        let store = |_: &Maker, block: &MutBlock| -> std::io::Result<()> {
+            lydian.engine.store_block(parse(&block.encode()), i64::from(u32::MAX)).unwrap().unwrap();
+            Ok(())
+        };
+        Maker::new().grow(LEAVE_BLOCKS_MAX + more, store).unwrap();
+        lydian.advance().unwrap();
+        lydian.engine.checkpoint(&lydian_engine::Unobserved).unwrap();
+        drop(lydian);
+        wipe(place.disk.as_ref(), &layout(Path::new("node")), Wipe::Coins).unwrap();
+        let lydian = Lydian::open(&place, &params, &how).unwrap();
+        lydian.engine.finish_catch_up();
+        assert_eq!((lydian.engine.tip().height, lydian.cleared()), (Height(0), cleared), "{more} more");
+        lydian.assert_followers(&lydian.state(), "at the genesis block");
+    }
 }
 
 /// A wipe, or the rebuild after it, is interrupted at any moment by a kill or a loss of power. The block files are not
@@ -184,9 +220,7 @@ fn a_wipe_that_is_interrupted() {
         let expected =
             Expected::of(&story.params, story.blocks.iter().map(|made| (made.bytes.clone(), String::new(), NOW)));
         let what = [Wipe::Coins, Wipe::Index][random.index(2)];
-        // A follower rewinds with undo data, which is deleted with the index.
-        let followers = if what == Wipe::Coins { random.index(3) } else { 0 };
-        let how = How { is_real: false, followers, ..How::random(&mut random) };
+        let how = How { is_real: false, followers: random.index(4), ..How::random(&mut random) };
         let place = Place::new(&how, "");
         let lydian = Lydian::open(&place, &story.params, &how).unwrap();
         let decider = lydian.accept_all(&story, &expected);

@@ -2,16 +2,17 @@
 //! a seed of settings. Output: an engine whose state can be compared.
 
 use crate::expected::{Answer, Expected, State, parse};
-use crate::recorder::{Recorder, Shared};
+use crate::recorder::{Manner, Recorder, Shared};
 use crate::story::{NOW, Story};
 use lydian_chains::rng::Random;
 use lydian_consensus::{Coin, Params, utxo_hash};
 use lydian_curve::{Refereed, Sampling};
 use lydian_disk::{Disk, RealDisk, SimDisk};
-use lydian_engine::{Advance, Cancel, Engine, EngineError, Follower, Layout, Settings, Unobserved};
+use lydian_engine::{Advance, Cancel, Engine, EngineError, Follower, Layout, Settings, Standing, Unobserved};
 use lydian_oracle::Scratch;
 use lydian_primitives::{Height, OutPoint};
 use std::num::NonZeroU64;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,9 +27,14 @@ pub struct How {
     pub cache_bytes: u64,
     pub pending_bytes_max: u64,
     pub stop_at: Option<u32>,
+    /// The number of followers, of the manners in their order.
     pub followers: usize,
-    /// A follower makes itself durable after this number of blocks; 0: at checkpoints only.
-    pub follower_interval: usize,
+    /// A checkpoint of the second one records the tip of this number of calls before.
+    pub follower_delay: usize,
+    /// The call in which a further follower fails.
+    pub fails_at: Option<usize>,
+    /// The most blocks in a leg of the catch-up.
+    pub catch_up_blocks: usize,
     pub is_real: bool,
     pub seed: u8,
     /// Signatures are verified in lanes, and sampled by the referee.
@@ -49,8 +55,10 @@ impl How {
             cache_bytes: one_of(random, &[0, 2_000, 20_000, 1 << 20, 1 << 30]),
             pending_bytes_max: one_of(random, &[0, 300, 3_000, 30_000, 1 << 30]),
             stop_at: None,
-            followers: one_of(random, &[0, 0, 1, 2]),
-            follower_interval: 0,
+            followers: one_of(random, &[0, 1, 2, 3]),
+            follower_delay: 0,
+            fails_at: None,
+            catch_up_blocks: 0,
             is_real: random.chance(40),
             seed: u8::try_from(random.below(256)).unwrap(),
             has_lanes: random.chance(400),
@@ -58,6 +66,8 @@ impl How {
         };
         // No draw of its own, so that a seed gives the other settings that it gave before there was this one.
         how.checked_bytes = [0, 1_500, 60_000, 64 << 20][usize::from(how.seed % 4)];
+        how.catch_up_blocks = [1, 3, 256][usize::from(how.seed % 3)];
+        how.fails_at = how.seed.is_multiple_of(5).then(|| 1 + usize::from(how.seed / 5));
         how
     }
 
@@ -70,6 +80,7 @@ impl How {
             window_blocks: self.window_blocks,
             batch_inputs: self.batch_inputs,
             stop_at: self.stop_at.map(Height),
+            catch_up_blocks: self.catch_up_blocks,
             seed: [self.seed; 16],
             block_key: [self.seed; 8],
             signatures: Arc::new(if self.has_lanes { self.lanes() } else { Refereed::reference() }),
@@ -138,12 +149,13 @@ impl Lydian {
     pub fn open_with(place: &Place, params: &Params, how: &How, settings: Settings) -> Result<Lydian, EngineError> {
         let mut shared = Vec::new();
         let mut followers: Vec<Box<dyn Follower>> = Vec::new();
-        for index in 0..how.followers {
+        let manners = [Manner::Prepared, Manner::Late { calls: how.follower_delay }, Manner::NoFiles];
+        let failing = how.fails_at.map(|at_call| Manner::Failing { at_call, in_checkpoint: how.seed % 2 == 1 });
+        for (index, manner) in manners[..how.followers].iter().copied().chain(failing).enumerate() {
             let path = place.root.join(format!("follower{index}"));
-            let interval = if index == 0 { 0 } else { how.follower_interval };
-            let recorder = Recorder::open(Arc::clone(&place.disk), path, interval, params);
-            let recorder =
-                recorder.map_err(|error| EngineError::Follower { name: "recorder".to_owned(), reason: error.0 })?;
+            let recorder = Recorder::open(Arc::clone(&place.disk), path, manner);
+            let recorder = recorder
+                .map_err(|error| EngineError::Follower { name: "recorder".to_owned(), reason: error.reason })?;
             shared.push(recorder.shared());
             followers.push(Box::new(recorder));
         }
@@ -177,11 +189,12 @@ impl Lydian {
 
     pub fn coins(&self) -> Vec<(OutPoint, Coin)> {
         let mut coins = Vec::new();
-        let visited: Result<(), EngineError> = self.engine.coins().export(&mut |outpoint, coin| {
+        let visited = self.engine.coins().each(&mut |outpoint, coin| -> ControlFlow<()> {
             coins.push((*outpoint, coin.clone()));
-            Ok(())
+            ControlFlow::Continue(())
         });
-        visited.unwrap();
+        assert!(visited.unwrap().is_continue());
+        coins.sort_by_key(|(outpoint, _)| *outpoint);
         assert_eq!(coins.len() as u64, self.engine.coins().len(), "the number of coins");
         coins
     }
@@ -199,8 +212,39 @@ impl Lydian {
         assert_eq!((state.height, state.hash), (expected.height, expected.hash), "the tip {when}");
         assert_eq!(state.hash_serialized_3, expected.hash_serialized_3, "the coins {when}");
         assert!(self.engine.signatures().is_trusted() || self.has_liar, "disagreement with an honest kernel {when}");
-        for follower in &self.followers {
-            assert_eq!(follower.state(), *expected, "what a follower has seen {when}");
+        self.assert_followers(expected, when);
+    }
+
+    /// Asserts that every follower, once it has caught up, has seen exactly this chain.
+    pub fn assert_followers(&self, expected: &State, when: &str) {
+        self.engine.finish_catch_up();
+        assert_eq!(self.engine.settled_tip(), self.engine.tip(), "the settled block {when}");
+        for (follower, info) in self.followers.iter().zip(self.engine.followers()) {
+            match (follower.manner, info.standing) {
+                (Manner::Failing { .. }, Standing::Failed) => {
+                    assert!(info.error.is_some_and(|error| error.contains("it was to fail here")), "{when}");
+                }
+                (Manner::NoFiles, Standing::InStep) => {
+                    let last = follower.last();
+                    assert!(last.is_none_or(|last| last == expected.hash), "at {last:?} {when}");
+                }
+                (_, Standing::InStep) => {
+                    assert_eq!(follower.state(), *expected, "what a follower has seen {when}");
+                }
+                (manner, standing) => panic!("{manner:?} is {standing:?}: {:?} {when}", info.error),
+            }
+            if info.standing == Standing::InStep {
+                assert_eq!(
+                    info.tip.map(|tip| (tip.height, tip.hash)),
+                    Some((expected.height, expected.hash)),
+                    "{when}"
+                );
+            }
         }
+    }
+
+    /// How often followers had to begin anew since they were opened.
+    pub fn cleared(&self) -> usize {
+        self.followers.iter().map(Shared::cleared).sum()
     }
 }

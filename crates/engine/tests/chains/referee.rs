@@ -55,9 +55,9 @@ impl Liar {
 }
 
 /// The disagreements reported to the alarm.
-type Reported = Arc<Mutex<Vec<Disagreement>>>;
+pub type Reported = Arc<Mutex<Vec<Disagreement>>>;
 
-fn watched(kernel: Box<dyn Engine + Send>, interval: u64, settings: Settings) -> (Settings, Reported) {
+pub fn watched(kernel: Box<dyn Engine + Send>, interval: u64, settings: Settings) -> (Settings, Reported) {
     let reported = Reported::default();
     let reporter = Arc::clone(&reported);
     let sampling = Sampling { interval: NonZeroU64::new(interval).unwrap(), seed: [3; 32] };
@@ -84,7 +84,7 @@ fn story_of_keys(seed: u64) -> Story {
 }
 
 /// Valid blocks in which nearly all coins need signatures.
-const SIGNED: Shape =
+pub const SIGNED: Shape =
     Shape { blocks: 30, repeats: false, faults_per_mille: 0, keys_per_mille: 900, txs: 6, is_rotten: false };
 
 /// Without sampling, each block is accepted with whatever the kernel answers, and then reviewed. After each review, the
@@ -149,7 +149,7 @@ fn with_false_twins(story: &Story, random: &mut Random) -> Expected {
     Expected::of(&story.params, brought)
 }
 
-fn false_twin(bytes: &[u8]) -> Option<Vec<u8>> {
+pub fn false_twin(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut block = MutBlock::from(&parse(bytes));
     let witnesses = block.txs.iter_mut().skip(1).flat_map(|tx| &mut tx.inputs).map(|input| &mut input.witness);
     let mut signatures =

@@ -68,14 +68,7 @@ fn advance_with_cancels(lydian: &Lydian, expected: &Expected, random: &mut Rando
         let observer = CancelAfter { cancel: Cancel::new(), events: AtomicU64::new(random.below(40)) };
         let advance = lydian.engine.advance(&observer.cancel, &observer).unwrap();
         assert_reasons(&advance, expected, when);
-        let coins = lydian.coins();
-        for follower in &lydian.followers {
-            let (seen, tip) = (follower.state(), lydian.engine.tip());
-            assert_eq!((seen.height, seen.hash), (tip.height, tip.hash), "a follower is where the chain is {when}");
-            let coins = coins.iter().map(|(outpoint, coin)| (outpoint, coin));
-            let hash = lydian_consensus::utxo_hash::hash_serialized_3(coins);
-            assert_eq!(hash, seen.hash_serialized_3, "the coins are those of the tip {when}");
-        }
+        lydian.assert_followers(&lydian.state(), when);
     }
     let advance = lydian.advance().unwrap();
     assert_reasons(&advance, expected, when);
@@ -131,8 +124,7 @@ fn cancelled_and_stopped_anywhere() {
         let story = Story::new(seed);
         let order = Order::ALL[random.index(3)];
         let expected = Expected::new(&story, order, &mut random);
-        let mut how =
-            How { followers: random.index(3), follower_interval: random.index(9), ..How::random(&mut random) };
+        let mut how = How { followers: random.index(3), follower_delay: random.index(9), ..How::random(&mut random) };
         let place = Place::new(&how, &format!("cancelled-{seed}"));
         let mut from = 0;
         while from < expected.fed.len() {

@@ -6,8 +6,11 @@ use crate::lydian::{How, Lydian, Place};
 use crate::seeds::for_seeds;
 use crate::story::{NOW, Story};
 use lydian_chains::rng::Random;
+use lydian_consensus::utxo_hash::hash_serialized_3;
 use lydian_consensus::{PlainValidator, Rejected};
 use lydian_engine::{Cancel, Unobserved};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Several threads submit the same and competing blocks in file order: each block is accepted at most once, and the
@@ -99,5 +102,59 @@ fn a_cancel_from_outside() {
         }
         lydian.accept(&decider).unwrap().unwrap();
         lydian.assert_state(&state_of(&plain), &format!("after many cancels under {how:?}"));
+    });
+}
+
+/// A block is accepted while a scan of all coins is half way, and the scan has the coins of its tip. Sums that are
+/// asked for while blocks arrive are those of the tip that they name.
+#[test]
+fn all_coins_are_read_while_blocks_are_accepted() {
+    for_seeds("together::all_coins_are_read_while_blocks_are_accepted", 20, |seed| {
+        let mut random = Random::new(seed, "scan");
+        let story = Story::new(seed);
+        let expected = Expected::new(&story, Order::File, &mut random);
+        let how = How { pending_bytes_max: [300, 3_000, 1 << 30][random.index(3)], ..How::random(&mut random) };
+        let place = Place::new(&how, &format!("scan-{seed}"));
+        let lydian = Lydian::open(&place, &story.params, &how).unwrap();
+        let mut plain = PlainValidator::new(story.params.clone());
+        let mut states = HashMap::from([(plain.tip().1, state_of(&plain))]);
+        for fed in &expected.fed {
+            let _ = plain.accept_block(parse(&fed.block), NOW);
+            states.insert(plain.tip().1, state_of(&plain));
+        }
+        let is_fed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                expected.fed.iter().for_each(|fed| drop(lydian.accept(&fed.block).unwrap()));
+                is_fed.store(true, Ordering::Release);
+            });
+            while !is_fed.load(Ordering::Acquire) {
+                let hashes = lydian.engine.utxo_hashes().unwrap();
+                // A review may not have found an invalid block yet.
+                if let Some(state) = states.get(&hashes.tip.hash) {
+                    assert_eq!(hashes.hash_serialized_3, state.hash_serialized_3, "under {how:?}");
+                }
+            }
+        });
+        lydian.engine.finish_reviews().unwrap();
+        let decider = story.block_on(expected.end.hash, expected.end.height.0);
+        let (tip, pinned) = lydian.engine.pin_coins().unwrap();
+        let state = &states[&tip.hash];
+        let mut coins = Vec::new();
+        let scan = pinned.each(&mut |outpoint, coin| -> ControlFlow<()> {
+            if coins.len() as u64 == pinned.len() / 2 {
+                // In the thread that scans: a lock held by it would never be free.
+                lydian.accept(&decider).unwrap().unwrap();
+                assert_eq!(lydian.engine.tip().hash, parse(&decider).hash());
+                lydian.engine.checkpoint(&Unobserved).unwrap();
+            }
+            coins.push((*outpoint, coin.clone()));
+            ControlFlow::Continue(())
+        });
+        assert!(scan.unwrap().is_continue());
+        assert!(coins.is_empty() || lydian.engine.tip() != tip);
+        coins.sort_by_key(|(outpoint, _)| *outpoint);
+        let coins = coins.iter().map(|(outpoint, coin)| (outpoint, coin));
+        assert_eq!(hash_serialized_3(coins), state.hash_serialized_3, "the scan under {how:?}");
     });
 }

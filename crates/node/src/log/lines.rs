@@ -28,7 +28,7 @@ impl TipLine {
             height: tip.height,
             version: tip.header.version,
             chain_work: tip.chain_work,
-            chain_tx_count: tip.transactions.unwrap_or(0),
+            chain_tx_count: tip.transactions,
             time: tip.header.time,
             headers_height,
             cache_bytes: tip.cache_bytes,

@@ -68,7 +68,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("checkmempool", NO_MEMPOOL),
     accepted("checkpoints", "Bitcoin Core removed checkpoints"),
     accepted("choosedatadir", NO_WINDOW),
-    refused("coinstatsindex", NO_INDEX),
     accepted("consolidatefeerate", NO_WALLET),
     accepted("datacarrier", NO_MEMPOOL),
     accepted("datacarriersize", NO_MEMPOOL),

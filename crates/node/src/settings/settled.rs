@@ -31,6 +31,9 @@ pub(crate) struct Settings {
     pub(crate) fastprune: bool,
     pub(crate) reindex: bool,
     pub(crate) reindex_chainstate: bool,
+    pub(crate) coinstatsindex: bool,
+    /// `-indexrequired`: an error of an index ends the node.
+    pub(crate) indexrequired: bool,
     pub(crate) daemon: bool,
     pub(crate) daemonwait: bool,
     pub(crate) copy: bool,
@@ -125,6 +128,8 @@ impl Settings {
             fastprune: false,
             reindex: false,
             reindex_chainstate: false,
+            coinstatsindex: false,
+            indexrequired: false,
             daemon: false,
             daemonwait: false,
             copy: false,

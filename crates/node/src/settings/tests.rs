@@ -161,6 +161,8 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("blockversion", "5", None),
     ("checkaddrman", "1", None),
     ("checkblockindex", "1", None),
+    ("coinstatsindex", "1", None),
+    ("indexrequired", "1", None),
     ("settings", "other.json", None),
     ("signetchallenge", "51", Some("-signet -signetchallenge=5")),
     ("test", "addrman", Some("-test=addrman")),

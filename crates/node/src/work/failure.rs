@@ -8,6 +8,7 @@ use lydian_coins::CoinsError;
 use lydian_curve::ChooseError;
 use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_engine::{EngineError, Inconsistency};
+use lydian_index::{COINSTATS_NAME, IndexError};
 use lydian_net::NetworkError;
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -27,6 +28,8 @@ pub(super) enum Failure {
     },
     /// The RPC server could not be started.
     Serve(ServeError),
+    /// An index that is required cannot be opened.
+    Index(IndexError),
     /// The network could not be started.
     Network(NetworkError),
     /// `-sigengine` names an engine that this machine lacks.
@@ -48,11 +51,13 @@ impl Failure {
                     ChainError::NewerVersion { .. } | ChainError::OtherNetwork { .. } | ChainError::Owner(_),
                 )
                 | EngineError::Coins(CoinsError::NewerFormat { .. }),
-            ) => exit::DIRECTORY,
+            )
+            | Failure::Index(IndexError::NewerFormat { .. } | IndexError::OtherFile { .. }) => exit::DIRECTORY,
             Failure::Engine(_)
             | Failure::Files(_)
             | Failure::FutureTip
             | Failure::Inconsistent(_)
+            | Failure::Index(_)
             | Failure::Space { .. }
             | Failure::Thread(_) => exit::DISK,
         }
@@ -79,6 +84,7 @@ impl fmt::Display for Failure {
             }
             Failure::Space { path } => write!(f, "Error: Disk space is low for \"{}\"", path.display()),
             Failure::Serve(error) => error.fmt(f),
+            Failure::Index(error) => write!(f, "{COINSTATS_NAME}: {error}"),
             Failure::Network(error @ NetworkError::Bind { .. }) => {
                 // Two messages, as in Core.
                 write!(f, "{error}\nError: Failed to listen on any port. Use -listen=0 if you want this.")
@@ -123,5 +129,11 @@ impl From<ServeError> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::Thread(error)
+    }
+}
+
+impl From<IndexError> for Failure {
+    fn from(error: IndexError) -> Failure {
+        Failure::Index(error)
     }
 }

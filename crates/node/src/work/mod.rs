@@ -24,6 +24,7 @@ use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
+use opening::Opened;
 use std::path::PathBuf;
 use std::sync::Arc;
 use watcher::Watcher;
@@ -77,8 +78,12 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let (server, observer) = serve(session, task, &watcher)?;
     let begins = |words: &str| init_message(session, server.as_ref(), words);
     let show = |words: String| display.show(Doing::Something(words));
-    let (engine, is_loss) = opening::open(session, Arc::clone(&observer), &begins, &show)?;
+    let Opened { engine, indexes, is_loss } = opening::open(session, Arc::clone(&observer), &begins, &show)?;
     let engine = Arc::new(engine);
+    watcher.lacks(&indexes.unopened);
+    if let Some(server) = &server {
+        server.has_indexes(indexes);
+    }
     if matches!(task, Task::Run) && engine.is_reindexing() {
         session.initial_download.set_loading(true);
     }

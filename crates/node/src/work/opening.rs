@@ -16,15 +16,25 @@ use lydian_chain::StoreRemark;
 use lydian_chain::limits::{BLOCK_FILE_SIZE_MAX, FAST_PRUNE_FILE_SIZE_MAX};
 use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
-use lydian_engine::{AssumeValid, Engine, Event, Layout, Observer, Wipe, wipe};
+use lydian_engine::{AssumeValid, Engine, Event, Follower, Layout, Observer, Wipe, wipe};
+use lydian_index::{COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex};
 use lydian_primitives::Height;
+use lydian_rpc::Indexes;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// `begins` receives Core's text for each part of the start. The second value of the result is whether stored blocks
-/// are gone.
+/// The engine, opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) engine: Engine,
+    pub(super) indexes: Indexes,
+    /// Stored blocks are gone.
+    pub(super) is_loss: bool,
+}
+
+/// `begins` receives Core's text for each part of the start.
 ///
 /// With `-test=reindex_after_failure_noninteractive_yes`, everything that cannot be loaded is rebuilt, as if the user
 /// had asked for it.
@@ -33,7 +43,7 @@ pub(super) fn open(
     background: Arc<dyn Observer + Send>,
     begins: &dyn Fn(&str),
     show: &dyn Fn(String),
-) -> Result<(Engine, bool), Failure> {
+) -> Result<Opened, Failure> {
     let settings = session.settings;
     let may_retry = settings.test.reindex_after_failure && !settings.reindex;
     match try_open(session, Arc::clone(&background), begins, show, settings.reindex) {
@@ -51,7 +61,7 @@ fn try_open(
     begins: &dyn Fn(&str),
     show: &dyn Fn(String),
     reindex: bool,
-) -> Result<(Engine, bool), Failure> {
+) -> Result<Opened, Failure> {
     let settings = session.settings;
     let layout = layout(settings);
     let wiped = match (reindex, settings.reindex_chainstate) {
@@ -67,12 +77,13 @@ fn try_open(
     let signatures = signatures(session)?;
     words::before_opening(session, begins);
     show("opening the stores".to_owned());
+    let (followers, indexes) = open_indexes(session)?;
     let opened = Engine::open_with(
         session.disk.clone(),
         &layout,
         settings.params.clone(),
         engine_settings(settings, signatures, background),
-        Vec::new(),
+        followers,
         &mut |file, found| show(format!("looking for blocks: {} ({found} so far)", file.display())),
     )?;
     let engine = opened.engine;
@@ -92,7 +103,28 @@ fn try_open(
     }
     words::loaded(session, begins);
     space::check(session, tip.height)?;
-    Ok((engine, is_loss))
+    Ok(Opened { engine, indexes, is_loss })
+}
+
+/// Opens the indexes that the settings name. One that cannot be opened is left out, unless `-indexrequired` is set.
+fn open_indexes(session: &Session<'_>) -> Result<(Vec<Box<dyn Follower>>, Indexes), Failure> {
+    let settings = session.settings;
+    let (mut followers, mut indexes): (Vec<Box<dyn Follower>>, _) = (Vec::new(), Indexes::default());
+    if settings.coinstatsindex {
+        let dir = settings.datadir.join(COINSTATS_DIR);
+        match CoinStatsIndex::open(Arc::clone(&session.disk), &dir, &settings.params) {
+            Ok((index, reader)) => {
+                followers.push(Box::new(index));
+                indexes.coinstats = Some(reader);
+            }
+            Err(error) if settings.indexrequired => return Err(error.into()),
+            Err(error) => {
+                session.log.error(format!("{COINSTATS_NAME} is not opened: {error}. The node goes on without it."));
+                indexes.unopened.push((COINSTATS_NAME, error.to_string()));
+            }
+        }
+    }
+    Ok((followers, indexes))
 }
 
 /// Reports what was found in the stores.
@@ -179,6 +211,7 @@ fn engine_settings(
         block_file_size_max: if settings.fastprune { FAST_PRUNE_FILE_SIZE_MAX } else { BLOCK_FILE_SIZE_MAX },
         seed: (u128::from(seed) << 64 | u128::from(more_seed)).to_le_bytes(),
         block_key: if settings.blocksxor { random().to_le_bytes() } else { [0; 8] },
+        followers_required: settings.indexrequired,
         signatures,
         background,
         clock: Box::new(NodeClock),

@@ -6,17 +6,18 @@ use crate::display::{Figures, Sync};
 use crate::log::{Category, Log, TipLine, iso8601, log2, progress, update_tip};
 use crate::notify::Notifier;
 use crate::run::Session;
-use crate::status::{Run, SignatureEngine, Status};
+use crate::status::{IndexStatus, Run, SignatureEngine, Status};
 use lydian_consensus::Chain;
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
 use lydian_engine::{BranchTip, Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, Reviews, TipUpdate};
 use lydian_p2p::manager::SyncFigures;
-use lydian_primitives::Height;
+use lydian_primitives::{BlockHash, Height};
 use lydian_stdx::lock;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 #[derive(Debug)]
 pub(super) struct Watcher {
@@ -40,6 +41,11 @@ struct State {
     durable: Option<Height>,
     run: Option<Run>,
     signatures: Option<(Arc<Refereed>, Arc<Reviews>)>,
+    engine: Weak<Engine>,
+    /// Indexes that could not be opened.
+    unopened: Vec<IndexStatus>,
+    /// Blocks for which `-blocknotify` has not run yet, in their order.
+    unannounced: VecDeque<(Height, BlockHash)>,
 }
 
 impl Watcher {
@@ -58,18 +64,25 @@ impl Watcher {
         }
     }
 
-    pub(super) fn begins(&self, engine: &Engine) {
+    pub(super) fn begins(&self, engine: &Arc<Engine>) {
         self.note_recent(&engine.tip_update(), now());
         {
             let mut state = lock(&self.state);
             state.tip = Some(engine.tip_update());
             state.signatures = Some((Arc::clone(engine.signatures()), engine.shared_reviews()));
+            state.engine = Arc::downgrade(engine);
             state.durable = engine.durable_tip().map(|tip| tip.height);
             // The figures of the last run are shown until another run validates something.
             state.run = Status::read(self.disk.as_ref(), &self.datadir).ok().and_then(|status| status.run);
         }
         self.aims_at(engine.best_header_height());
         self.keep_status();
+    }
+
+    /// Indexes that could not be opened, each with the reason.
+    pub(super) fn lacks(&self, indexes: &[(&'static str, String)]) {
+        let status = |(name, reason): &(&'static str, String)| IndexStatus::unopened(name, reason);
+        lock(&self.state).unopened = indexes.iter().map(status).collect();
     }
 
     /// Whether a block was found to be invalid since the last call. True the first time, because an earlier run may
@@ -111,8 +124,12 @@ impl Watcher {
             let signatures = state.signatures.as_ref();
             status.signature_engine =
                 signatures.map(|(referee, reviews)| SignatureEngine::new(referee, reviews.counts()));
-            status
+            (status, state.engine.upgrade())
         };
+        let (mut status, engine) = status;
+        let followers = engine.map_or_else(Vec::new, |engine| engine.followers());
+        status.indexes = followers.into_iter().filter(|one| one.has_files).map(IndexStatus::from).collect();
+        status.indexes.extend(lock(&self.state).unopened.iter().cloned());
         if let Err(error) = status.write(self.disk.as_ref(), &self.datadir) {
             self.log.warning(format!("the status for lydian info could not be written: {error}"));
         }
@@ -141,7 +158,7 @@ impl Watcher {
             tip_time: tip.header.time,
             now,
             durable_height: state.durable.map(|height| height.0),
-            transactions: tip.transactions,
+            transactions: Some(tip.transactions),
             share: (self.chain != Chain::Regtest).then(share),
         }
     }
@@ -159,11 +176,27 @@ impl Watcher {
             false => self.log.info_unlimited(format!("{line} warning='{warning}'")),
         }
         self.note_recent(tip, now);
+        let mut state = lock(&self.state);
         // Core runs no command during initial block download.
-        if !self.initial_download.is_on() && !tip.is_disconnect && !self.blocknotify.is_empty() {
-            self.notifier.start(&self.blocknotify, &tip.hash.to_string());
+        if tip.is_disconnect {
+            state.unannounced.retain(|(height, _)| *height <= tip.height);
+        } else if !self.initial_download.is_on() && !self.blocknotify.is_empty() {
+            state.unannounced.push_back((tip.height, tip.hash));
         }
-        lock(&self.state).tip = Some(tip.clone());
+        state.tip = Some(tip.clone());
+    }
+
+    /// Runs `-blocknotify` for the blocks up to a height, which all followers have: the command may ask about them.
+    fn announce(&self, to: Height) {
+        loop {
+            let next = {
+                let mut state = lock(&self.state);
+                let is_settled = state.unannounced.front().is_some_and(|(height, _)| *height <= to);
+                if is_settled { state.unannounced.pop_front() } else { None }
+            };
+            let Some((_, hash)) = next else { return };
+            self.notifier.start(&self.blocknotify, &hash.to_string());
+        }
     }
 }
 
@@ -176,6 +209,7 @@ impl Observer for Watcher {
     fn event(&self, event: &Event<'_>) {
         match event {
             Event::UpdateTip(tip) => self.tip(tip),
+            Event::Settled { tip, .. } => self.announce(tip.height),
             Event::InvalidBlock { hash, state, .. } => {
                 self.is_invalid_found.store(true, Ordering::Relaxed);
                 self.log.error(format!("ConnectTip: ConnectBlock {hash} failed, {state}"));

@@ -12,6 +12,7 @@ mod attack;
 mod damage;
 mod files;
 mod hostile;
+mod index;
 mod peers;
 mod process;
 mod soak;

@@ -9,6 +9,7 @@
 mod abuse;
 mod alerts;
 mod chain;
+mod coinstats;
 mod compare;
 mod described;
 mod drivers;

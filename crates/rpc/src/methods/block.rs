@@ -8,7 +8,8 @@ use crate::methods::blockchain::by_hash_or_height;
 use crate::methods::blockstats;
 use crate::output::{BlockAnswer, Detail, OwnedScript, SerializedBlock, Transactions, TxIds};
 use crate::result::{Time, cases, result};
-use lydian_engine::{Engine, HeaderInfo, UtxoHash};
+use lydian_engine::{Engine, HeaderInfo, Standing, UtxoHash};
+use lydian_index::{COINSTATS_NAME, CoinStats, CoinStatsReader};
 use lydian_primitives::{BlockHash, Height, OutPoint, Txid};
 
 const HASH_OR_HEIGHT: Arg = Arg {
@@ -77,15 +78,15 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "gettxoutsetinfo",
         category: Category::Blockchain,
-        help: "Returns sums over all unspent outputs. Reads the whole UTXO set.",
+        help: "Returns sums over all unspent outputs. Reads the whole UTXO set, unless the index of `-coinstatsindex` has the answer.",
         args: &[
             Arg::new("hash_type", Kind::Text, "the hash to compute: hash_serialized_3, muhash or none")
                 .default("\"hash_serialized_3\""),
             Arg { need: crate::method::Need::Hint("the current best block"), ..HASH_OR_HEIGHT }.unchecked(),
-            Arg::new("use_index", Kind::Bool, "whether an index may be used").default("true"),
+            Arg::new("use_index", Kind::Bool, "use coinstatsindex, if available").default("true"),
         ],
         examples: &["", "\"none\""],
-        remark: "There is no coinstatsindex yet, so only the tip can be queried. `disk_size` is the size of Lydian's own coin store.",
+        remark: "`disk_size` is the size of Lydian's own coin store.",
         call: &returns("", gettxoutsetinfo),
     },
 ];
@@ -215,10 +216,44 @@ result! {
         muhash: Option<BlockHash>,
         /// the total amount of coins in the UTXO set
         total_amount: Amount,
-        /// the number of transactions with unspent outputs
-        transactions: u64,
-        /// the size of the coin store on disk
-        disk_size: u64,
+        /// the number of transactions with unspent outputs (not available when coinstatsindex is used)
+        transactions: Option<u64>,
+        /// the size of the coin store on disk (not available when coinstatsindex is used)
+        disk_size: Option<u64>,
+        /// the total amount of coins permanently excluded from the UTXO set (only available if coinstatsindex is used)
+        total_unspendable_amount: Option<Amount>,
+        /// info on amounts in the block at this block height (only available if coinstatsindex is used)
+        block_info: Option<BlockAmounts>,
+    }
+}
+
+result! {
+    /// What one block changed, in the answer of `gettxoutsetinfo`.
+    struct BlockAmounts {
+        /// total amount of all prevouts spent in this block
+        prevout_spent: Amount,
+        /// coinbase subsidy amount of this block
+        coinbase: Amount,
+        /// total amount of new outputs created by this block
+        new_outputs_ex_coinbase: Amount,
+        /// total amount of unspendable outputs created in this block
+        unspendable: Amount,
+        /// detailed view of the unspendable categories
+        unspendables: UnspendableAmounts,
+    }
+}
+
+result! {
+    /// The parts of `unspendable`.
+    struct UnspendableAmounts {
+        /// the unspendable amount of the Genesis block subsidy
+        genesis_block: Amount,
+        /// transactions overridden by duplicates (no longer possible with BIP30)
+        bip30: Amount,
+        /// amounts sent to scripts that are unspendable (for example OP_RETURN outputs)
+        scripts: Amount,
+        /// fee rewards that miners did not claim in their coinbase transaction
+        unclaimed_rewards: Amount,
     }
 }
 
@@ -229,11 +264,29 @@ fn gettxoutsetinfo(call: &Call<'_>) -> Result<CoinsAnswer, RpcError> {
         "none" => UtxoHash::None,
         other => return Err(RpcError::parameter(format!("'{other}' is not a valid hash_type"))),
     };
-    call.bool_or(2, true)?;
-    if call.given(1).is_some() {
-        return Err(RpcError::parameter("Querying specific block heights requires coinstatsindex"));
+    let may_use_index = call.bool_or(2, true)?;
+    let index = call.context.indexes().coinstats.as_ref();
+    let engine = call.context.engine()?;
+    let wanted = match call.given(1) {
+        None => None,
+        Some(_) => {
+            let refuse = |message: &str| Err(RpcError::parameter(message));
+            if index.is_none() {
+                return refuse("Querying specific block heights requires coinstatsindex");
+            }
+            if kind == UtxoHash::HashSerialized3 {
+                return refuse("hash_serialized_3 hash type cannot be queried for a specific block");
+            }
+            if !may_use_index {
+                return refuse("Cannot set use_index to false when querying for a specific block");
+            }
+            Some(by_hash_or_height(call, 1)?)
+        }
+    };
+    if let Some(index) = index.filter(|_| may_use_index && kind != UtxoHash::HashSerialized3) {
+        return indexed_coins(&engine, index, &wanted.unwrap_or_else(|| engine.settled_info()), kind);
     }
-    let sums = call.context.engine()?.coins_summary(kind)?;
+    let sums = engine.coins_summary(kind)?;
     let shown = |wanted| sums.hash.filter(|_| kind == wanted).map(BlockHash);
     Ok(CoinsAnswer {
         height: sums.tip.height.0,
@@ -243,9 +296,71 @@ fn gettxoutsetinfo(call: &Call<'_>) -> Result<CoinsAnswer, RpcError> {
         hash_serialized_3: shown(UtxoHash::HashSerialized3),
         muhash: shown(UtxoHash::Muhash),
         total_amount: Amount(sums.total.0),
-        transactions: sums.transactions,
-        disk_size: sums.disk_bytes,
+        transactions: Some(sums.transactions),
+        disk_size: Some(sums.disk_bytes),
+        total_unspendable_amount: None,
+        block_info: None,
     })
+}
+
+/// The answer of `gettxoutsetinfo` from the index.
+fn indexed_coins(
+    engine: &Engine,
+    index: &CoinStatsReader,
+    block: &HeaderInfo,
+    kind: UtxoHash,
+) -> Result<CoinsAnswer, RpcError> {
+    // No more than Core's wait for the blocks that are connected.
+    engine.wait_for_follower(COINSTATS_NAME, block.node.height.min(engine.tip().height));
+    let stats = stats_at(engine, index, block)?;
+    let parent = block.node.parent.and_then(|parent| engine.ancestor_info(parent, Height(block.node.height.0 - 1)));
+    // The genesis block is compared with nothing.
+    let before = parent.map(|parent| stats_at(engine, index, &parent)).transpose()?;
+    let change = |part: fn(&CoinStats) -> i128| {
+        let change = part(&stats) - before.as_ref().map_or(0, part);
+        Amount(i64::try_from(change).unwrap_or(i64::MAX))
+    };
+    Ok(CoinsAnswer {
+        height: stats.height.0,
+        bestblock: stats.hash,
+        txouts: stats.coins,
+        bogosize: stats.bogosize,
+        hash_serialized_3: None,
+        muhash: (kind == UtxoHash::Muhash).then_some(BlockHash(stats.muhash)),
+        total_amount: Amount(stats.total.0),
+        transactions: None,
+        disk_size: None,
+        total_unspendable_amount: Some(Amount(stats.unspendable().0)),
+        block_info: Some(BlockAmounts {
+            prevout_spent: change(|stats| stats.prevouts_spent),
+            coinbase: change(|stats| stats.coinbase),
+            new_outputs_ex_coinbase: change(|stats| stats.new_outputs_ex_coinbase),
+            unspendable: change(|stats| stats.unspendable().0.into()),
+            unspendables: UnspendableAmounts {
+                genesis_block: change(|stats| stats.unspendable_genesis.0.into()),
+                bip30: change(|stats| stats.unspendable_bip30.0.into()),
+                scripts: change(|stats| stats.unspendable_scripts.0.into()),
+                unclaimed_rewards: change(|stats| stats.unspendable_unclaimed.0.into()),
+            },
+        }),
+    })
+}
+
+fn stats_at(engine: &Engine, index: &CoinStatsReader, block: &HeaderInfo) -> Result<CoinStats, RpcError> {
+    let found = index.at(block.node.height, &block.node.hash);
+    if let Some(stats) = found.map_err(|error| RpcError::misc(error.to_string()))? {
+        return Ok(stats);
+    }
+    let follower = engine.followers().into_iter().find(|follower| follower.name == COINSTATS_NAME);
+    let is_synced = follower.as_ref().is_some_and(|follower| follower.standing == Standing::InStep);
+    let height = follower.and_then(|follower| follower.tip).map_or(0, |tip| tip.height.0);
+    if is_synced || height >= block.node.height.0 {
+        // A block that was never connected.
+        return Err(RpcError::new(code::INTERNAL_ERROR, "Unable to read UTXO set"));
+    }
+    // Core's text, also if the index has failed.
+    let text = format!("Unable to get data because coinstatsindex is still syncing. Current height: {height}");
+    Err(RpcError::new(code::INTERNAL_ERROR, text))
 }
 
 result! {
@@ -278,7 +393,7 @@ const MONTH_SECONDS: i64 = 30 * 24 * 60 * 60;
 fn getchaintxstats(call: &Call<'_>) -> Result<ChainTxStats, RpcError> {
     let engine = call.context.engine()?;
     let last = match call.given(1) {
-        None => engine.tip_info(),
+        None => engine.settled_info(),
         Some(_) => {
             let info = engine.header_info(&call.hash(1, "blockhash")?).ok_or_else(RpcError::block_not_found)?;
             if !info.is_active {
@@ -303,9 +418,9 @@ fn getchaintxstats(call: &Call<'_>) -> Result<ChainTxStats, RpcError> {
     let past_height = Height(last.node.height.0 - count);
     let past = engine.ancestor_info(last.id, past_height).ok_or_else(RpcError::block_not_found)?;
     let interval = last.median_time - past.median_time;
-    let total = engine.chain_transactions(last.node.height)?;
+    let total = engine.chain_transactions(last.node.height);
     let window = match total {
-        Some(total) if count > 0 => engine.chain_transactions(past_height)?.map(|before| total.saturating_sub(before)),
+        Some(total) if count > 0 => engine.chain_transactions(past_height).map(|before| total.saturating_sub(before)),
         _ => None,
     };
     #[allow(clippy::cast_precision_loss, reason = "a rate; counts and times are far below 2^53")]

@@ -2,14 +2,14 @@
 
 use crate::context::{Context, ProgressOf, PruneMode};
 use crate::error::{RpcError, code};
-use crate::json::Double;
+use crate::json::{Double, Json};
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::output::{HeaderAnswer, Hex, difficulty, target};
-use crate::result::{Answer, Field, Form, Map, Time, cases, result};
+use crate::result::{Map, Time, cases, result};
 use crate::versionbits::{Bip9, testdummy};
 use lydian_consensus::deployment::script_flags;
 use lydian_consensus::{Deployment, U256};
-use lydian_engine::{ChainTip, Engine, HeaderInfo};
+use lydian_engine::{ChainTip, Engine, HeaderInfo, Standing};
 use lydian_primitives::{BlockHash, Height};
 
 pub(crate) const METHODS: &[Method] = &[
@@ -103,8 +103,8 @@ pub(crate) const METHODS: &[Method] = &[
         category: Category::Util,
         help: "Returns the progress of each index.",
         args: &[Arg::new("index_name", Kind::Text, "return only this index").omitted()],
-        examples: &["", "txindex"],
-        remark: "Lydian has no index yet.",
+        examples: &["", "coinstatsindex"],
+        remark: "The only index is `coinstatsindex`.",
         call: &returns("", getindexinfo).each_key("name", "the state of the index"),
     },
     Method {
@@ -119,11 +119,11 @@ pub(crate) const METHODS: &[Method] = &[
 ];
 
 fn getblockcount(call: &Call<'_>) -> Result<u32, RpcError> {
-    Ok(call.context.engine()?.tip().height.0)
+    Ok(call.context.engine()?.settled_tip().height.0)
 }
 
 fn getbestblockhash(call: &Call<'_>) -> Result<BlockHash, RpcError> {
-    Ok(call.context.engine()?.tip().hash)
+    Ok(call.context.engine()?.settled_tip().hash)
 }
 
 fn getblockhash(call: &Call<'_>) -> Result<BlockHash, RpcError> {
@@ -134,7 +134,7 @@ fn getblockhash(call: &Call<'_>) -> Result<BlockHash, RpcError> {
 }
 
 fn getdifficulty(call: &Call<'_>) -> Result<Double, RpcError> {
-    let tip = call.context.engine()?.tip_info();
+    let tip = call.context.engine()?.settled_info();
     Ok(Double(difficulty(tip.node.header.bits)))
 }
 
@@ -207,7 +207,7 @@ result! {
 
 fn getblockchaininfo(call: &Call<'_>) -> Result<ChainInfo, RpcError> {
     let (context, engine) = (call.context, call.context.engine()?);
-    let tip = engine.tip_info();
+    let tip = engine.settled_info();
     let header = &tip.node.header;
     let prune = context.settings.prune;
     let is_pruning = prune != PruneMode::Never;
@@ -263,7 +263,7 @@ fn progress(call: &Call<'_>, engine: &Engine, tip: &HeaderInfo) -> Result<f64, R
     let of = ProgressOf {
         height: tip.node.height.0,
         time: tip.node.header.time,
-        transactions: engine.chain_transactions(tip.node.height)?.unwrap_or(0),
+        transactions: engine.chain_transactions(tip.node.height).unwrap_or(0),
         headers_height: engine.best_header_height().0,
     };
     Ok(call.context.host.verification_progress(&of, call.context.now()))
@@ -315,7 +315,7 @@ result! {
 
 fn getchainstates(call: &Call<'_>) -> Result<ChainStates, RpcError> {
     let engine = call.context.engine()?;
-    let tip = engine.tip_info();
+    let tip = engine.settled_info();
     let bits = tip.node.header.bits;
     let state = ChainState {
         blocks: tip.node.height.0,
@@ -410,7 +410,7 @@ fn getdeploymentinfo(call: &Call<'_>) -> Result<DeploymentInfo, RpcError> {
     let engine = call.context.engine()?;
     let params = engine.params();
     let info = match call.given(0) {
-        None => engine.tip_info(),
+        None => engine.settled_info(),
         Some(_) => engine.header_info(&call.hash(0, "blockhash")?).ok_or_else(RpcError::block_not_found)?,
     };
     let (hash, height) = (info.node.hash, info.node.height);
@@ -439,23 +439,36 @@ const DEPLOYMENTS: [(&str, Deployment); 5] = [
     ("segwit", Deployment::Segwit),
 ];
 
-/// An index in the answer of `getindexinfo`. There is none yet.
-#[derive(Debug)]
-enum IndexState {}
-
-impl Answer for IndexState {
-    const FORM: Form = Form::Object(&[
-        Field::new("synced", Form::Bool, "whether the index is synced or not"),
-        Field::new("best_block_height", Form::Number, "the block height to which the index is synced"),
-    ]);
-
-    fn write(&self, _: &mut Vec<u8>) {
-        match *self {}
+result! {
+    /// An index in the answer of `getindexinfo`.
+    struct IndexState {
+        /// whether the index is synced or not
+        synced: bool,
+        /// the block height to which the index is synced
+        best_block_height: u32,
+        /// (Lydian) why the index is stopped (only present if it is)
+        error: Option<String>,
     }
 }
 
-fn getindexinfo(_: &Call<'_>) -> Result<Map<String, IndexState>, RpcError> {
-    Ok(Map(Vec::new()))
+fn getindexinfo(call: &Call<'_>) -> Result<Map<String, IndexState>, RpcError> {
+    let wanted = call.given(0).map(Json::as_text).transpose()?;
+    let engine = call.context.engine()?;
+    let mut states = Vec::new();
+    for follower in engine.followers().into_iter().filter(|follower| follower.has_files) {
+        let state = IndexState {
+            synced: follower.standing == Standing::InStep,
+            best_block_height: follower.tip.map_or(0, |tip| tip.height.0),
+            error: follower.error,
+        };
+        states.push((follower.name, state));
+    }
+    for (name, reason) in &call.context.indexes().unopened {
+        let state = IndexState { synced: false, best_block_height: 0, error: Some(reason.clone()) };
+        states.push(((*name).to_owned(), state));
+    }
+    states.retain(|(name, _)| wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name));
+    Ok(Map(states))
 }
 
 fn syncwithvalidationinterfacequeue(_: &Call<'_>) -> Result<(), RpcError> {

@@ -1,7 +1,7 @@
 //! `scantxoutset`: searches the UTXO set for the outputs of descriptors.
 //!
 //! Input: an action, descriptors. Output: the coins found. Only one search runs at a time in a node; other calls may
-//! query its progress and abort it. Cost: reads every coin, and blocks wait meanwhile.
+//! query its progress and abort it. Cost: reads every coin; blocks wait only for the checkpoint before it.
 
 use super::descriptor::{UNDERSTOOD, outputs_of};
 use crate::error::RpcError;
@@ -14,6 +14,7 @@ use lydian_consensus::Coin;
 use lydian_engine::EngineError;
 use lydian_primitives::{BlockHash, Height, OutPoint, Txid};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 pub(crate) const METHODS: &[Method] = &[Method {
     name: "scantxoutset",
@@ -125,15 +126,20 @@ fn scantxoutset(call: &Call<'_>) -> Result<ScanResult, RpcError> {
         }
     }
     let engine = call.context.engine()?;
-    let mut search = Search { wanted, found: Vec::new(), txouts: 0, total: 0, is_ended: false };
-    let before = engine.tip();
-    let end = engine.visit_coins(&mut |outpoint, coin| search.visit(&running, call, outpoint, coin));
-    let tip = match end {
-        Err(_) if search.is_ended => before,
-        end => end?,
+    let (tip, coins) = engine.pin_coins()?;
+    let mut search = Search { wanted, found: Vec::new(), coins: coins.len(), txouts: 0, total: 0 };
+    let end =
+        coins.each(&mut |outpoint, coin| search.visit(&running, call, outpoint, coin)).map_err(EngineError::from)?;
+    drop(coins);
+    // As in Core, the outputs are ordered by outpoint.
+    search.found.sort_unstable_by_key(|(outpoint, ..)| *outpoint);
+    let (success, txouts, total) = (end.is_continue(), search.txouts, search.total);
+    // The chain of the search's tip, which may have been left since.
+    let id = engine.header_info(&tip.hash).map(|info| info.id);
+    let hash_at = |height| {
+        let info = id.and_then(|id| engine.ancestor_info(id, Height(height)));
+        info.map_or(BlockHash::ZERO, |info| info.node.hash)
     };
-    let (success, txouts, total) = (!search.is_ended, search.txouts, search.total);
-    let hash_at = |height| engine.hash_at(Height(height)).unwrap_or_default();
     let unspents =
         search.found.into_iter().map(|(outpoint, coin, desc)| unspent(&outpoint, &coin, desc, tip.height.0, &hash_at));
     let unspents = unspents.collect();
@@ -144,29 +150,26 @@ fn scantxoutset(call: &Call<'_>) -> Result<ScanResult, RpcError> {
 struct Search {
     wanted: HashMap<Vec<u8>, String>,
     found: Vec<(OutPoint, Coin, String)>,
+    /// The number of all coins, and of those visited.
+    coins: u64,
     txouts: u64,
     total: i64,
-    is_ended: bool,
 }
 
 impl Search {
-    /// An error ends the search; it is not returned to the client.
+    /// Breaks if the search must end.
     fn visit(
         &mut self,
         running: &RunningScan<'_>,
         call: &Call<'_>,
         outpoint: &OutPoint,
         coin: &Coin,
-    ) -> Result<(), EngineError> {
+    ) -> ControlFlow<()> {
         if self.txouts.is_multiple_of(256) {
-            // Coins are visited in the byte order of their txids.
-            let bytes = outpoint.txid.0;
-            let place = u32::from(bytes[0]) << 8 | u32::from(bytes[1]);
-            let percent = (place * 100 + (1 << 15)) >> 16;
+            let percent = (self.txouts * 100 + self.coins / 2) / self.coins.max(1);
             running.set_percent(u8::try_from(percent).unwrap_or(100));
             if running.must_end() || call.context.is_stopping() {
-                self.is_ended = true;
-                return Err(EngineError::Poisoned { reason: "the search was ended".to_owned() });
+                return ControlFlow::Break(());
             }
         }
         self.txouts += 1;
@@ -174,7 +177,7 @@ impl Search {
             self.total += coin.value.0;
             self.found.push((*outpoint, coin.clone(), desc.clone()));
         }
-        Ok(())
+        ControlFlow::Continue(())
     }
 }
 

@@ -70,7 +70,7 @@ fn wait(call: &Call<'_>, millis: Option<u64>, until: Until) -> Later<TipAnswer> 
 
 impl Finish for TipAnswer {
     fn finish(context: &Context) -> Result<TipAnswer, RpcError> {
-        let tip = context.engine()?.tip();
+        let tip = context.engine()?.settled_tip();
         Ok(TipAnswer { hash: tip.hash, height: tip.height.0 })
     }
 }
@@ -78,7 +78,7 @@ impl Finish for TipAnswer {
 fn waitfornewblock(call: &Call<'_>) -> Result<Later<TipAnswer>, RpcError> {
     let millis = timeout(call, 0)?;
     let from: BlockHash = match call.given(1) {
-        None => call.context.engine()?.tip().hash,
+        None => call.context.engine()?.settled_tip().hash,
         Some(_) => call.hash(1, "current_tip")?,
     };
     Ok(wait(call, millis, Until::OtherThan(from)))

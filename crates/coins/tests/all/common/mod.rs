@@ -1,12 +1,13 @@
 //! Common parts of the store's tests: the model, a `BTreeMap`, and random blocks.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use lydian_coins::{Coins, CoinsError, Key, PARTITIONS, Settings, Tip};
+use lydian_coins::{Coins, CoinsError, Key, PARTITIONS, PinnedCoins, Settings, Tip};
 use lydian_consensus::Coin;
 use lydian_disk::{Disk, SimDisk};
 use lydian_primitives::{Amount, BlockHash, Height, OutPoint, Txid};
 use lydian_stdx::SplitMix64;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -88,16 +89,16 @@ impl Store {
         Ok(found)
     }
 
-    pub(crate) fn export(&self) -> Result<Vec<(OutPoint, Coin)>, CoinsError> {
-        let mut exported = Vec::new();
-        self.coins.export::<CoinsError>(&mut |outpoint, coin| {
-            exported.push((*outpoint, coin.clone()));
-            Ok(())
-        })?;
-        Ok(exported)
+    /// All coins as they are now.
+    pub(crate) fn all(&self) -> Result<Model, CoinsError> {
+        collect(|visit| self.coins.each(visit)).map(|all| {
+            let model: Model = all.iter().cloned().collect();
+            assert_eq!(model.len(), all.len(), "a coin was visited twice");
+            model
+        })
     }
 
-    /// Compares the first `numbers` outpoints, and an export, with the model.
+    /// Compares the first `numbers` outpoints, and all coins, with the model.
     pub(crate) fn compare(&self, model: &Model, numbers: u64) {
         assert_eq!(self.coins.len(), model.len() as u64);
         let all: Vec<OutPoint> = (0..numbers).map(outpoint).collect();
@@ -105,8 +106,31 @@ impl Store {
         for outpoint in &all {
             assert_eq!(found[outpoint].as_ref(), model.get(outpoint), "{outpoint}");
         }
-        assert!(self.export().unwrap().into_iter().eq(model.clone()));
+        assert!(self.all().unwrap() == *model);
     }
+}
+
+/// The coins that a scan visits, in its order.
+pub(crate) fn collect(
+    scan: impl FnOnce(&mut dyn FnMut(&OutPoint, &Coin) -> ControlFlow<()>) -> Result<ControlFlow<()>, CoinsError>,
+) -> Result<Vec<(OutPoint, Coin)>, CoinsError> {
+    let mut visited = Vec::new();
+    let end = scan(&mut |outpoint, coin| {
+        visited.push((*outpoint, coin.clone()));
+        ControlFlow::Continue(())
+    });
+    assert!(end.as_ref().map_or(true, ControlFlow::is_continue));
+    end.map(|_| visited)
+}
+
+/// Compares both scans of a pin with the model.
+pub(crate) fn compare_pinned(pinned: &PinnedCoins, model: &Model) {
+    assert_eq!((pinned.len(), pinned.is_empty()), (model.len() as u64, model.is_empty()));
+    let exported = collect(|visit| pinned.export(visit)).unwrap();
+    assert!(exported.iter().map(|(outpoint, coin)| (outpoint, coin)).eq(model.iter()));
+    let mut each = collect(|visit| pinned.each(visit)).unwrap();
+    each.sort_by_key(|(outpoint, _)| *outpoint);
+    assert!(each == exported);
 }
 
 /// A random block: spends coins of the model and creates coins, some of which already exist.

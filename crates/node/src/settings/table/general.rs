@@ -30,6 +30,21 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..integer(-PAR_MAX, PAR_MAX)
     },
     Opt {
+        name: "coinstatsindex",
+        group: group::START,
+        help: "Maintain coinstats index used by the gettxoutsetinfo RPC",
+        set: Set::Switch(|settings, is_on| settings.coinstatsindex = is_on),
+        ..SWITCH
+    },
+    Opt {
+        name: "indexrequired",
+        is_own: true,
+        group: group::START,
+        help: "End the node if an index cannot be opened or written. Otherwise it goes on without that index",
+        set: Set::Switch(|settings, is_on| settings.indexrequired = is_on),
+        ..SWITCH
+    },
+    Opt {
         name: "prune",
         group: group::START,
         default: "0",

@@ -1,0 +1,55 @@
+//! The state of the followers: Core's `getindexinfo`. Input: the followers of the engine. Output: the name, block and
+//! standing of each; or the moment at which one that is in step has a block.
+
+use crate::chainstate::followers::{Slot, Standing};
+use crate::engine::Engine;
+use lydian_coins::Tip;
+use lydian_primitives::Height;
+use std::time::Duration;
+
+/// The longest wait for a follower that is in step: it has the block within milliseconds, unless its disk hangs.
+const FOLLOW_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// A follower, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowerInfo {
+    pub name: String,
+    pub has_files: bool,
+    /// The last block that it was given; `None` before the genesis block.
+    pub tip: Option<Tip>,
+    pub standing: Standing,
+    /// The reason, if it failed.
+    pub error: Option<String>,
+}
+
+impl Engine {
+    /// The followers, in the order in which they were given.
+    pub fn followers(&self) -> Vec<FollowerInfo> {
+        let chainstate = self.chainstate();
+        let info = |(index, slot): (usize, &Slot)| {
+            let place = chainstate.followers.place(index);
+            let tree = chainstate.tree();
+            FollowerInfo {
+                name: slot.name.clone(),
+                has_files: slot.has_files,
+                tip: place.at.map(|at| Tip { height: tree.height(at), hash: *tree.hash(at) }),
+                standing: place.standing,
+                error: chainstate.followers.reason(index),
+            }
+        };
+        chainstate.followers.slots().iter().enumerate().map(info).collect()
+    }
+
+    /// Waits until a follower that is in step was given the block at a height, which is committed. Returns at once if
+    /// it is not in step. Core's `BlockUntilSyncedToCurrentChain`.
+    pub fn wait_for_follower(&self, name: &str, height: Height) {
+        let chainstate = self.chainstate();
+        let followers = &chainstate.followers;
+        let Some(index) = followers.slots().iter().position(|slot| slot.name == name) else { return };
+        followers.wait_until(FOLLOW_WAIT_MAX, |places| {
+            let place = places[index];
+            let reached = || place.at.is_some_and(|at| chainstate.tree().height(at) >= height);
+            place.standing != Standing::InStep || reached()
+        });
+    }
+}

@@ -1,0 +1,68 @@
+//! [`IndexError`]: an error of the disk or of an index's files. Its text is one sentence that names the file.
+
+use lydian_disk::{DiskError, DiskErrorKind};
+use lydian_engine::FollowerError;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Why an index cannot be opened, written or read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexError {
+    Disk(DiskError),
+    /// The file does not contain what was written to it.
+    Damaged {
+        path: PathBuf,
+        offset: u64,
+        what: &'static str,
+    },
+    /// The file was written by a later version of the program.
+    NewerFormat {
+        path: PathBuf,
+        found: u32,
+        known: u32,
+    },
+    /// The file is that of another index, of another chain, or of another program.
+    OtherFile {
+        path: PathBuf,
+        what: &'static str,
+    },
+}
+
+impl IndexError {
+    pub(crate) fn damaged(path: &Path, offset: u64, what: &'static str) -> IndexError {
+        IndexError::Damaged { path: path.to_owned(), offset, what }
+    }
+}
+
+impl fmt::Display for IndexError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IndexError::Disk(error) => error.fmt(f),
+            IndexError::Damaged { path, offset, what } => {
+                let dir = path.parent().unwrap_or(path).display();
+                write!(f, "{}:{offset}: damaged: {what}; delete {dir} to build the index anew", path.display())
+            }
+            IndexError::NewerFormat { path, found, known } => write!(
+                f,
+                "{}: written by a later version (format {found}; this version supports up to {known})",
+                path.display()
+            ),
+            IndexError::OtherFile { path, what } => write!(f, "{}: {what}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for IndexError {}
+
+impl From<DiskError> for IndexError {
+    fn from(error: DiskError) -> IndexError {
+        IndexError::Disk(error)
+    }
+}
+
+impl From<IndexError> for FollowerError {
+    fn from(error: IndexError) -> FollowerError {
+        let is_disk_full = matches!(&error, IndexError::Disk(DiskError { kind: DiskErrorKind::NoSpace, .. }));
+        FollowerError { reason: error.to_string(), is_disk_full }
+    }
+}

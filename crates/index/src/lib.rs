@@ -1,0 +1,16 @@
+//! Indexes: followers of the chain that answer queries, and keep files of their own.
+//!
+//! Input: the blocks of the active chain, from the engine. Output: answers, for servers. Each index is a
+//! [`lydian_engine::Follower`] with a reader; the reader may be used from any thread while the index is fed.
+//!
+//! Invariants: an index is never ahead of the coins; its files are append-only logs and small records that are replaced
+//! as a whole, so that a crash at any moment leaves the state of a checkpoint; a file of a later format is refused by
+//! name, and only damage asks for a file to be deleted. It must never decide whether a block is valid.
+
+#![forbid(unsafe_code)]
+
+mod coinstats;
+mod error;
+
+pub use coinstats::{COINSTATS_DIR, COINSTATS_FILES, COINSTATS_NAME, CoinStats, CoinStatsIndex, CoinStatsReader};
+pub use error::IndexError;
