@@ -390,7 +390,8 @@ fn bans() {
     std::thread::sleep(Duration::from_secs(1));
     net.wait_for_peers(0);
     net.ask("setban", &json!(["127.0.0.0/8", "remove"]));
-    // The peer may still try the refused connection by v1, and then leaves out a new one to the same address: ask again.
+    // The peer may still try the refused connection by v1, and then leaves out a new one to the same address, so it is
+    // asked again.
     for (port, server) in net.ports.into_iter().zip(net.both()) {
         let began = Instant::now();
         while server.result("getconnectioncount", "[]") == 0 && began.elapsed() < PATIENCE {
