@@ -6,13 +6,14 @@ use crate::best_chain::activate::{Advance, activate_best_chain};
 use crate::best_chain::import::{Import, ImportFiles, import};
 use crate::best_chain::reindex::{Reindex, reindex};
 use crate::best_chain::{manual, refusal};
+use crate::chainstate::arrivals::Origin;
 use crate::chainstate::manager::ChainstateManager;
 use crate::chainstate::reviews::{ReviewCounts, Reviews};
 use crate::chainstate::settings::{Cancel, Layout, Settings};
 use crate::chainstate::shared::EngineShared;
 use crate::chainstate::start;
 use crate::error::EngineError;
-use crate::event::{Observer, TipUpdate};
+use crate::event::{BlockSource, Observer, TipUpdate};
 use crate::follower::Follower;
 use crate::limits::HEADERS_AT_ONCE;
 use crate::meter::{Meter, Snapshot, Stage};
@@ -111,7 +112,8 @@ impl Engine {
     /// Two callers wait for each other (checklist 90); a block is stored once. If another caller's [`Engine::advance`]
     /// is running, it validates the block too, and this call still returns the verdict.
     pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
-        let id = match self.shared.store(|chainstate| store_block(chainstate, block, now))? {
+        let origin = Origin { source: BlockSource::Call, waited_ns: 0 };
+        let id = match self.shared.store(|chainstate| store_block(chainstate, block, now, Some(origin)))? {
             Ok(id) => id,
             Err(rejected) => return Ok(Err(rejected)),
         };
@@ -135,8 +137,27 @@ impl Engine {
     /// Stores a block without searching for the best chain. [`Engine::advance`] does that for many blocks at once, and
     /// includes blocks stored while it is running. Does not wait for it.
     pub fn store_block(&self, block: Block, now: i64) -> Result<Result<BlockHash, Rejected>, EngineError> {
+        self.store(block, now, None)
+    }
+
+    /// Like [`Engine::store_block`], for a block whose origin [`crate::Event::BlockAtTip`] is to name.
+    pub fn store_block_from(
+        &self,
+        block: Block,
+        now: i64,
+        origin: Origin,
+    ) -> Result<Result<BlockHash, Rejected>, EngineError> {
+        self.store(block, now, Some(origin))
+    }
+
+    fn store(
+        &self,
+        block: Block,
+        now: i64,
+        origin: Option<Origin>,
+    ) -> Result<Result<BlockHash, Rejected>, EngineError> {
         let hash = block.hash();
-        Ok(self.shared.store(|chainstate| store_block(chainstate, block, now))?.map(|_| hash))
+        Ok(self.shared.store(|chainstate| store_block(chainstate, block, now, origin))?.map(|_| hash))
     }
 
     /// Why a block is invalid, if that was found recently.
@@ -317,15 +338,15 @@ impl Engine {
             header: node.header,
             chain_work: node.chain_work,
             transactions: totals.transactions,
-            cache_bytes: self.chainstate().coins.memory_bytes(),
-            coins: self.chainstate().coins.len(),
+            cache_bytes: self.chainstate().active.coins.memory_bytes(),
+            coins: self.chainstate().active.coins.len(),
             is_disconnect: false,
         }
     }
 
     /// Height and hash of the block up to which everything is durable.
     pub fn durable_tip(&self) -> Option<Tip> {
-        self.chainstate().coins.tip()
+        self.chainstate().active.coins.tip()
     }
 
     /// Height of the header with most work.
@@ -339,11 +360,11 @@ impl Engine {
     }
 
     pub fn coins(&self) -> &Coins {
-        &self.chainstate().coins
+        &self.chainstate().active.coins
     }
 
     pub fn coins_stats(&self) -> CoinsStats {
-        self.chainstate().coins.stats()
+        self.chainstate().active.coins.stats()
     }
 
     pub fn meter(&self) -> &Meter {

@@ -7,7 +7,7 @@ use lydian_disk::DiskError;
 use lydian_primitives::{BlockHash, Height};
 use std::fmt;
 
-/// The engine cannot continue. It must be opened again.
+/// The engine cannot continue, unless the variant says otherwise. It must be opened again.
 #[derive(Debug)]
 pub enum EngineError {
     Chain(ChainError),
@@ -34,6 +34,11 @@ pub enum EngineError {
     Thread {
         reason: String,
     },
+    /// The coins of a snapshot at this block are no longer known. A new one can be taken; the engine is well.
+    SnapshotExpired {
+        hash: BlockHash,
+        height: Height,
+    },
     /// An earlier error, with its message.
     Poisoned {
         reason: String,
@@ -57,6 +62,9 @@ impl fmt::Display for EngineError {
             }
             EngineError::Tree(error) => error.fmt(f),
             EngineError::Thread { reason } => write!(f, "a thread could not be started: {reason}"),
+            EngineError::SnapshotExpired { hash, height } => {
+                write!(f, "the coins at block {hash} at height {height} are no longer known; ask again")
+            }
             EngineError::Poisoned { reason } => write!(f, "stopped by an earlier error: {reason}"),
         }
     }

@@ -34,9 +34,11 @@ impl Observer for Unobserved {
 pub enum Event<'a> {
     /// The tip moved, up or down.
     UpdateTip(TipUpdate),
-    /// Every follower that is in step has the chain up to this block: it may be announced. `sequence` grows with each
-    /// move.
+    /// The coins and every follower that is in step have the chain up to this block: it may be announced. `sequence`
+    /// grows with each move.
     Settled { tip: Tip, sequence: u64 },
+    /// A block that was connected at the tip is settled. Comes before [`Event::Settled`].
+    BlockAtTip(BlockTimes),
     /// A block breaks a rule; neither it nor its descendants will be on the chain. `state` is Core's
     /// `BlockValidationState::ToString`.
     InvalidBlock { hash: BlockHash, height: Height, violation: &'a Violation, state: &'a str },
@@ -77,6 +79,42 @@ pub struct TipUpdate {
     pub cache_bytes: u64,
     pub coins: u64,
     pub is_disconnect: bool,
+}
+
+/// Where a block came from, and when it went through each step. Times are nanoseconds of the engine's clock
+/// ([`crate::StageClock`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockTimes {
+    pub hash: BlockHash,
+    pub height: Height,
+    /// Unknown for a block that was found in a file, or was stored long before.
+    pub arrival: Option<Arrival>,
+    /// Its coins were found.
+    pub funded: u64,
+    /// Its scripts were verified.
+    pub verified: u64,
+    pub committed: u64,
+    /// The coins and the followers have it.
+    pub settled: u64,
+}
+
+/// Where a block came from, and when. Times as in [`BlockTimes`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    pub source: BlockSource,
+    /// All of its bytes were here.
+    pub received: u64,
+    /// It was checked, as far as that is possible without coins, and stored.
+    pub stored: u64,
+}
+
+/// Where a block came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockSource {
+    /// The peer with this number.
+    Peer(u64),
+    /// A call, such as `submitblock`.
+    Call,
 }
 
 /// Why the bytes of a block are unusable.

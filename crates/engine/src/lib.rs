@@ -35,6 +35,7 @@ mod run;
 pub use best_chain::activate::Advance;
 pub use best_chain::import::{Import, ImportFiles, RefusedHeader};
 pub use best_chain::reindex::Reindex;
+pub use chainstate::arrivals::Origin;
 pub use chainstate::assumed::AssumeValid;
 pub use chainstate::followers::Standing;
 pub use chainstate::reviews::{ReviewCounts, Reviews};
@@ -42,7 +43,9 @@ pub use chainstate::settings::{Cancel, Layout, Settings};
 pub use chainstate::wipe::{WIPE_FILES, Wipe, wipe};
 pub use engine::{AcceptedHeaders, Engine, Opened, Submission};
 pub use error::EngineError;
-pub use event::{BranchTip, Event, Observer, TipUpdate, Unobserved, UnreadableReason};
+pub use event::{
+    Arrival, BlockSource, BlockTimes, BranchTip, Event, Observer, TipUpdate, Unobserved, UnreadableReason,
+};
 pub use follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Prepare, Rows};
 pub use initial::{INITIAL_DOWNLOAD_OVER, InitialDownload, TIP_AGE_SECONDS_DEFAULT};
 pub use log::{LogLevel, LogLine, LogPlace, LogSwitches};
@@ -51,5 +54,6 @@ pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
 pub use read::check::{Inconsistency, LastBlocks, LastBlocksEnd};
 pub use read::followers::FollowerInfo;
+pub use read::snapshot::ChainSnapshot;
 pub use read::utxo::{CoinsSummary, UtxoHash, UtxoHashes};
 pub use read::view::{ChainTip, ChainTipStatus, HeaderInfo};

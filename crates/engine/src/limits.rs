@@ -41,6 +41,17 @@ pub const HEADERS_AT_ONCE: usize = 512;
 /// Bytes of blocks, spent coins and rows that the catch-up of followers holds: a few of the largest blocks.
 pub const CATCH_UP_BYTES: usize = 32 << 20;
 
+/// Memory of the blocks that are kept for snapshots older than the settled block; beyond that the oldest snapshots
+/// expire. About 20 full blocks.
+pub const JOURNAL_BYTES: usize = 64 << 20;
+
+/// The most blocks that are kept for snapshots, so that a reader searches no more than these.
+pub const JOURNAL_CHANGES: u64 = 1_000;
+
+/// The latest blocks whose source and times are remembered until they are validated: more than arrive at once at the
+/// tip.
+pub const ARRIVALS: usize = 64;
+
 /// The most blocks that a follower leaves one by one: after more, for instance because the coins were deleted
 /// (`-reindex-chainstate`), it begins anew, which is faster.
 pub const LEAVE_BLOCKS_MAX: u32 = 1_000;

@@ -164,6 +164,11 @@ impl Meter {
         result
     }
 
+    /// The time by the clock.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.wall_ns()
+    }
+
     /// Whether `seconds` have passed since the mark was set.
     pub(crate) fn is_past(&self, mark: &AtomicU64, seconds: u64) -> bool {
         let passed = self.clock.wall_ns().saturating_sub(mark.load(Ordering::Relaxed));

@@ -50,6 +50,7 @@ mod tests {
     use lydian_p2p::manager::{Intake, PeerId, ReceivedBlock, SavedFile};
     use lydian_primitives::BlockHash;
     use std::sync::mpsc::TrySendError;
+    use std::time::Duration;
 
     /// limit: EVENTS_QUEUED at
     /// limit: EVENTS_QUEUED above
@@ -72,6 +73,7 @@ mod tests {
             hash: BlockHash::ZERO,
             block: ReceivedBlock::Whole(Vec::new()),
             intake: Intake::Requested,
+            received: Duration::ZERO,
             charge: None,
         };
         (0..BLOCKS_QUEUED as u64).for_each(|from| blocks.try_send(delivery(from)).unwrap());

@@ -19,10 +19,11 @@ use crate::peer::ConnectionKind;
 use crate::proxies::Target;
 use crate::time::Moment;
 use lydian_consensus::{Deployment, Rejected, Rule, is_block_mutated};
-use lydian_engine::{Advance, Engine, EngineError, LogLine};
+use lydian_engine::{Advance, BlockSource, Engine, EngineError, LogLine, Origin};
 use lydian_primitives::{Block, BlockHash, Height, RawBlock};
 use lydian_wire::message::block_size;
 use lydian_wire::{Command, NetAddr};
+use std::time::Duration;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -173,7 +174,8 @@ fn carry_out(outside: &mut impl Outside, action: Action) {
         Action::Log(line) => outside.log(line),
         Action::Store { from, hash, block, intake } => {
             let charge = outside.manager().memory(from).map(|memory| memory.charge_received(block.memory_bytes()));
-            if let Err(lost) = outside.queue_block(Delivery { from, hash, block, intake, charge }) {
+            let received = outside.now().elapsed;
+            if let Err(lost) = outside.queue_block(Delivery { from, hash, block, intake, received, charge }) {
                 // More blocks arrived than the download window holds. The block may be sent again.
                 take(outside, Event::Stored { from, hash: lost.hash, intake, outcome: StoreOutcome::TooEarly });
             }
@@ -188,6 +190,8 @@ pub struct Delivery {
     pub hash: BlockHash,
     pub block: ReceivedBlock,
     pub intake: Intake,
+    /// When all of its bytes were here: [`Moment::elapsed`].
+    pub received: Duration,
     /// The block is charged to the peer as long as this exists.
     pub charge: Option<Charge>,
 }
@@ -197,7 +201,12 @@ impl Delivery {
     /// dropped after that is passed on.
     pub fn store(&mut self, engine: &Engine, now: Moment) -> Result<Event, EngineError> {
         let block = std::mem::replace(&mut self.block, ReceivedBlock::Whole(Vec::new()));
-        let outcome = store_received(engine, block, self.intake, now)?;
+        let waited = now.elapsed.saturating_sub(self.received);
+        let origin = Origin {
+            source: BlockSource::Peer(self.from.0),
+            waited_ns: u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX),
+        };
+        let outcome = store_received(engine, block, self.intake, now, Some(origin))?;
         Ok(Event::Stored { from: self.from, hash: self.hash, intake: self.intake, outcome })
     }
 }
@@ -208,6 +217,7 @@ fn store_received(
     received: ReceivedBlock,
     intake: Intake,
     now: Moment,
+    origin: Option<Origin>,
 ) -> Result<StoreOutcome, EngineError> {
     let block = match parse(received) {
         Ok(block) => block,
@@ -219,7 +229,7 @@ fn store_received(
     }
     match intake {
         Intake::Unneeded => Ok(StoreOutcome::Unneeded { header: *block.header() }),
-        Intake::Requested | Intake::Unrequested | Intake::Compact => store_parsed(engine, block, now),
+        Intake::Requested | Intake::Unrequested | Intake::Compact => store_parsed(engine, block, now, origin),
     }
 }
 
@@ -247,12 +257,21 @@ fn is_mutated(engine: &Engine, block: &Block) -> bool {
 
 /// Parses a requested block, and has the engine check what can be checked without coins, and store it.
 pub fn store_block(engine: &Engine, bytes: Vec<u8>, now: Moment) -> Result<StoreOutcome, EngineError> {
-    store_received(engine, ReceivedBlock::Whole(bytes), Intake::Requested, now)
+    store_received(engine, ReceivedBlock::Whole(bytes), Intake::Requested, now, None)
 }
 
-fn store_parsed(engine: &Engine, block: Block, now: Moment) -> Result<StoreOutcome, EngineError> {
+fn store_parsed(
+    engine: &Engine,
+    block: Block,
+    now: Moment,
+    origin: Option<Origin>,
+) -> Result<StoreOutcome, EngineError> {
     let unix = i64::try_from(now.unix.0).unwrap_or(i64::MAX);
-    Ok(match engine.store_block(block, unix)? {
+    let stored = match origin {
+        Some(origin) => engine.store_block_from(block, unix, origin)?,
+        None => engine.store_block(block, unix)?,
+    };
+    Ok(match stored {
         Ok(_) => StoreOutcome::Stored,
         Err(Rejected::Duplicate) => StoreOutcome::Known,
         Err(rejected @ Rejected::DuplicateInvalid) => StoreOutcome::KnownInvalid { reason: rejected.to_string() },

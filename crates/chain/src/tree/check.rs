@@ -66,7 +66,7 @@ impl HeaderTree {
     }
 
     fn check_active(&self) -> Result<(), TreeInconsistency> {
-        for pair in self.active.windows(2) {
+        for pair in self.active.blocks.windows(2) {
             self.require(self.parent(pair[1]) == Some(pair[0]), pair[1], "the active chain has a gap")?;
             self.require(!self.at(pair[1]).is_invalid(), pair[1], "it is active but invalid")?;
             self.require(self.node(pair[1]).sequence.is_some(), pair[1], "it is active but not linked")?;

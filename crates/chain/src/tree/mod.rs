@@ -52,6 +52,15 @@ pub struct RefusedAt {
     pub reason: Rejected,
 }
 
+/// A chain that is validated, from the root of the tree to its tip. The coins are those at the tip.
+#[derive(Clone, Debug)]
+struct ActiveChain {
+    /// By height above the root.
+    blocks: Vec<HeaderId>,
+    /// The sum of the counts of its blocks.
+    totals: ChainTotals,
+}
+
 /// The header tree.
 #[derive(Clone, Debug)]
 pub struct HeaderTree {
@@ -59,10 +68,7 @@ pub struct HeaderTree {
     by_hash: Table,
     /// Height of the root: 0 unless the tree starts in the middle of a chain.
     base: u32,
-    /// The active chain by height above the root. The coins are those at its tip.
-    active: Vec<HeaderId>,
-    /// The sum of the counts of the active chain's blocks.
-    totals: ChainTotals,
+    active: ActiveChain,
     /// The valid header with the most work, the first among equals.
     best_header: HeaderId,
     /// Linked valid blocks without a linked valid child.
@@ -99,8 +105,7 @@ impl HeaderTree {
             nodes: Vec::new(),
             by_hash: Table::new(),
             base: height.0,
-            active: vec![HeaderId::GENESIS],
-            totals: ChainTotals::default(),
+            active: ActiveChain { blocks: vec![HeaderId::GENESIS], totals: ChainTotals::default() },
             best_header: HeaderId::GENESIS,
             leaves: BTreeSet::new(),
             unlinked: HashMap::new(),
@@ -282,7 +287,7 @@ impl HeaderTree {
     /// Stores the numbers of transactions and outputs of a block.
     pub fn set_counts(&mut self, id: HeaderId, counts: BlockCounts) {
         if self.is_active(id) {
-            self.totals = self.totals.without(self.at(id).counts().unwrap_or_default()).with(counts);
+            self.active.totals = self.active.totals.without(self.at(id).counts().unwrap_or_default()).with(counts);
         }
         self.at_mut(id).set_counts(counts);
     }
@@ -421,14 +426,14 @@ impl HeaderTree {
 
     /// The numbers of transactions and outputs of the active chain.
     pub fn totals(&self) -> ChainTotals {
-        self.totals
+        self.active.totals
     }
 
     /// The numbers of transactions and outputs of the chain that ends with a block; `None` if a block of it was never
     /// connected. Cost: a step for each block between it and the active chain's tip.
     pub fn totals_at(&self, id: HeaderId) -> Option<ChainTotals> {
         let fork = self.fork(id, self.tip());
-        let mut totals = self.totals;
+        let mut totals = self.active.totals;
         let mut at = self.tip();
         while at != fork {
             totals = totals.without(self.counts(at)?);
@@ -492,12 +497,12 @@ impl HeaderTree {
 
     /// The tip of the active chain.
     pub fn tip(&self) -> HeaderId {
-        self.active[self.active.len() - 1]
+        self.active.blocks[self.active.blocks.len() - 1]
     }
 
     /// The block of the active chain at a height.
     pub fn active(&self, height: Height) -> Option<HeaderId> {
-        self.active.get(height.0.checked_sub(self.base)? as usize).copied()
+        self.active.blocks.get(height.0.checked_sub(self.base)? as usize).copied()
     }
 
     pub fn is_active(&self, id: HeaderId) -> bool {
@@ -507,17 +512,17 @@ impl HeaderTree {
     /// Makes a child of the tip the new tip.
     pub fn push_active(&mut self, id: HeaderId) {
         assert_eq!(self.parent(id), Some(self.tip()), "a block is connected to its parent");
-        self.active.push(id);
-        self.totals = self.totals.with(self.counts(id).unwrap_or_default());
+        self.active.blocks.push(id);
+        self.active.totals = self.active.totals.with(self.counts(id).unwrap_or_default());
         self.pruned.remove(&id);
     }
 
     /// Makes the tip's parent the new tip. Returns the former tip.
     pub fn pop_active(&mut self) -> HeaderId {
-        assert!(self.active.len() > 1, "the genesis block is never disconnected");
+        assert!(self.active.blocks.len() > 1, "the genesis block is never disconnected");
         let id = self.tip();
-        self.active.pop();
-        self.totals = self.totals.without(self.counts(id).unwrap_or_default());
+        self.active.blocks.pop();
+        self.active.totals = self.active.totals.without(self.counts(id).unwrap_or_default());
         if !self.at(id).has_block() {
             self.pruned.insert(id);
         }
@@ -602,7 +607,7 @@ impl HeaderTree {
     pub fn memory_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Packed>()
             + self.by_hash.memory_bytes()
-            + self.active.capacity() * size_of::<HeaderId>()
+            + self.active.blocks.capacity() * size_of::<HeaderId>()
     }
 
     fn merit(&self, id: HeaderId) -> Merit {

@@ -324,7 +324,7 @@ fn a_tree_that_does_not_hold_together_is_found() {
     assert_eq!(found(&|tree| tree.at_mut(id(2)).flags |= INVALID), Err("it is valid but its parent is invalid"));
     assert_eq!(found(&|tree| tree.at_mut(id(3)).flags |= INVALID), Err("it is active but invalid"));
     assert_eq!(found(&|tree| tree.at_mut(id(2)).sequence = NONE), Err("its block is stored but not waiting"));
-    assert_eq!(found(&|tree| tree.active.swap(2, 3)), Err("the active chain has a gap"));
+    assert_eq!(found(&|tree| tree.active.blocks.swap(2, 3)), Err("the active chain has a gap"));
     assert_eq!(found(&|tree| tree.best_header = id(1)), Err("it has more work than the best header"));
 }
 

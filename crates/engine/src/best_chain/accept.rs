@@ -6,8 +6,10 @@
 
 use super::invalid::report_invalid_chain;
 use super::refusal;
+use crate::chainstate::arrivals::Origin;
 use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
+use crate::event::Arrival;
 use lydian_chain::{HeaderId, IndexEntry};
 use lydian_consensus::{CheckedBlock, Parent, Rejected, Step, check_block};
 use lydian_primitives::{Block, Header};
@@ -29,7 +31,9 @@ pub(crate) fn store_block(
     chainstate: &ChainstateManager,
     block: Block,
     now: i64,
+    origin: Option<Origin>,
 ) -> Result<Result<HeaderId, Rejected>, EngineError> {
+    let begun = chainstate.meter.now_ns();
     let (hash, header) = (block.hash(), *block.header());
     let known = chainstate.tree().find(&hash);
     if let Some(Err(rejected)) = known.map(|id| refuse_known(chainstate, id, &block)) {
@@ -61,6 +65,10 @@ pub(crate) fn store_block(
             chainstate.store.record(&[IndexEntry::Block { id, position }]);
             chainstate.store.flush()?;
             chainstate.checked.keep(checked);
+            if let Some(Origin { source, waited_ns }) = origin {
+                let (received, stored) = (begun.saturating_sub(waited_ns), chainstate.meter.now_ns());
+                chainstate.arrivals.note(hash, Arrival { source, received, stored });
+            }
             chainstate.tree_mut().set_block(id, position);
             Ok(Ok(id))
         }

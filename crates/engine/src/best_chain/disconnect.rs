@@ -6,19 +6,20 @@
 //! and outputs of the block that overwrote it may be missing.
 
 use crate::chainstate::blocks::read_connected;
+use crate::chainstate::checked::memory_bytes;
 use crate::chainstate::followers::Standing;
+use crate::chainstate::journal::{Change, Wanted};
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::ChainstateManager;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, TipUpdate};
 use crate::follower::ConnectedBlock;
 use crate::meter::Stage;
-use lydian_chain::HeaderId;
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::Coin;
 use lydian_consensus::deployment::is_bip30_unspendable;
 use lydian_primitives::{Block, Height};
-use lydian_stdx::lock;
+use std::sync::Arc;
 
 pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Observer) -> Result<(), EngineError> {
     chainstate.meter.time(Stage::Disconnect, || {
@@ -26,13 +27,16 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
         let (block, spent) = read_connected(chainstate, id)?;
         let height = chainstate.tree().height(id);
         let parent = chainstate.tree().parent(id).unwrap_or(id);
-        unapply(chainstate, &block, height, &spent, parent)?;
+        let links = Links::new(&block, false, &chainstate.active.coins);
+        let left = Arc::new(Left { block, height, spent, links });
+        chainstate.active.journal.publish(parent, Arc::clone(&left) as Arc<dyn Change>);
+        unapply(chainstate, &left)?;
         let (tip, below) = {
             let mut tree = chainstate.tree_mut();
             tree.pop_active();
             (tree.node(tree.tip()), tree.totals())
         };
-        let connected = ConnectedBlock { height, block: &block, spent: &spent, below };
+        let connected = ConnectedBlock { height, block: &left.block, spent: &left.spent, below };
         for index in chainstate.followers.with(Standing::InStep) {
             chainstate.followers.disconnect(index, Some(parent), &connected, &*chainstate.settings.background)?;
         }
@@ -44,8 +48,8 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
             header: tip.header,
             chain_work: tip.chain_work,
             transactions: below.transactions,
-            cache_bytes: chainstate.coins.memory_bytes(),
-            coins: chainstate.coins.len(),
+            cache_bytes: chainstate.active.coins.memory_bytes(),
+            coins: chainstate.active.coins.len(),
             is_disconnect: true,
         }));
         chainstate.settle(observer);
@@ -53,30 +57,62 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
     })
 }
 
-/// Removes the coins that the block created from the store, and restores those it spent.
-fn unapply(
-    chainstate: &ChainstateManager,
-    block: &Block,
+/// A block that leaves the chain.
+#[derive(Debug)]
+struct Left {
+    block: Block,
     height: Height,
-    spent: &[Coin],
-    parent: HeaderId,
-) -> Result<(), EngineError> {
-    let coins = &chainstate.coins;
-    let links = Links::new(block, false, coins);
-    let may_miss_outputs = is_bip30_unspendable(height, &block.hash());
+    spent: Vec<Coin>,
+    links: Links,
+}
+
+impl Left {
+    /// Whether some of its outputs may not be there, because another block has overwritten them.
+    fn may_miss_outputs(&self) -> bool {
+        is_bip30_unspendable(self.height, &self.block.hash())
+    }
+}
+
+impl Change for Left {
+    fn decide(&self, partition: usize, wanted: &mut Wanted<'_>) {
+        // A coin that was created was there before, whatever the block had spent with the same outpoint.
+        for create in self.links.creates(partition) {
+            wanted.decide(&create.key(), || Some(create.coin(&self.block, self.height).to_coin()));
+        }
+        for spend in self.links.spends(partition) {
+            wanted.decide(&spend.key(), || None);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let scripts: usize = self.spent.iter().map(|coin| coin.script_pubkey.len()).sum();
+        size_of::<Left>()
+            + memory_bytes(&self.block)
+            + self.links.bytes()
+            + scripts
+            + size_of_val(self.spent.as_slice())
+    }
+
+    fn is_exact(&self) -> bool {
+        !self.may_miss_outputs()
+    }
+}
+
+/// Removes the coins that the block created from the store, and restores those it spent.
+fn unapply(chainstate: &ChainstateManager, left: &Left) -> Result<(), EngineError> {
+    let (coins, links) = (&chainstate.active.coins, &left.links);
     for partition in 0..PARTITIONS {
         let mut created: Vec<Key> = links.creates(partition).iter().map(|create| create.key()).collect();
-        if may_miss_outputs {
+        if left.may_miss_outputs() {
             let mut is_there = Vec::with_capacity(created.len());
             coins.contains(partition, &created, &mut is_there)?;
             let mut is_there = is_there.into_iter();
             created.retain(|_| is_there.next() == Some(true));
         }
         let restored = links.spends(partition).iter();
-        let restored = restored.map(|spend| (spend.key(), spent[spend.flat as usize].as_ref()));
-        let mut applied = lock(&chainstate.applied[partition]);
+        let restored = restored.map(|spend| (spend.key(), left.spent[spend.flat as usize].as_ref()));
         coins.apply(partition, created.into_iter(), restored)?;
-        *applied = parent;
+        chainstate.active.journal.applied(partition, 1);
     }
     Ok(())
 }

@@ -219,7 +219,9 @@ fn record_all(chainstate: &ChainstateManager) -> Result<(), EngineError> {
 
 /// Lets a follower record where it stands, if the coins have made that durable.
 fn record(chainstate: &ChainstateManager, index: usize) -> Result<(), EngineError> {
-    let Some((at, durable)) = chainstate.followers.place(index).at.zip(chainstate.coins.tip()) else { return Ok(()) };
+    let Some((at, durable)) = chainstate.followers.place(index).at.zip(chainstate.active.coins.tip()) else {
+        return Ok(());
+    };
     let tip = {
         let tree = chainstate.tree();
         let height = tree.height(at);

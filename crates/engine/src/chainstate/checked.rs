@@ -99,7 +99,7 @@ impl Kept {
 }
 
 /// The most bytes of memory that a block uses.
-fn memory_bytes(block: &Block) -> usize {
+pub(crate) fn memory_bytes(block: &Block) -> usize {
     let tables = block.tx_count() * TX_BYTES + block.input_count() * INPUT_BYTES + block.output_count() * OUTPUT_BYTES;
     size_of::<(Key, usize, CheckedBlock, Block)>() + block.as_bytes().len() + tables
 }

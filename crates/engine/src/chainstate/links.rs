@@ -99,6 +99,13 @@ impl Links {
         self.input_count
     }
 
+    /// Memory of the tables.
+    pub(crate) fn bytes(&self) -> usize {
+        let spends: usize = self.spends.iter().map(|spends| size_of_val(spends.as_slice())).sum();
+        let creates: usize = self.creates.iter().map(|creates| size_of_val(creates.as_slice())).sum();
+        spends + creates + size_of_val(self.own.as_slice())
+    }
+
     /// In block order.
     pub(crate) fn spends(&self, partition: usize) -> &[Spend] {
         &self.spends[partition]

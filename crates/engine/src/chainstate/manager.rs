@@ -3,23 +3,25 @@
 //! Invariants: nothing else writes to the stores; a lock on the tree is held for a single query, so that a worker never
 //! waits for the work of another.
 
+use super::arrivals::Arrivals;
 use super::checked::CheckedBlocks;
+use super::coins::Chainstate;
 use super::followers::{Followers, Standing};
 use super::reviews::Reviews;
 use super::settings::Settings;
-use super::settled::Settled;
+use super::turns::Turns;
 use crate::error::EngineError;
 use crate::event::{Event, Observer, log};
 use crate::log::LogLevel;
 use crate::meter::{Meter, Stage};
 use lydian_chain::{BlockPosition, BlockStore, HeaderId, HeaderTree};
-use lydian_coins::{Coins, PARTITIONS, Tip};
+use lydian_coins::Tip;
 use lydian_consensus::{Ancestor, HeaderView, KnownScripts, Params, U256, Violation};
 use lydian_disk::Disk;
 use lydian_primitives::{BlockHash, Height};
 use lydian_stdx::{IgnorePoison, lock};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The number of blocks for which the reason of invalidity is remembered: more than callers can wait for at once.
@@ -35,10 +37,13 @@ pub(crate) struct ChainstateManager {
     pub(crate) settings: Settings,
     pub(crate) store: BlockStore,
     pub(crate) tree: RwLock<HeaderTree>,
-    pub(crate) coins: Coins,
+    /// The coins of the active chain.
+    pub(crate) active: Chainstate,
     pub(crate) followers: Followers,
-    /// Locked before the tree.
-    pub(crate) settled: Mutex<Settled>,
+    /// The turns of the writer, for callers that need a checkpoint.
+    pub(crate) turns: Turns,
+    /// Where blocks that arrived near the tip came from, and when.
+    pub(crate) arrivals: Arrivals,
     pub(crate) meter: Arc<Meter>,
     pub(crate) reviews: Arc<Reviews>,
     /// Blocks that were checked when they were stored.
@@ -48,8 +53,6 @@ pub(crate) struct ChainstateManager {
     pub(crate) other_places: Mutex<HashMap<HeaderId, VecDeque<BlockPosition>>>,
     /// Invalid blocks, the latest last, for callers whose block was validated in another caller's run.
     pub(crate) found_invalid: Mutex<VecDeque<(BlockHash, Violation)>>,
-    /// The block up to which each partition of the coins is applied. Held while it moves; locked before the tree.
-    pub(crate) applied: [Mutex<HeaderId>; PARTITIONS],
     /// The number of transactions of each block counted so far.
     pub(crate) transaction_counts: Mutex<HashMap<HeaderId, u32>>,
     /// The most work of any chain found to be invalid.
@@ -58,8 +61,6 @@ pub(crate) struct ChainstateManager {
     pub(crate) is_known_distrusted: AtomicBool,
     /// Why scripts are verified, as logged last; the outer `None` means that no block was reported yet.
     pub(crate) script_reason: Mutex<Option<Option<&'static str>>>,
-    /// When the last checkpoint was made, by the meter's clock.
-    pub(crate) checkpointed: AtomicU64,
 }
 
 impl ChainstateManager {
@@ -113,9 +114,11 @@ impl ChainstateManager {
         (!self.is_known_distrusted.load(Ordering::Relaxed)).then_some(known)
     }
 
-    /// Whether a checkpoint is due, by the amount of data not yet on disk or by time.
+    /// Whether a checkpoint is due: by the amount of data not yet on disk, by time, or because a reader asks for it.
     pub(crate) fn needs_checkpoint(&self) -> bool {
-        self.coins.needs_checkpoint() || self.meter.is_past(&self.checkpointed, self.settings.checkpoint_seconds)
+        self.turns.is_checkpoint_wanted()
+            || self.active.coins.needs_checkpoint()
+            || self.meter.is_past(&self.active.checkpointed, self.settings.checkpoint_seconds)
     }
 
     /// Makes everything up to the tip durable. No block may be in the pipeline: the coins are exactly those of the tip.
@@ -124,10 +127,12 @@ impl ChainstateManager {
     /// coins but must never be ahead of them.
     pub(crate) fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
         let tip = self.tip();
+        self.turns.checkpoint_begins();
         let report = self.meter.time(Stage::Checkpoint, || -> Result<_, EngineError> {
             self.store.sync()?;
-            Ok(self.coins.checkpoint(tip, self.settings.workers)?)
+            Ok(self.active.coins.checkpoint(tip, self.settings.workers)?)
         })?;
+        self.turns.checkpoint_made();
         // Those behind record their tips themselves.
         for index in self.followers.with(Standing::InStep) {
             self.meter.time(Stage::Follow, || self.followers.checkpoint(index, tip, &*self.settings.background))?;
@@ -147,10 +152,10 @@ impl ChainstateManager {
             );
             log(observer, LogLevel::Debug("prune"), text);
         }
-        self.meter.mark(&self.checkpointed);
+        self.meter.mark(&self.active.checkpointed);
         observer.event(&Event::Checkpoint {
             height: tip.height,
-            coins: self.coins.len(),
+            coins: self.active.coins.len(),
             bytes_written: report.bytes_written,
         });
         Ok(())

@@ -4,10 +4,11 @@
 //! block is stored once; after an error or a panic of a change, every further one fails.
 
 use super::manager::ChainstateManager;
+use super::turns::Turns;
 use crate::error::EngineError;
 use lydian_stdx::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// The state shared by callers and the review thread.
 #[derive(Debug)]
@@ -40,12 +41,38 @@ impl EngineShared {
         &self,
         change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let _writer = lock(&self.writer);
+        let _writer = self.writer();
+        self.change(change)
+    }
+
+    /// Like [`EngineShared::write`], but returns `None` at once if another change is in progress.
+    pub(crate) fn try_write<T>(
+        &self,
+        change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>,
+    ) -> Option<Result<T, EngineError>> {
+        let _writer = self.try_writer()?;
+        Some(self.change(change))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&ChainstateManager) -> Result<T, EngineError>) -> Result<T, EngineError> {
         self.attempt(|chainstate| {
             let result = change(chainstate)?;
             self.check_tree(chainstate)?;
             Ok(result)
         })
+    }
+
+    fn writer(&self) -> Writer<'_> {
+        Writer { guard: Some(lock(&self.writer)), turns: &self.chainstate.turns }
+    }
+
+    fn try_writer(&self) -> Option<Writer<'_>> {
+        let guard = match self.writer.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Writer { guard: Some(guard), turns: &self.chainstate.turns })
     }
 
     /// Core's `CheckBlockIndex`, once in the number of changes that the settings give.
@@ -78,11 +105,7 @@ impl EngineShared {
 
     /// Runs `look` while nothing changes the active chain; `None` if something does at the moment.
     pub(crate) fn while_idle<T>(&self, look: impl FnOnce(&ChainstateManager) -> T) -> Option<T> {
-        let _writer = match self.writer.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let _writer = self.try_writer()?;
         Some(look(&self.chainstate))
     }
 
@@ -93,7 +116,7 @@ impl EngineShared {
 
     /// Reads while the active chain stays.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&ChainstateManager) -> T) -> T {
-        let _writer = lock(&self.writer);
+        let _writer = self.writer();
         look(&self.chainstate)
     }
 
@@ -105,6 +128,19 @@ impl EngineShared {
         let result = change(&self.chainstate);
         attempt.reason = result.as_ref().err().map(EngineError::to_string);
         result
+    }
+}
+
+/// The writer's lock. Who waits for the end of a turn is woken when it is free.
+struct Writer<'a> {
+    guard: Option<MutexGuard<'a, ()>>,
+    turns: &'a Turns,
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        drop(self.guard.take());
+        self.turns.released();
     }
 }
 

@@ -5,12 +5,14 @@
 //! without running scripts that succeeded before. While a reindex is in progress, the tree has only the genesis block
 //! and the coins are empty.
 
+use super::arrivals::Arrivals;
 use super::blocks::{genesis_block, read_block_of};
 use super::checked::CheckedBlocks;
+use super::coins::Chainstate;
 use super::followers::{Followers, Place, Standing};
 use super::manager::ChainstateManager;
 use super::settings::{Layout, Settings};
-use super::settled::Settled;
+use super::turns::Turns;
 use super::wipe;
 use crate::error::EngineError;
 use crate::event::log;
@@ -23,7 +25,7 @@ use lydian_consensus::Params;
 use lydian_disk::Disk;
 use lydian_primitives::Height;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
 /// Opens the stores and brings them to the tip of the coins, which are the last to become durable.
@@ -66,22 +68,21 @@ pub(crate) fn open(
         settings,
         store: opened.store,
         tree: RwLock::new(tree),
-        coins,
+        active: Chainstate::new(coins, active),
         followers,
-        settled: Mutex::new(Settled { id: active, sequence: 0 }),
+        turns: Turns::default(),
+        arrivals: Arrivals::default(),
         meter: Arc::new(Meter::new(clock)),
         reviews: Arc::default(),
         checked: CheckedBlocks::new(checked_bytes),
         other_places: Mutex::default(),
         found_invalid: Mutex::default(),
-        applied: std::array::from_fn(|_| Mutex::new(active)),
         transaction_counts: Mutex::default(),
         best_invalid: Mutex::new(lydian_consensus::U256::ZERO),
         is_known_distrusted: AtomicBool::new(false),
         script_reason: Mutex::default(),
-        checkpointed: AtomicU64::default(),
     };
-    chainstate.meter.mark(&chainstate.checkpointed);
+    chainstate.meter.mark(&chainstate.active.checkpointed);
     chainstate.meter.at_height(chainstate.tip().height.0);
     Ok((chainstate, opened.remarks))
 }

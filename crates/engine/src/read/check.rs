@@ -360,11 +360,11 @@ fn take_off(
     spent: &[Coin],
     overlay: &mut Overlay,
 ) -> Result<Option<OutPoint>, lydian_coins::CoinsError> {
-    let links = Links::new(block, false, &chainstate.coins);
+    let links = Links::new(block, false, &chainstate.active.coins);
     for partition in 0..PARTITIONS {
         let keys: Vec<_> = links.creates(partition).iter().map(|create| create.key()).collect();
         let mut stored = Vec::with_capacity(keys.len());
-        chainstate.coins.get(partition, &keys, &mut stored)?;
+        chainstate.active.coins.get(partition, &keys, &mut stored)?;
         for ((create, key), stored) in links.creates(partition).iter().zip(keys).zip(stored) {
             let now = overlay.coins.get(&key.outpoint).cloned().unwrap_or(stored);
             let is_right = now.is_some_and(|coin| coin.as_ref() == create.coin(block, height));

@@ -2,7 +2,8 @@
 //! hashes and sums, in one ordered pass.
 //!
 //! The coins are pinned at a checkpoint, which is made first if the last one is not at the tip, as Core flushes its
-//! coins. Only the checkpoint delays blocks; the coins of its tip stay readable while blocks are validated. Cost: a
+//! coins; a run in progress makes it between two blocks. Only the checkpoint delays blocks; the coins of its tip stay
+//! readable while blocks are validated. Cost: a
 //! double SHA-256 over about 70 bytes and a 3,072-bit multiplication per coin, if asked for; no memory but that of the
 //! scan.
 
@@ -55,17 +56,33 @@ const BATCH: usize = 1_024;
 
 impl Engine {
     /// Pins the coins at the tip, with the tip. Blocks wait for the checkpoint that this may need, not for the scans of
-    /// the pinned coins.
+    /// the pinned coins. If blocks are being validated, it does not wait for the last one: the run makes the checkpoint
+    /// where it stands.
     pub fn pin_coins(&self) -> Result<(Tip, PinnedCoins), EngineError> {
-        let pinned = self.write(|chainstate| {
-            let tip = chainstate.tip();
-            if chainstate.coins.tip() != Some(tip) {
-                chainstate.checkpoint(&Unobserved)?;
+        let turns = &self.chainstate().turns;
+        let begun = turns.counts();
+        loop {
+            let seen = turns.counts();
+            if seen.checkpoints > begun.checkpoints {
+                let pinned = self.chainstate().active.coins.pin()?;
+                if let Some(tip) = pinned.tip() {
+                    return Ok((tip, pinned));
+                }
             }
-            // A pin that fails has changed nothing, so further changes are possible.
-            Ok(chainstate.coins.pin().map(|pinned| (tip, pinned)))
-        })?;
-        Ok(pinned?)
+            let pinned = self.shared.try_write(|chainstate| {
+                let tip = chainstate.tip();
+                if chainstate.active.coins.tip() != Some(tip) {
+                    chainstate.checkpoint(&Unobserved)?;
+                }
+                // A pin that fails has changed nothing, so further changes are possible.
+                Ok(chainstate.active.coins.pin().map(|pinned| (tip, pinned)))
+            });
+            if let Some(pinned) = pinned {
+                return Ok(pinned??);
+            }
+            turns.want_checkpoint();
+            turns.wait(seen);
+        }
     }
 
     /// The hashes of the coins at the tip, as in Core's `gettxoutsetinfo`. Reads every coin.

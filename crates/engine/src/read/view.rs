@@ -1,19 +1,16 @@
-//! Reads while the engine works: headers, blocks, undo data and coins, for callers such as the RPC server. Input:
-//! hashes, heights, outpoints. Output: the current state, each answer consistent in itself.
+//! Reads while the engine works: headers, blocks and undo data, for callers such as the RPC server. Input: hashes,
+//! heights. Output: the current state, each answer consistent in itself.
 //!
-//! Invariants: no read waits for validation, only for single locks of the header tree and of one partition of the
-//! coins, which a checkpoint in progress holds for about a millisecond at a time; nothing is changed. A coin is
-//! returned with the block up to which its partition of the store is applied: while blocks are in the pipeline, that
-//! may be a few blocks below the tip.
+//! Invariants: no read waits for validation, only for single locks of the header tree; nothing is changed.
 
 use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use lydian_chain::{HeaderId, HeaderTree, Node};
-use lydian_coins::{Coins, Tip};
+use lydian_coins::Tip;
 use lydian_consensus::{Coin, HeaderView};
-use lydian_primitives::{Block, BlockHash, Height, OutPoint, RawBlock, Reader};
+use lydian_primitives::{Block, BlockHash, Height, RawBlock, Reader};
 use lydian_stdx::lock;
 use std::collections::HashSet;
 
@@ -100,7 +97,7 @@ impl Engine {
     /// The header of the settled block: the last one that every follower in step has. Servers announce it, so that an
     /// answer of an index is never behind it.
     pub fn settled_info(&self) -> HeaderInfo {
-        let settled = self.chainstate().settled();
+        let settled = self.chainstate().active.journal.settled();
         let tree = self.chainstate().tree();
         // Between two steps of a disconnection it may not be on the active chain.
         info(&tree, if tree.is_active(settled.id) { settled.id } else { tree.tip() })
@@ -198,20 +195,6 @@ impl Engine {
                 }
             })
             .collect()
-    }
-
-    /// An unspent output, and the block at which it is known to be unspent.
-    pub fn coin(&self, outpoint: OutPoint) -> Result<(Option<Coin>, Tip), EngineError> {
-        let chainstate = self.chainstate();
-        let key = chainstate.coins.key(outpoint);
-        let partition = Coins::partition(&key);
-        // Held while blocks are applied to this partition, so that the coin and the block match.
-        let at = lock(&chainstate.applied[partition]);
-        let mut found = Vec::with_capacity(1);
-        chainstate.coins.get(partition, &[key], &mut found)?;
-        let tree = chainstate.tree();
-        let tip = Tip { height: tree.height(*at), hash: *tree.hash(*at) };
-        Ok((found.pop().flatten(), tip))
     }
 
     /// Bytes of block and undo files.

@@ -4,15 +4,19 @@
 //! failed meanwhile (checklist 58). Invariant: only the steps can create the types of the steps, so a job cannot be
 //! committed before every input has its coin and its verdict.
 
+use crate::chainstate::checked::memory_bytes as block_bytes;
+use crate::chainstate::journal::{Change, Wanted};
 use crate::chainstate::links::Links;
+use crate::event::{Arrival, BlockTimes};
 use crate::follower::{BlockWithSpent, ConnectedBlock, Rows};
 use lydian_chain::{BlockPosition, ChainTotals, HeaderId};
 use lydian_coins::PARTITIONS;
+use lydian_consensus::deployment::is_bip30_repeat;
 use lydian_consensus::{
     CheckedBlock, Coin, Found, FundedBlock, Part, PartVerdict, Tally, VerifiedBlock, Violation, trust_scripts,
 };
 use lydian_stdx::lock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// One block of a run.
@@ -38,6 +42,13 @@ pub(crate) struct Job {
     rows: Mutex<Vec<(usize, Rows)>>,
     /// The totals of the chain below the block; set at commit.
     below: OnceLock<ChainTotals>,
+    /// Where it came from, if that is known.
+    arrival: Option<Arrival>,
+    /// When it was funded and verified, by the meter's clock.
+    funded_at: AtomicU64,
+    verified_at: AtomicU64,
+    /// When it was committed at the tip.
+    committed_at: OnceLock<u64>,
 }
 
 /// The answers of one partition for a block.
@@ -63,6 +74,7 @@ impl Job {
         checked: CheckedBlock,
         links: Links,
         is_trusted: bool,
+        arrival: Option<Arrival>,
     ) -> Job {
         Job {
             index,
@@ -79,6 +91,10 @@ impl Job {
             has_known: AtomicBool::new(false),
             rows: Mutex::default(),
             below: OnceLock::new(),
+            arrival,
+            funded_at: AtomicU64::new(0),
+            verified_at: AtomicU64::new(0),
+            committed_at: OnceLock::new(),
         }
     }
 
@@ -102,7 +118,15 @@ impl Job {
 
     /// Sets the funded block, its undo data, and the parts whose scripts are known to be valid. A block without other
     /// scripts, or whose scripts are all trusted, becomes verified as well.
-    pub(crate) fn set_funded(&self, funded: FundedBlock, undo: Vec<u8>, known: &[Part]) -> Result<(), Violation> {
+    /// `now` is the time by the meter's clock.
+    pub(crate) fn set_funded(
+        &self,
+        funded: FundedBlock,
+        undo: Vec<u8>,
+        known: &[Part],
+        now: u64,
+    ) -> Result<(), Violation> {
+        self.funded_at.store(now, Ordering::Relaxed);
         let mut tally = Tally::new(&funded);
         known.iter().for_each(|part| tally.trust(*part));
         self.has_known.store(!known.is_empty(), Ordering::Relaxed);
@@ -110,9 +134,9 @@ impl Job {
         let funded = Arc::new(funded);
         assert!(self.funded.set(Arc::clone(&funded)).is_ok(), "the inputs of a block are checked once");
         if self.is_trusted {
-            self.set_verified(trust_scripts(funded));
+            self.set_verified(trust_scripts(funded), now);
         } else if tally.is_complete() {
-            self.set_verified(tally.finish(funded)?);
+            self.set_verified(tally.finish(funded)?, now);
         } else {
             *lock(&self.tally) = Some(tally);
         }
@@ -130,8 +154,9 @@ impl Job {
         }
     }
 
-    /// Adds the verdict of a part. Returns whether it was the last one, and so every script succeeded.
-    pub(crate) fn add(&self, verdict: PartVerdict) -> Result<bool, Violation> {
+    /// Adds the verdict of a part. Returns whether it was the last one, and so every script succeeded. `now` is the
+    /// time by the meter's clock.
+    pub(crate) fn add(&self, verdict: PartVerdict, now: u64) -> Result<bool, Violation> {
         let mut slot = lock(&self.tally);
         let Some(mut tally) = slot.take() else { panic!("a part is verified before its block has its verdict") };
         tally.add(self.funded(), verdict);
@@ -139,11 +164,12 @@ impl Job {
             *slot = Some(tally);
             return Ok(false);
         }
-        self.set_verified(tally.finish(Arc::clone(self.funded()))?);
+        self.set_verified(tally.finish(Arc::clone(self.funded()))?, now);
         Ok(true)
     }
 
-    fn set_verified(&self, verified: VerifiedBlock) {
+    fn set_verified(&self, verified: VerifiedBlock, now: u64) {
+        self.verified_at.store(now, Ordering::Relaxed);
         assert!(self.verified.set(verified).is_ok(), "a block gets its verdict once");
     }
 
@@ -186,6 +212,11 @@ impl Job {
         assert!(self.below.set(below).is_ok(), "a block is committed once");
     }
 
+    /// The block was committed at the tip; `now` is the time by the meter's clock.
+    pub(crate) fn set_committed(&self, now: u64) {
+        assert!(self.committed_at.set(now).is_ok(), "a block is committed once");
+    }
+
     /// The block as followers get it. It must be committed.
     pub(crate) fn connected(&self) -> ConnectedBlock<'_> {
         let BlockWithSpent { height, block, spent } = self.with_spent();
@@ -193,5 +224,45 @@ impl Job {
             Some(below) => ConnectedBlock { height, block, spent, below: *below },
             None => panic!("a block is committed before followers get it"),
         }
+    }
+}
+
+impl Change for Job {
+    fn decide(&self, partition: usize, wanted: &mut Wanted<'_>) {
+        let spent = self.funded().spent();
+        // A coin that was spent was there before, whatever the block creates with the same outpoint.
+        for spend in self.links.spends(partition) {
+            wanted.decide(&spend.key(), || Some(spent[spend.flat as usize].clone()));
+        }
+        for create in self.links.creates(partition).iter().filter(|create| create.is_kept) {
+            wanted.decide(&create.key(), || None);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let scripts: usize = self.funded().spent().iter().map(|coin| coin.script_pubkey.len()).sum();
+        size_of::<Job>()
+            + block_bytes(self.checked.block())
+            + self.links.bytes()
+            + scripts
+            + size_of_val(self.funded().spent())
+    }
+
+    fn times(&self) -> Option<BlockTimes> {
+        let committed = *self.committed_at.get()?;
+        Some(BlockTimes {
+            hash: self.checked.block().hash(),
+            height: self.checked.height(),
+            arrival: self.arrival,
+            funded: self.funded_at.load(Ordering::Relaxed),
+            verified: self.verified_at.load(Ordering::Relaxed),
+            committed,
+            settled: 0,
+        })
+    }
+
+    /// The two coinbases of 2010 that overwrote others are not in the undo data.
+    fn is_exact(&self) -> bool {
+        !is_bip30_repeat(self.checked.height(), &self.checked.block().hash())
     }
 }

@@ -76,13 +76,13 @@ pub(crate) fn run(
     };
     let feeds: Vec<Feed> = (0..chainstate.followers.slots().len()).map(feed).collect();
     let sizes = path.iter().map(|path_block| path_block.position.size).collect();
-    let is_reviewed = is_at_tip(chainstate, &path) && settings.signatures.is_watched();
+    let is_at_tip = is_at_tip(chainstate, &path);
     let run = Run {
         chainstate,
         more,
         cancel,
         observer,
-        is_reviewed: AtomicBool::new(is_reviewed),
+        is_at_tip: AtomicBool::new(is_at_tip),
         is_starved: AtomicBool::new(false),
         windows: std::array::from_fn(|partition| Mutex::new(Window::new(partition))),
     };

@@ -41,8 +41,8 @@ pub(super) struct Run<'a> {
     pub(super) more: &'a (dyn Fn(HeaderId) -> Vec<PathBlock> + Sync),
     pub(super) cancel: &'a Cancel,
     pub(super) observer: &'a dyn Observer,
-    /// Whether its blocks are queued for a review once they are committed.
-    pub(super) is_reviewed: AtomicBool,
+    /// Whether its blocks are at the tip: they are queued for a review once they are committed, and have an event.
+    pub(super) is_at_tip: AtomicBool,
     /// No block is left to read, but there are headers of more.
     pub(super) is_starved: AtomicBool,
     pub(super) windows: [Mutex<Window>; PARTITIONS],
@@ -106,7 +106,7 @@ impl Run<'_> {
         state.schedule.extend(more.iter().map(|path_block| path_block.position.size));
         state.path.extend(more);
         if state.path.len() > REVIEW_RUN_BLOCKS_MAX {
-            self.is_reviewed.store(false, Ordering::Relaxed);
+            self.is_at_tip.store(false, Ordering::Relaxed);
         }
     }
 

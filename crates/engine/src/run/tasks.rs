@@ -5,6 +5,7 @@ use super::schedule::Task;
 use super::state::{Failure, PathBlock, Run, State};
 use crate::chainstate::blocks::read_block;
 use crate::chainstate::followers::Standing;
+use crate::chainstate::journal::Change;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::{ChainstateManager, Headers};
 use crate::error::EngineError;
@@ -34,8 +35,6 @@ pub(super) enum Work {
     Partition {
         partition: usize,
         apply: Range<usize>,
-        /// The last block to apply, if there is one.
-        last: Option<HeaderId>,
         fund: Range<usize>,
         jobs: Vec<Arc<Job>>,
     },
@@ -107,8 +106,7 @@ impl Run<'_> {
             }
             Task::Partition { partition, apply, fund } => {
                 let jobs = state.jobs(fund.clone());
-                let last = apply.clone().next_back().map(|index| state.path[index].id);
-                Work::Partition { partition, apply, last, fund, jobs }
+                Work::Partition { partition, apply, fund, jobs }
             }
             Task::CheckInputs(index) => Work::CheckInputs(state.job(index)),
             Task::Verify(parts) => {
@@ -125,9 +123,7 @@ impl Run<'_> {
         self.chainstate.followers.check_fatal()?;
         match work {
             Work::Read { from, path_blocks, soon } => self.read(from, &path_blocks, &soon),
-            Work::Partition { partition, apply, last, fund, jobs } => {
-                self.partition(partition, apply, last, fund, &jobs)
-            }
+            Work::Partition { partition, apply, fund, jobs } => self.partition(partition, apply, fund, &jobs),
             Work::CheckInputs(job) => Ok(self.check_inputs(&job)),
             Work::Verify(parts) => Ok(self.verify(&parts)),
             Work::Prepare(job) => Ok(self.prepare_rows(&job)),
@@ -219,9 +215,10 @@ impl Run<'_> {
         };
         let links = chainstate.meter.time(Stage::Link, || {
             let is_bip30_checked = is_bip30_checked(checked.height(), &hash, &headers, &chainstate.params);
-            Links::new(checked.block(), is_bip30_checked, &chainstate.coins)
+            Links::new(checked.block(), is_bip30_checked, &chainstate.active.coins)
         });
-        Ok(Ok(Job::new(index, path_block.id, path_block.position, checked, links, path_block.is_trusted)))
+        let arrival = chainstate.arrivals.take(hash);
+        Ok(Ok(Job::new(index, path_block.id, path_block.position, checked, links, path_block.is_trusted, arrival)))
     }
 
     /// Turns the stored bytes into a checked block.
@@ -267,16 +264,17 @@ impl Run<'_> {
         &self,
         partition: usize,
         apply: Range<usize>,
-        last: Option<HeaderId>,
         fund: Range<usize>,
         jobs: &[Arc<Job>],
     ) -> Result<Report, EngineError> {
-        let (meter, coins) = (&self.chainstate.meter, &self.chainstate.coins);
+        let (meter, coins) = (&self.chainstate.meter, &self.chainstate.active.coins);
         let mut window = lock(&self.windows[partition]);
-        if let Some(last) = last {
-            let mut applied = lock(&self.chainstate.applied[partition]);
+        if !apply.is_empty() {
             meter.time(Stage::Apply, || window.apply(apply.len(), coins))?;
-            *applied = last;
+            self.chainstate.active.journal.applied(partition, apply.len());
+            if self.chainstate.active.journal.may_settle() {
+                self.chainstate.settle(self.observer);
+            }
         }
         if !fund.is_empty() {
             meter.time(Stage::Fund, || window.fund(jobs, coins))?;
@@ -291,8 +289,9 @@ impl Run<'_> {
             let headers = chainstate.headers_below(job.id);
             let funded = check_inputs(job.checked.clone(), job.found(), &headers, &chainstate.params)?;
             let undo = encode_undo(funded.checked().block(), funded.spent());
+            let now = chainstate.meter.now_ns();
             if job.is_trusted {
-                job.set_funded(funded, undo, &[])?;
+                job.set_funded(funded, undo, &[], now)?;
                 return Ok(Vec::new());
             }
             let settings = &chainstate.settings;
@@ -302,7 +301,7 @@ impl Run<'_> {
                 Some(known) => parts_besides(&funded, inputs_max, known),
                 None => KnownParts { unknown: parts(&funded, inputs_max), known: Vec::new() },
             };
-            job.set_funded(funded, undo, &parts.known)?;
+            job.set_funded(funded, undo, &parts.known, now)?;
             Ok(parts.unknown)
         });
         Report::CheckInputs { index: job.index, result }
@@ -318,9 +317,10 @@ impl Run<'_> {
         let mut settled = chainstate.meter.time(Stage::Settle, || batch.settle(&*chainstate.settings.signatures));
         chainstate.meter.checks_made(settled.checks_made());
         let (mut verified, mut invalid) = (Vec::new(), Vec::new());
+        let now = chainstate.meter.now_ns();
         chainstate.meter.time(Stage::Rerun, || {
             for (job, _) in parts {
-                match job.add(settled.verdict(job.funded())) {
+                match job.add(settled.verdict(job.funded()), now) {
                     Ok(true) => verified.push(job.index),
                     Ok(false) => {}
                     Err(violation) => invalid.push((job.index, violation)),
@@ -334,7 +334,8 @@ impl Run<'_> {
     fn commit(&self, range: Range<usize>, jobs: &[Arc<Job>]) -> Result<Report, EngineError> {
         let chainstate = self.chainstate;
         chainstate.meter.time(Stage::Commit, || -> Result<(), EngineError> {
-            let cache_bytes = chainstate.coins.memory_bytes();
+            let cache_bytes = chainstate.active.coins.memory_bytes();
+            let is_at_tip = self.is_at_tip.load(Ordering::Relaxed);
             for job in jobs {
                 let mut stats = Stats::default();
                 stats.add(job.verified().funded());
@@ -359,6 +360,10 @@ impl Run<'_> {
                     (tree.node(job.id).chain_work, below, is_counted)
                 };
                 job.set_below(below);
+                if is_at_tip {
+                    job.set_committed(chainstate.meter.now_ns());
+                }
+                chainstate.active.journal.publish(job.id, Arc::clone(job) as Arc<dyn Change>);
                 chainstate.store.record(&[IndexEntry::Undo { id: job.id, position: undo }]);
                 if !is_counted {
                     chainstate.store.record(&[IndexEntry::Counts { id: job.id, counts }]);
@@ -380,7 +385,7 @@ impl Run<'_> {
                     chain_work,
                     transactions: below.with(counts).transactions,
                     cache_bytes,
-                    coins: chainstate.coins.len(),
+                    coins: chainstate.active.coins.len(),
                     is_disconnect: false,
                 }));
             }
@@ -390,8 +395,7 @@ impl Run<'_> {
             }
             Ok(())
         })?;
-        chainstate.settle(self.observer);
-        if self.is_reviewed.load(Ordering::Relaxed) {
+        if self.is_at_tip.load(Ordering::Relaxed) && chainstate.settings.signatures.is_watched() {
             let jobs = jobs.iter().filter(|job| !job.is_trusted);
             jobs.for_each(|job| chainstate.reviews.push(Arc::clone(job.funded()), job.has_known()));
         }

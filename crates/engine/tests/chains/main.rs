@@ -14,6 +14,7 @@ mod judge;
 mod known;
 mod lydian;
 mod panics;
+mod readers;
 mod recorder;
 mod referee;
 mod seeds;

@@ -7,11 +7,12 @@ use crate::seeds::for_seeds;
 use crate::story::{NOW, Story};
 use lydian_chains::rng::Random;
 use lydian_consensus::utxo_hash::hash_serialized_3;
-use lydian_consensus::{PlainValidator, Rejected};
-use lydian_engine::{Cancel, Unobserved};
+use lydian_consensus::{Chain, Params, PlainValidator, Rejected};
+use lydian_engine::{Cancel, Event, Observer, Unobserved};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Several threads submit the same and competing blocks in file order: each block is accepted at most once, and the
 /// other threads get a duplicate.
@@ -157,4 +158,54 @@ fn all_coins_are_read_while_blocks_are_accepted() {
         let coins = coins.iter().map(|(outpoint, coin)| (outpoint, coin));
         assert_eq!(hash_serialized_3(coins), state.hash_serialized_3, "the scan under {how:?}");
     });
+}
+
+/// Lets each block of a run take a while once a reader has begun.
+struct Slow<'a> {
+    has_begun: &'a AtomicBool,
+    at: &'a AtomicUsize,
+}
+
+impl Observer for Slow<'_> {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::UpdateTip(tip) = event {
+            self.at.store(tip.height.0 as usize, Ordering::Release);
+            while tip.height.0 > 3 && !self.has_begun.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Who asks for all coins while blocks are validated gets those of a block on the way, not of the last one.
+#[test]
+fn all_coins_are_pinned_in_the_middle_of_a_run() {
+    let mut random = Random::new(1, "middle");
+    let how = How { pending_bytes_max: 1 << 30, window_blocks: 2, stop_at: None, ..How::random(&mut random) };
+    let params = Params::new(Chain::Regtest);
+    let place = Place::new(&how, "middle");
+    let lydian = Lydian::open(&place, &params, &how).unwrap();
+    let mut tip = params.genesis_hash;
+    for height in 0..100 {
+        let block = parse(&crate::story::sealed(tip, height, b"middle", Vec::new()).encode());
+        tip = block.hash();
+        lydian.engine.store_block(block, i64::from(NOW)).unwrap().unwrap();
+    }
+    let (has_begun, at) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            while at.load(Ordering::Acquire) < 3 {
+                std::thread::yield_now();
+            }
+            has_begun.store(true, Ordering::Release);
+            let (tip, pinned) = lydian.engine.pin_coins().unwrap();
+            (tip, pinned.tip(), pinned.len())
+        });
+        lydian.engine.advance(&Cancel::new(), &Slow { has_begun: &has_begun, at: &at }).unwrap();
+        let (tip, of_files, coins) = reader.join().unwrap();
+        assert!((3..100).contains(&tip.height.0), "{tip:?}");
+        assert_eq!((of_files, coins), (Some(tip), u64::from(tip.height.0)));
+    });
+    assert_eq!(lydian.engine.tip().height.0, 100);
 }

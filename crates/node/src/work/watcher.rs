@@ -10,7 +10,10 @@ use crate::status::{IndexStatus, Run, SignatureEngine, Status};
 use lydian_consensus::Chain;
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
-use lydian_engine::{BranchTip, Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer, Reviews, TipUpdate};
+use lydian_engine::{
+    Arrival, BlockSource, BlockTimes, BranchTip, Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer,
+    Reviews, TipUpdate,
+};
 use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::{BlockHash, Height};
 use lydian_stdx::lock;
@@ -200,6 +203,26 @@ impl Watcher {
     }
 }
 
+/// Where a block came from, and how long each step took after the one before.
+fn block_line(times: &BlockTimes) -> String {
+    let (hash, height) = (times.hash, times.height.0);
+    let ms = |from: u64, to: u64| format!("{:.1} ms", to.saturating_sub(from) as f64 / 1e6);
+    let arrival = match times.arrival {
+        None => String::new(),
+        Some(Arrival { source, received, stored }) => {
+            let source = match source {
+                BlockSource::Peer(id) => format!("peer={id}"),
+                BlockSource::Call => "a call".to_owned(),
+            };
+            let (waited, all) = (ms(stored, times.funded), ms(received, times.settled));
+            format!(" from {source}: stored {}, funded {waited}, all {all};", ms(received, stored))
+        }
+    };
+    let (verified, committed) = (ms(times.funded, times.verified), ms(times.verified, times.committed));
+    let settled = ms(times.committed, times.settled);
+    format!("Block {hash} at height {height}{arrival} verified {verified}, committed {committed}, settled {settled}")
+}
+
 /// Seconds since 1970 by Core's `NodeClock`.
 fn now() -> i64 {
     i64::try_from(mockable_now()).unwrap_or(i64::MAX)
@@ -210,6 +233,7 @@ impl Observer for Watcher {
         match event {
             Event::UpdateTip(tip) => self.tip(tip),
             Event::Settled { tip, .. } => self.announce(tip.height),
+            Event::BlockAtTip(times) => self.log.debug(Category::BENCH, || block_line(times)),
             Event::InvalidBlock { hash, state, .. } => {
                 self.is_invalid_found.store(true, Ordering::Relaxed);
                 self.log.error(format!("ConnectTip: ConnectBlock {hash} failed, {state}"));

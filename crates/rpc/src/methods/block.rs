@@ -188,8 +188,11 @@ fn gettxout(call: &Call<'_>) -> Result<OutputResult, RpcError> {
     let vout: u32 = call.arg(1).as_integer()?;
     call.bool_or(2, true)?;
     let engine = call.context.engine()?;
-    let (coin, at) = engine.coin(OutPoint { txid, vout })?;
-    let Some(coin) = coin else { return Ok(OutputResult::Missing(())) };
+    let snapshot = engine.snapshot();
+    let Some(coin) = snapshot.coins(&[OutPoint { txid, vout }])?.pop().flatten() else {
+        return Ok(OutputResult::Missing(()));
+    };
+    let at = snapshot.tip();
     Ok(OutputResult::Found(OutputAnswer {
         bestblock: at.hash,
         confirmations: i64::from(at.height.0) - i64::from(coin.height.0) + 1,

@@ -73,7 +73,7 @@ impl Story {
             let checked = checked_block(txs, height);
             let links = Links::new(checked.block(), is_bip30_checked, &story.coins);
             let position = BlockPosition { file: 0, offset: 0, size: 0 };
-            story.jobs.push(Arc::new(Job::new(index, any_node(), position, checked, links, true)));
+            story.jobs.push(Arc::new(Job::new(index, any_node(), position, checked, links, true, None)));
             story.expected.push(expected);
         }
         story

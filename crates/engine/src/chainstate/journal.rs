@@ -1,0 +1,282 @@
+//! [`Journal`]: the blocks that were applied to the coins, for snapshots that see the coins as they were before.
+//!
+//! Input: each change of the coins (a block connected or disconnected), before any of it is applied; the progress of
+//! each partition; the settled block; snapshots, taken and released. Output: the coins that outpoints had at the moment
+//! of a snapshot.
+//!
+//! A reader looks the outpoints up in the store first and then here, in the changes since its snapshot, the oldest
+//! first. The first change of an outpoint says which coin was there before it, and so at the snapshot. If there is
+//! none, the store's answer holds: a change is published before it is applied, so none was applied when the store was
+//! read. So a reader needs no lock of the writer, and the writer never waits for a reader.
+//!
+//! Positions count the changes: a snapshot at position 5 has the first five. Invariants: changes are published in their
+//! order; those above the settled block, or above the oldest snapshot, are kept; those kept for snapshots only have
+//! [`JOURNAL_BYTES`] and [`JOURNAL_CHANGES`] at most, and the oldest snapshots expire beyond that. Cost: a lock and a
+//! pointer for each block; memory only while a snapshot is older than the settled block.
+
+use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::event::BlockTimes;
+use crate::limits::{JOURNAL_BYTES, JOURNAL_CHANGES};
+use hashbrown::HashTable;
+use lydian_coins::{Key, PARTITIONS};
+use lydian_consensus::Coin;
+use lydian_stdx::IgnorePoison;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A block, connected or disconnected.
+pub(crate) trait Change: Debug + Send + Sync {
+    /// Decides those of the wanted outpoints that the change creates or spends in a partition.
+    fn decide(&self, partition: usize, wanted: &mut Wanted<'_>);
+
+    /// Memory that it takes, roughly.
+    fn bytes(&self) -> usize;
+
+    /// When the block went through each step, if it was connected at the tip.
+    fn times(&self) -> Option<BlockTimes> {
+        None
+    }
+
+    /// Whether [`Change::decide`] can tell the coins before it. It cannot if it overwrites a coin.
+    fn is_exact(&self) -> bool {
+        true
+    }
+}
+
+/// The outpoints that a reader asks for in one partition, and their coins.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Those that are not decided, each with its index in `found`.
+    open: HashTable<(Key, usize)>,
+    found: &'a mut [Option<Coin>],
+}
+
+impl<'a> Wanted<'a> {
+    /// `found` has what the store has for each key.
+    pub(crate) fn new(keys: &[Key], found: &'a mut [Option<Coin>]) -> Wanted<'a> {
+        let mut open = HashTable::with_capacity(keys.len());
+        for (index, key) in keys.iter().enumerate() {
+            open.insert_unique(key.hash, (*key, index), |(key, _)| key.hash);
+        }
+        Wanted { open, found }
+    }
+
+    /// Sets the coin of an outpoint, if it is wanted.
+    pub(crate) fn decide(&mut self, key: &Key, coin: impl Fn() -> Option<Coin>) {
+        // It may be wanted several times.
+        while let Ok(entry) = self.open.find_entry(key.hash, |(open, _)| open == key) {
+            let ((_, index), _) = entry.remove();
+            self.found[index] = coin();
+        }
+    }
+
+    fn is_decided(&self) -> bool {
+        self.open.is_empty()
+    }
+}
+
+/// A snapshot is older than the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Expired;
+
+/// The settled block: its place in the journal, and how often it has moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settled<T> {
+    pub(crate) id: T,
+    pub(crate) position: u64,
+    pub(crate) sequence: u64,
+}
+
+/// The changes that snapshots may need. `T` names a block.
+#[derive(Debug)]
+pub(crate) struct Journal<T, C: ?Sized> {
+    /// The number of changes applied to each partition.
+    applied: [AtomicU64; PARTITIONS],
+    state: Mutex<State<T, C>>,
+}
+
+#[derive(Debug)]
+struct State<T, C: ?Sized> {
+    /// The changes after the first `floor` ones.
+    entries: VecDeque<Entry<T, C>>,
+    floor: u64,
+    /// Snapshots before this position cannot be read.
+    exact_from: u64,
+    settled: Settled<T>,
+    /// The positions of the snapshots that are not expired, each with their number.
+    held: BTreeMap<u64, usize>,
+    /// Memory of the entries up to the settled block.
+    held_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry<T, C: ?Sized> {
+    /// The tip after the change.
+    tip: T,
+    bytes: usize,
+    change: Arc<C>,
+}
+
+impl<T: Copy + PartialEq, C: Change + ?Sized> Journal<T, C> {
+    /// All partitions stand at `tip`.
+    pub(crate) fn new(tip: T) -> Journal<T, C> {
+        Journal {
+            applied: std::array::from_fn(|_| AtomicU64::new(0)),
+            state: Mutex::new(State {
+                entries: VecDeque::new(),
+                floor: 0,
+                exact_from: 0,
+                settled: Settled { id: tip, position: 0, sequence: 0 },
+                held: BTreeMap::new(),
+                held_bytes: 0,
+            }),
+        }
+    }
+
+    /// Enters a change, which is then applied to every partition. `tip` is the tip after it.
+    pub(crate) fn publish(&self, tip: T, change: Arc<C>) {
+        let (bytes, is_exact) = (change.bytes(), change.is_exact());
+        let mut state = self.lock();
+        state.entries.push_back(Entry { tip, bytes, change });
+        if !is_exact {
+            state.exact_from = state.position();
+        }
+    }
+
+    /// The next `count` changes are applied to a partition.
+    pub(crate) fn applied(&self, partition: usize, count: usize) {
+        self.applied[partition].fetch_add(count as u64, Ordering::SeqCst);
+    }
+
+    /// Whether every partition is above the settled block, so that it may move.
+    pub(crate) fn may_settle(&self) -> bool {
+        let settled = self.settled().position;
+        self.lowest_applied() > settled
+    }
+
+    fn lowest_applied(&self) -> u64 {
+        self.applied.iter().map(|applied| applied.load(Ordering::SeqCst)).min().unwrap_or(0)
+    }
+
+    /// The tip up to which every partition is applied.
+    pub(crate) fn applied_tip(&self) -> T {
+        let lowest = self.lowest_applied();
+        let state = self.lock();
+        state.at(lowest).map_or(state.settled.id, |entry| entry.tip)
+    }
+
+    pub(crate) fn settled(&self) -> Settled<T> {
+        self.lock().settled
+    }
+
+    /// Moves the settled block to the last change that every partition has and after which `id` is the tip. Returns the
+    /// settled block and the changes between, or `None` if there is no such change.
+    pub(crate) fn settle(&self, id: T) -> Option<(Settled<T>, Vec<Arc<C>>)> {
+        let lowest = self.lowest_applied();
+        let (moved, dropped) = {
+            let mut state = self.lock();
+            let from = state.settled.position;
+            let to = (from + 1..=lowest).rev().find(|at| state.at(*at).is_some_and(|entry| entry.tip == id))?;
+            let between: Vec<Arc<C>> =
+                (from + 1..=to).filter_map(|at| state.at(at).map(|entry| Arc::clone(&entry.change))).collect();
+            let bytes: usize = (from + 1..=to).filter_map(|at| state.at(at).map(|entry| entry.bytes)).sum();
+            state.settled = Settled { id, position: to, sequence: state.settled.sequence + 1 };
+            state.held_bytes += bytes;
+            ((state.settled, between), state.trim())
+        };
+        // Freeing a block takes long, so it is done outside the lock.
+        drop(dropped);
+        Some(moved)
+    }
+
+    /// Takes a snapshot at the settled block.
+    pub(crate) fn hold(&self) -> Settled<T> {
+        let mut state = self.lock();
+        let settled = state.settled;
+        *state.held.entry(settled.position).or_default() += 1;
+        settled
+    }
+
+    /// Releases a snapshot.
+    pub(crate) fn release(&self, position: u64) {
+        let mut state = self.lock();
+        if let Some(count) = state.held.get_mut(&position) {
+            *count -= 1;
+            if *count == 0 {
+                state.held.remove(&position);
+            }
+        }
+        let dropped = state.trim();
+        drop(state);
+        drop(dropped);
+    }
+
+    /// Whether a snapshot can be read.
+    pub(crate) fn check(&self, position: u64) -> Result<(), Expired> {
+        self.lock().check(position)
+    }
+
+    /// Takes the coins of wanted outpoints from the changes since a snapshot. To be called after the store was read.
+    pub(crate) fn decide(&self, position: u64, partition: usize, wanted: &mut Wanted<'_>) -> Result<(), Expired> {
+        let changes: Vec<Arc<C>> = {
+            let state = self.lock();
+            state.check(position)?;
+            let since = usize::try_from(position - state.floor).unwrap_or(usize::MAX);
+            state.entries.iter().skip(since).map(|entry| Arc::clone(&entry.change)).collect()
+        };
+        for change in changes {
+            if wanted.is_decided() {
+                break;
+            }
+            change.decide(partition, wanted);
+        }
+        Ok(())
+    }
+
+    /// The number of changes that are kept.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T, C>> {
+        self.state.lock().ignore_poison()
+    }
+}
+
+impl<T, C: ?Sized> State<T, C> {
+    /// The number of changes so far.
+    fn position(&self) -> u64 {
+        self.floor + self.entries.len() as u64
+    }
+
+    /// The change that leads to a position.
+    fn at(&self, position: u64) -> Option<&Entry<T, C>> {
+        let index = position.checked_sub(self.floor + 1)?;
+        self.entries.get(usize::try_from(index).ok()?)
+    }
+
+    fn check(&self, position: u64) -> Result<(), Expired> {
+        if position < self.floor.max(self.exact_from) { Err(Expired) } else { Ok(()) }
+    }
+
+    /// Removes the entries that no snapshot needs, and those beyond the limits, whose snapshots expire.
+    fn trim(&mut self) -> Vec<Arc<C>> {
+        let mut dropped = Vec::new();
+        loop {
+            let settled = self.settled.position;
+            let needed = self.held.first_key_value().map_or(settled, |(position, _)| *position);
+            let kept = settled.saturating_sub(self.floor);
+            let is_too_much = self.held_bytes > JOURNAL_BYTES || kept > JOURNAL_CHANGES;
+            if self.floor >= settled || self.floor >= needed && !is_too_much {
+                return dropped;
+            }
+            let Some(entry) = self.entries.pop_front() else { return dropped };
+            self.floor += 1;
+            self.held_bytes -= entry.bytes;
+            self.held = self.held.split_off(&self.floor);
+            dropped.push(entry.change);
+        }
+    }
+}
