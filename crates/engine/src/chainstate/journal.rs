@@ -76,6 +76,16 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Takes the coins of wanted outpoints from the changes since a snapshot.
+pub(crate) fn decide<C: Change + ?Sized>(changes: &[Arc<C>], partition: usize, wanted: &mut Wanted<'_>) {
+    for change in changes {
+        if wanted.is_decided() {
+            break;
+        }
+        change.decide(partition, wanted);
+    }
+}
+
 /// A snapshot is older than the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Expired;
@@ -217,21 +227,13 @@ impl<T: Copy + PartialEq, C: Change + ?Sized> Journal<T, C> {
         self.lock().check(position)
     }
 
-    /// Takes the coins of wanted outpoints from the changes since a snapshot. To be called after the store was read.
-    pub(crate) fn decide(&self, position: u64, partition: usize, wanted: &mut Wanted<'_>) -> Result<(), Expired> {
-        let changes: Vec<Arc<C>> = {
-            let state = self.lock();
-            state.check(position)?;
-            let since = usize::try_from(position - state.floor).unwrap_or(usize::MAX);
-            state.entries.iter().skip(since).map(|entry| Arc::clone(&entry.change)).collect()
-        };
-        for change in changes {
-            if wanted.is_decided() {
-                break;
-            }
-            change.decide(partition, wanted);
-        }
-        Ok(())
+    /// The changes since a snapshot, the oldest first. To be called after the store was read; each one then decides
+    /// what is still wanted ([`decide`]).
+    pub(crate) fn since(&self, position: u64) -> Result<Vec<Arc<C>>, Expired> {
+        let state = self.lock();
+        state.check(position)?;
+        let known = usize::try_from(position - state.floor).unwrap_or(usize::MAX);
+        Ok(state.entries.iter().skip(known).map(|entry| Arc::clone(&entry.change)).collect())
     }
 
     /// The number of changes that are kept.

@@ -1,6 +1,6 @@
 //! Tests of the journal: what a snapshot sees against a model of the coins, and its limits.
 
-use super::journal::{Change, Expired, Journal, Wanted};
+use super::journal::{Change, Expired, Journal, Wanted, decide};
 use crate::limits::{JOURNAL_BYTES, JOURNAL_CHANGES};
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::Coin;
@@ -81,8 +81,7 @@ fn read(journal: &Journal<u32, Changed>, position: u64, store: &Coins) -> Result
         let numbers: Vec<u8> = (0..KEYS).chain(3..5).filter(|number| partition(&key(*number)) == at).collect();
         let keys: Vec<Key> = numbers.iter().map(|number| key(*number)).collect();
         let mut found: Vec<Option<Coin>> = numbers.iter().map(|number| store.get(number).cloned()).collect();
-        let mut wanted = Wanted::new(&keys, &mut found);
-        journal.decide(position, at, &mut wanted)?;
+        decide(&journal.since(position)?, at, &mut Wanted::new(&keys, &mut found));
         for (number, coin) in numbers.into_iter().zip(found) {
             if let Some(coin) = coin {
                 assert!(coins.insert(number, coin.clone()).is_none_or(|twice| twice == coin));

@@ -10,7 +10,7 @@ mod sync {
 mod journal;
 
 use super::journal_tests::{Changed, Coins, KEYS, key, partition, random_change};
-use journal::{Change, Journal, Wanted};
+use journal::{Change, Journal, Wanted, decide};
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::Coin;
 use lydian_stdx::SplitMix64;
@@ -75,8 +75,8 @@ impl World {
             for number in numbers {
                 let mut found: Vec<Option<Coin>> = vec![stored.get(&number).cloned()];
                 let keys: [Key; 1] = [key(number)];
-                let mut wanted = Wanted::new(&keys, &mut found);
-                self.journal.decide(settled.position, partition(&keys[0]), &mut wanted).unwrap();
+                let changes = self.journal.since(settled.position).unwrap();
+                decide(&changes, partition(&keys[0]), &mut Wanted::new(&keys, &mut found));
                 coins.extend(found.pop().flatten().map(|coin| (number, coin)));
             }
         }

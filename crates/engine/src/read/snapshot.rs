@@ -8,7 +8,7 @@
 //! snapshot that is held for long expires ([`crate::limits::JOURNAL_BYTES`]): take it for one request, and anew for the
 //! next. Cost: a lookup in memory or one read from disk for each outpoint, sorted by place.
 
-use crate::chainstate::journal::{Settled, Wanted};
+use crate::chainstate::journal::{Settled, Wanted, decide};
 use crate::chainstate::shared::EngineShared;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -70,15 +70,21 @@ impl ChainSnapshot {
             keys.push(key);
             indices.push(index);
         }
+        let mut found: [Vec<Option<Coin>>; PARTITIONS] = Default::default();
+        for (partition, (keys, _)) in parts.iter().enumerate().filter(|(_, (keys, _))| !keys.is_empty()) {
+            found[partition].reserve_exact(keys.len());
+            chainstate.active.coins.get(partition, keys, &mut found[partition])?;
+        }
+        // After the store: see the journal.
+        let changes = chainstate.active.journal.since(self.settled.position);
+        let changes =
+            changes.map_err(|_| EngineError::SnapshotExpired { hash: self.tip.hash, height: self.tip.height })?;
         let mut all = vec![None; outpoints.len()];
-        let mut found = Vec::new();
-        for (partition, (keys, indices)) in parts.iter().enumerate().filter(|(_, (keys, _))| !keys.is_empty()) {
-            found.clear();
-            chainstate.active.coins.get(partition, keys, &mut found)?;
-            let mut wanted = Wanted::new(keys, &mut found);
-            let read = chainstate.active.journal.decide(self.settled.position, partition, &mut wanted);
-            read.map_err(|_| EngineError::SnapshotExpired { hash: self.tip.hash, height: self.tip.height })?;
-            for (index, coin) in indices.iter().zip(found.drain(..)) {
+        for (partition, ((keys, indices), mut found)) in parts.iter().zip(found).enumerate() {
+            if !changes.is_empty() {
+                decide(&changes, partition, &mut Wanted::new(keys, &mut found));
+            }
+            for (index, coin) in indices.iter().zip(found) {
                 all[*index] = coin;
             }
         }
