@@ -85,7 +85,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         group: group::COMMAND,
         commands: &["import"],
-        help: "import: copy the blocks into the data directory, so that the files are no longer needed",
+        help: "import: copy the blocks into the data directory",
         set: Set::Switch(|settings, is_on| settings.copy = is_on),
         ..SWITCH
     },
