@@ -25,6 +25,7 @@ FULLBLOCKTESTS := $(CACHE)/fullblocktests-0.25.0.jsonl
 # that nothing is compiled twice. Naming a test is what makes cargo count the features of tests; any small one does.
 TOOL := cargo build --quiet --locked --profile test --workspace --test kernels --bin
 BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
+SECOND_OPINION := lydian-node/second-opinion
 JUDGE_SECONDS ?= 20
 FUZZ_SECONDS ?= 60
 CRASH_KILLS ?= 1000
@@ -32,7 +33,7 @@ CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup setup-test build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate test-peers bench bench-large table fuzz crash soak clean-cache
+.PHONY: help setup setup-test build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -89,7 +90,12 @@ generate: ## write the documents that are generated from tables
 generated: generate
 	@git diff --exit-code -- docs README.md || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }
 
-test-peers: judge ## test against other nodes and Electrum servers; building electrs once takes 20 minutes on one core
+second-opinion: judge ## build with Bitcoin Core's code for -secondopinion, and test that both agree; building that code once takes 3 minutes on two cores
+	cargo clippy --locked --profile test --workspace --all-targets --features $(SECOND_OPINION) -- -D warnings
+	LYDIAN_REQUIRE_JUDGE=1 cargo test --locked --workspace --features $(SECOND_OPINION) --test opinion
+	LYDIAN_REQUIRE_JUDGE=1 cargo test --locked --workspace --features $(SECOND_OPINION) --test rpc second_opinion
+
+test-peers: judge second-opinion ## test against other nodes and Electrum servers; building electrs once takes 20 minutes on one core
 	@tools/setup.sh peers || echo "test-peers: tests that need these packages are left out"
 	@tools/peers.sh
 

@@ -46,11 +46,12 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["consensus", "disk"] },
     Layer { name: "engine", level: 6, purpose: "the pipeline and the window; sole writer of chain and coins", uses: &["chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "index", level: 7, purpose: "indexes: followers of the chain that answer queries", uses: &["engine", "consensus", "script", "disk"] },
+    Layer { name: "second-opinion", level: 7, purpose: "Bitcoin Core's own code verifies accepted blocks again; optional, decides nothing", uses: &["engine", "consensus", "script"] },
     Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["wire", "consensus", "chain", "engine", "disk"] },
     Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "wire", "engine", "disk"] },
     Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "index", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },
-    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "p2p", "index", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
+    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "p2p", "index", "second-opinion", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
     Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "curve", "disk"] },
 ];

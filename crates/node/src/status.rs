@@ -9,6 +9,7 @@ use crate::screen::commas;
 use lydian_curve::{Engine, Refereed, Reference};
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use lydian_engine::{FollowerInfo, ReviewCounts, Stage, Standing, TipUpdate};
+use lydian_second_opinion::Counts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,47 @@ pub(crate) struct Status {
     /// The indexes of the process that wrote the file.
     #[serde(default)]
     pub(crate) indexes: Vec<IndexStatus>,
+    /// The counts of `-secondopinion` of the process that wrote the file; `None` without it.
+    #[serde(default)]
+    pub(crate) second_opinion: Option<SecondOpinionStatus>,
+}
+
+/// The numbers of blocks that the code of Bitcoin Core verified again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SecondOpinionStatus {
+    pub(crate) blocks_at_tip: u64,
+    pub(crate) blocks_sampled: u64,
+    /// Blocks of both that it rejects.
+    pub(crate) rejected: u64,
+    /// Blocks that it could not verify.
+    pub(crate) failed: u64,
+    /// Blocks at the tip that were not verified.
+    pub(crate) left_out: u64,
+}
+
+impl From<Counts> for SecondOpinionStatus {
+    fn from(counts: Counts) -> SecondOpinionStatus {
+        SecondOpinionStatus {
+            blocks_at_tip: counts.tip,
+            blocks_sampled: counts.sampled,
+            rejected: counts.rejected,
+            failed: counts.failed,
+            left_out: counts.left_out,
+        }
+    }
+}
+
+impl SecondOpinionStatus {
+    /// A description that fits into a table.
+    pub(crate) fn sentence(&self) -> String {
+        let (tip, sampled) = (commas(self.blocks_at_tip), commas(self.blocks_sampled));
+        let mut sentence = format!("{tip} blocks at the tip and {sampled} of the sync verified by the code of Core");
+        let others = [(self.rejected, "REJECTED"), (self.failed, "failed"), (self.left_out, "left out")];
+        for (count, word) in others.into_iter().filter(|(count, _)| *count > 0) {
+            sentence += &format!(", {} {word}", commas(count));
+        }
+        sentence
+    }
 }
 
 /// An index, as in `getindexinfo`.
@@ -176,6 +218,7 @@ impl Status {
             run: None,
             signature_engine: None,
             indexes: Vec::new(),
+            second_opinion: None,
         }
     }
 
@@ -266,6 +309,14 @@ mod tests {
     use super::*;
     use lydian_disk::SimDisk;
 
+    #[test]
+    fn a_second_opinion_is_a_sentence() {
+        let good = SecondOpinionStatus { blocks_at_tip: 1_234, blocks_sampled: 5, ..SecondOpinionStatus::default() };
+        assert_eq!(good.sentence(), "1,234 blocks at the tip and 5 of the sync verified by the code of Core");
+        let bad = SecondOpinionStatus { rejected: 1, failed: 2, left_out: 3, ..good };
+        assert_eq!(bad.sentence(), good.sentence() + ", 1 REJECTED, 2 failed, 3 left out");
+    }
+
     /// limit: STATUS_SIZE_MAX at
     /// limit: STATUS_SIZE_MAX above
     #[test]
@@ -289,6 +340,7 @@ mod tests {
             run: None,
             signature_engine: Some(SignatureEngine { kernel: "avx2".into(), is_trusted: true, ..Default::default() }),
             indexes: Vec::new(),
+            second_opinion: Some(SecondOpinionStatus { rejected: 2, ..SecondOpinionStatus::default() }),
         };
         let root = Path::new("/");
         disk.create_dir(&root.join("chainstate")).unwrap();
@@ -299,7 +351,8 @@ mod tests {
         let text = serde_json::to_string(&status(FORMAT)).unwrap();
         let earlier = text.replace(&text[text.find(",\"signature_engine\"").unwrap()..], "}");
         disk.write_whole(&path(root), earlier.as_bytes()).unwrap();
-        assert_eq!(Status::read(&disk, root).unwrap().signature_engine, None, "a status of an earlier version");
+        let earlier = Status::read(&disk, root).unwrap();
+        assert_eq!((earlier.signature_engine, earlier.second_opinion), (None, None), "a status of an earlier version");
         for (size, is_read) in [(STATUS_SIZE_MAX, true), (STATUS_SIZE_MAX + 1, false)] {
             let padded = text.clone() + &" ".repeat(usize::try_from(size).unwrap() - text.len());
             disk.write_whole(&path(root), padded.as_bytes()).unwrap();

@@ -256,8 +256,9 @@ fn a_signature_engine_that_was_wrong_is_remembered() {
 fn documents_have_the_fields_that_are_documented() {
     let place = Place::new("documents");
     assert_eq!(place.import(&small_chain(&place)).2, 0);
-    // With an index, whose fields are documented too.
-    let (out, _, code) = place.run(&["-coinstatsindex", "-stopafterblockimport"]);
+    // With an index and a second opinion, whose fields are documented too.
+    let options = ["-coinstatsindex", "-secondopinion", "-test=secondopinion_lies", "-stopafterblockimport"];
+    let (out, _, code) = place.run(&options);
     assert_eq!(code, 0, "{out}");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/info-json.md");
     let page = fs::read_to_string(page).unwrap();

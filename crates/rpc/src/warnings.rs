@@ -14,6 +14,8 @@ pub enum Warning {
     LargeWorkInvalidChain,
     /// One of Core's `node::Warning`.
     ClockOutOfSync,
+    /// One of Lydian's: the code of Bitcoin Core rejects a block of the chain.
+    SecondOpinion,
 }
 
 /// The active warnings.

@@ -45,6 +45,7 @@ pub(crate) struct Category(usize);
 impl Category {
     pub(crate) const BENCH: Category = Category(4);
     pub(crate) const COINDB: Category = Category(17);
+    pub(crate) const VALIDATION: Category = Category(20);
 
     pub(crate) fn name(self) -> &'static str {
         NAMES[self.0]

@@ -97,7 +97,8 @@ fn categories_and_levels_are_cores() {
     categories.disable("coindb").unwrap();
     assert!(categories.contains(Category::BENCH) && !categories.contains(Category::COINDB));
     assert!(categories.enable("Bench").is_err() && categories.enable("noise").is_err());
-    assert_eq!([Category::BENCH, Category::COINDB].map(Category::name), ["bench", "coindb"]);
+    let named = [Category::BENCH, Category::COINDB, Category::VALIDATION];
+    assert_eq!(named.map(Category::name), ["bench", "coindb", "validation"]);
 
     let mut levels = Levels::default();
     assert_eq!(levels.of(Category::BENCH), Level::Debug);

@@ -74,7 +74,7 @@ fn signet_challenge(given: &Given<'_>) -> Result<Option<Vec<u8>>, ValueProblem> 
     }
 }
 
-/// `-test`: Core's `TEST_OPTIONS_DOC`.
+/// `-test`: Core's `TEST_OPTIONS_DOC`, and `secondopinion_lies`.
 pub(super) fn test_options(
     chain: Chain,
     given: &Given<'_>,
@@ -88,6 +88,7 @@ pub(super) fn test_options(
         match text {
             "addrman" => options.deterministic_addrman = true,
             "reindex_after_failure_noninteractive_yes" => options.reindex_after_failure = true,
+            "secondopinion_lies" => options.second_opinion_lies = true,
             "bip94" => {}
             _ => notices.push(Notice::Warning(format!("Unrecognised option \"{text}\" provided in -test=<option>."))),
         }

@@ -49,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) shutdownnotify: Vec<String>,
     pub(crate) checkblocks: u32,
     pub(crate) checklevel: u8,
+    /// `-secondopinion`.
+    pub(crate) has_second_opinion: bool,
     /// The engine that verifies signatures.
     pub(crate) sigengine: &'static str,
     pub(crate) stopafterblockimport: bool,
@@ -77,13 +79,15 @@ pub(crate) struct Settings {
     pub(crate) arguments: Vec<String>,
 }
 
-/// Core's `TEST_OPTIONS_DOC`, without `bip94`, which is a rule of the chain.
+/// Core's `TEST_OPTIONS_DOC`, without `bip94`, which is a rule of the chain, and with one of our own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestOptions {
     /// `addrman`: the address manager places addresses as Core's does in its tests.
     pub(crate) deterministic_addrman: bool,
     /// `reindex_after_failure_noninteractive_yes`.
     pub(crate) reindex_after_failure: bool,
+    /// `secondopinion_lies`: the second opinion rejects everything, and needs no code of Core.
+    pub(crate) second_opinion_lies: bool,
 }
 
 /// When old block files are deleted.
@@ -145,6 +149,7 @@ impl Settings {
             shutdownnotify: Vec::new(),
             checkblocks: 6,
             checklevel: 3,
+            has_second_opinion: false,
             sigengine: "auto",
             stopafterblockimport: false,
             stopatheight: None,

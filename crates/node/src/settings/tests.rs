@@ -64,6 +64,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("reindex", "1", None),
     ("daemon", "1", None),
     ("printtoconsole", "1", None),
+    ("secondopinion", "1", None),
     ("sigengine", "reference", Some("-sigengine=fast")),
     ("alertnotify", "echo %s", None),
     ("assumevalid", "0xab", Some("-assumevalid=xyz")),
@@ -600,7 +601,9 @@ fn options_of_tests_reach_the_rules() {
     let deprecated = load_with(&["-deprecatedrpc=", "-deprecatedrpc=warnings"], "").unwrap().rpc.deprecated;
     assert_eq!(deprecated, ["warnings"], "as in Core, an empty value is no error and enables nothing");
     let both = load_with(&["-regtest", "-test=addrman", "-test=reindex_after_failure_noninteractive_yes"], "").unwrap();
-    assert!(both.test.deterministic_addrman && both.test.reindex_after_failure);
+    assert!(both.test.deterministic_addrman && both.test.reindex_after_failure && !both.test.second_opinion_lies);
+    let lies = load_with(&["-regtest", "-test=secondopinion_lies"], "").unwrap();
+    assert!(lies.test.second_opinion_lies && !lies.has_second_opinion);
 }
 
 #[test]

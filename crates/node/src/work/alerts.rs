@@ -24,13 +24,42 @@ const INVALID_CHAIN: &str = "Warning: Found invalid chain more than 6 blocks lon
 /// The characters of Core's `SAFE_CHARS_DEFAULT` that are neither letters nor digits.
 const SAFE_MARKS: &str = " .,;-_/:?@()";
 
+/// Sets warnings, and runs the commands of `-alertnotify` for new ones.
+#[derive(Clone, Debug)]
+pub(super) struct Alarm {
+    notifier: Notifier,
+    commands: Vec<String>,
+    warnings: Arc<Warnings>,
+}
+
+impl Alarm {
+    pub(super) fn new(session: &Session<'_>) -> Alarm {
+        Alarm {
+            notifier: session.notifier.clone(),
+            commands: session.settings.alertnotify.clone(),
+            warnings: Arc::clone(&session.warnings),
+        }
+    }
+
+    /// Core's `warningSet`: returns whether the warning is new.
+    pub(super) fn warn(&self, id: Warning, message: &str) -> bool {
+        let is_new = self.warnings.set(id, message);
+        if is_new {
+            self.notifier.start(&self.commands, &format!("'{}'", sanitized(message)));
+        }
+        is_new
+    }
+
+    fn unwarn(&self, id: Warning) {
+        self.warnings.unset(id);
+    }
+}
+
 /// Watches one engine.
 #[derive(Debug)]
 pub(super) struct Alerts {
     log: Arc<Log>,
-    notifier: Notifier,
-    commands: Vec<String>,
-    warnings: Arc<Warnings>,
+    alarm: Alarm,
     initial_download: Arc<InitialDownload>,
     /// The invalid block with the most work: Core's `m_best_invalid`.
     best_invalid: Option<(BlockHash, U256)>,
@@ -41,9 +70,7 @@ impl Alerts {
     pub(super) fn new(session: &Session<'_>) -> Alerts {
         Alerts {
             log: Arc::clone(&session.log),
-            notifier: session.notifier.clone(),
-            commands: session.settings.alertnotify.clone(),
-            warnings: Arc::clone(&session.warnings),
+            alarm: Alarm::new(session),
             initial_download: Arc::clone(&session.initial_download),
             best_invalid: None,
             rules: UnknownRules::default(),
@@ -64,7 +91,7 @@ impl Alerts {
             for rule in engine.with_tree(|tree| self.rules.find(tree, engine.params().chain)) {
                 let message = format!("Unknown new rules activated (versionbit {})", rule.bit);
                 match rule.is_active {
-                    true => drop(self.warn(Warning::UnknownNewRulesActivated, &message)),
+                    true => drop(self.alarm.warn(Warning::UnknownNewRulesActivated, &message)),
                     false => locked_in.push(message),
                 }
             }
@@ -75,14 +102,14 @@ impl Alerts {
     /// Warns while the clocks of most outbound peers differ from ours: Core's `WarnIfOutOfSync`.
     pub(super) fn look_at_clock(&self, figures: &SyncFigures) {
         match figures.is_clock_out_of_sync {
-            true => drop(self.warn(Warning::ClockOutOfSync, CLOCK_OUT_OF_SYNC)),
-            false => drop(self.warnings.unset(Warning::ClockOutOfSync)),
+            true => drop(self.alarm.warn(Warning::ClockOutOfSync, CLOCK_OUT_OF_SYNC)),
+            false => self.alarm.unwarn(Warning::ClockOutOfSync),
         }
     }
 
     fn check_invalid_chain(&mut self, engine: &Engine) {
         let Some((hash, work)) = self.best_invalid else {
-            self.warnings.unset(Warning::LargeWorkInvalidChain);
+            self.alarm.unwarn(Warning::LargeWorkInvalidChain);
             return;
         };
         let (is_invalid, bound) = engine.with_tree(|tree| {
@@ -95,21 +122,12 @@ impl Alerts {
             self.best_invalid = None;
         }
         if is_invalid && bound.is_some_and(|bound| work > bound) {
-            if self.warn(Warning::LargeWorkInvalidChain, INVALID_CHAIN) {
+            if self.alarm.warn(Warning::LargeWorkInvalidChain, INVALID_CHAIN) {
                 self.log.warning(INVALID_CHAIN.trim_start_matches("Warning: "));
             }
         } else {
-            self.warnings.unset(Warning::LargeWorkInvalidChain);
+            self.alarm.unwarn(Warning::LargeWorkInvalidChain);
         }
-    }
-
-    /// Core's `warningSet`: returns whether the warning is new.
-    fn warn(&self, id: Warning, message: &str) -> bool {
-        let is_new = self.warnings.set(id, message);
-        if is_new {
-            self.notifier.start(&self.commands, &format!("'{}'", sanitized(message)));
-        }
-        is_new
     }
 }
 

@@ -37,12 +37,14 @@ pub(super) enum Failure {
         name: &'static str,
         error: ChooseError,
     },
+    /// `-secondopinion` in a program without Bitcoin Core's code.
+    NoSecondOpinion,
 }
 
 impl Failure {
     pub(super) fn code(&self) -> u8 {
         match self {
-            Failure::Serve(_) | Failure::Network(_) => exit::SETTINGS,
+            Failure::Serve(_) | Failure::Network(_) | Failure::NoSecondOpinion => exit::SETTINGS,
             // The path on the command line is wrong.
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
@@ -92,6 +94,10 @@ impl fmt::Display for Failure {
             Failure::Network(error) => error.fmt(f),
             Failure::Thread(error) => write!(f, "a thread could not be started: {error}"),
             Failure::SignatureEngine { name, error } => write!(f, "-sigengine={name}: {error}"),
+            Failure::NoSecondOpinion => f.write_str(
+                "-secondopinion needs the code of Bitcoin Core, which this program was built without; build it with: cargo build --release -p \
+                 lydian-node --features second-opinion",
+            ),
         }
     }
 }

@@ -12,6 +12,7 @@ mod finish;
 pub(crate) mod imported;
 mod load;
 mod opening;
+mod opinion;
 mod peers;
 mod space;
 mod watcher;
@@ -78,9 +79,13 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let (server, observer) = serve(session, task, &watcher)?;
     let begins = |words: &str| init_message(session, server.as_ref(), words);
     let show = |words: String| display.show(Doing::Something(words));
-    let Opened { engine, indexes, is_loss } = opening::open(session, Arc::clone(&observer), &begins, &show)?;
+    let Opened { engine, indexes, second_opinion, is_loss } =
+        opening::open(session, Arc::clone(&observer), &begins, &show)?;
     let engine = Arc::new(engine);
     watcher.lacks(&indexes.unopened);
+    if let Some(monitor) = second_opinion {
+        watcher.has_second_opinion(monitor);
+    }
     if let Some(server) = &server {
         server.has_indexes(indexes);
     }

@@ -3,6 +3,7 @@
 
 use super::failure::Failure;
 use super::finish;
+use super::opinion;
 use super::space;
 use super::words;
 use crate::clock::mockable_now;
@@ -20,6 +21,7 @@ use lydian_engine::{AssumeValid, Engine, Event, Follower, Layout, Observer, Wipe
 use lydian_index::{COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex};
 use lydian_primitives::Height;
 use lydian_rpc::Indexes;
+use lydian_second_opinion::{Monitor, SecondOpinion};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io::{self, Write};
@@ -30,6 +32,8 @@ use std::sync::Arc;
 pub(super) struct Opened {
     pub(super) engine: Engine,
     pub(super) indexes: Indexes,
+    /// The counts of `-secondopinion`.
+    pub(super) second_opinion: Option<Monitor>,
     /// Stored blocks are gone.
     pub(super) is_loss: bool,
 }
@@ -64,6 +68,8 @@ fn try_open(
 ) -> Result<Opened, Failure> {
     let settings = session.settings;
     let layout = layout(settings);
+    // Before anything is wiped, since a program may lack what it needs.
+    let second_opinion = opinion::open(session)?;
     let wiped = match (reindex, settings.reindex_chainstate) {
         (true, _) => Some((Wipe::Index, "Wiping block index and chain state")),
         (false, true) => Some((Wipe::Coins, "Wiping chain state")),
@@ -77,7 +83,9 @@ fn try_open(
     let signatures = signatures(session)?;
     words::before_opening(session, begins);
     show("opening the stores".to_owned());
-    let (followers, indexes) = open_indexes(session)?;
+    let (mut followers, indexes) = open_indexes(session)?;
+    let monitor = second_opinion.as_ref().map(SecondOpinion::monitor);
+    followers.extend(second_opinion.map(|one| Box::new(one) as Box<dyn Follower>));
     let opened = Engine::open_with(
         session.disk.clone(),
         &layout,
@@ -103,7 +111,7 @@ fn try_open(
     }
     words::loaded(session, begins);
     space::check(session, tip.height)?;
-    Ok(Opened { engine, indexes, is_loss })
+    Ok(Opened { engine, indexes, second_opinion: monitor, is_loss })
 }
 
 /// Opens the indexes that the settings name. One that cannot be opened is left out, unless `-indexrequired` is set.
@@ -220,8 +228,8 @@ fn engine_settings(
 }
 
 /// Random bytes that are not known outside this process.
-fn secret() -> [u8; 32] {
-    let mut bytes = [0; 32];
+pub(super) fn secret<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
     fill_random(&mut bytes);
     bytes
 }

@@ -16,6 +16,7 @@ use lydian_engine::{
 };
 use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::{BlockHash, Height};
+use lydian_second_opinion::Monitor;
 use lydian_stdx::lock;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -47,6 +48,7 @@ struct State {
     engine: Weak<Engine>,
     /// Indexes that could not be opened.
     unopened: Vec<IndexStatus>,
+    second_opinion: Option<Monitor>,
     /// Blocks for which `-blocknotify` has not run yet, in their order.
     unannounced: VecDeque<(Height, BlockHash)>,
 }
@@ -88,6 +90,11 @@ impl Watcher {
         lock(&self.state).unopened = indexes.iter().map(status).collect();
     }
 
+    /// The second opinion, whose counts the status shows.
+    pub(super) fn has_second_opinion(&self, monitor: Monitor) {
+        lock(&self.state).second_opinion = Some(monitor);
+    }
+
     /// Whether a block was found to be invalid since the last call. True the first time, because an earlier run may
     /// have found one.
     pub(super) fn take_invalid_found(&self) -> bool {
@@ -124,6 +131,7 @@ impl Watcher {
             let mut status = Status::new(self.chain.name(), tip, headers, share);
             status.durable_height = state.durable.map(|height| height.0);
             status.run.clone_from(&state.run);
+            status.second_opinion = state.second_opinion.as_ref().map(|monitor| monitor.counts().into());
             let signatures = state.signatures.as_ref();
             status.signature_engine =
                 signatures.map(|(referee, reviews)| SignatureEngine::new(referee, reviews.counts()));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file in the folder, and the option that makes the node write its alerts to it.
-fn listener(folder: &Scratch) -> (PathBuf, String) {
+pub(crate) fn listener(folder: &Scratch) -> (PathBuf, String) {
     std::fs::create_dir_all(folder.path()).unwrap();
     let told = folder.path().join("told");
     let option = format!("-alertnotify=echo %s >> {}", told.display());
@@ -21,7 +21,7 @@ fn listener(folder: &Scratch) -> (PathBuf, String) {
 }
 
 /// The alerts, once there are any.
-fn alerts(told: &Path) -> Vec<String> {
+pub(crate) fn alerts(told: &Path) -> Vec<String> {
     let began = Instant::now();
     loop {
         let text = std::fs::read_to_string(told).unwrap_or_default();
@@ -34,16 +34,16 @@ fn alerts(told: &Path) -> Vec<String> {
 }
 
 /// The warnings in the answers of the three methods that have them.
-fn warnings(server: &Server) -> [Value; 3] {
+pub(crate) fn warnings(server: &Server) -> [Value; 3] {
     ["getblockchaininfo", "getnetworkinfo", "getmininginfo"]
         .map(|method| server.result(method, "[]")["warnings"].clone())
 }
 
-fn everywhere(warnings: &Value) -> [Value; 3] {
+pub(crate) fn everywhere(warnings: &Value) -> [Value; 3] {
     std::array::from_fn(|_| warnings.clone())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

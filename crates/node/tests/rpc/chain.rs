@@ -9,6 +9,21 @@ use lydian_chains::presets::{mainnet_mix, reorg};
 use lydian_oracle::{Scratch, build, or_skip};
 use lydian_primitives::to_hex;
 
+/// The mix, from height 1: full blocks with outputs and inputs of every kind. Also returns a time one hour after its
+/// last block.
+pub(crate) fn mix() -> (Vec<Vec<u8>>, u32) {
+    let mut blocks = Vec::new();
+    let settings = MixSettings { blocks: 442, full: 2, seed: 5, reuse_per_mille: 0 };
+    mainnet_mix::generate(settings, 2, |block| {
+        blocks.push(block.to_vec());
+        Ok(())
+    })
+    .unwrap();
+    blocks.remove(0);
+    let time = u32::from_le_bytes(blocks[blocks.len() - 1][68..72].try_into().unwrap());
+    (blocks, time + 3_600)
+}
+
 /// Both programs, on the same chain.
 pub(crate) struct Pair {
     pub(crate) lydian: Server,
@@ -46,22 +61,14 @@ impl Pair {
         }
     }
 
-    /// Submits the mix: full blocks with outputs and inputs of every kind. Both clocks are an hour ahead of its last
-    /// block.
+    /// Submits the mix. Both clocks are an hour ahead of its last block. Returns its height.
     pub(crate) fn feed_mix(&self) -> u32 {
-        let mut blocks = Vec::new();
-        let settings = MixSettings { blocks: 442, full: 2, seed: 5, reuse_per_mille: 0 };
-        mainnet_mix::generate(settings, 2, |block| {
-            blocks.push(block.to_vec());
-            Ok(())
-        })
-        .unwrap();
-        let time = u32::from_le_bytes(blocks[blocks.len() - 1][68..72].try_into().unwrap());
-        self.both("setmocktime", &format!("[{}]", time + 3_600));
-        for block in blocks.iter().skip(1) {
+        let (blocks, now) = mix();
+        self.both("setmocktime", &format!("[{now}]"));
+        for block in &blocks {
             self.both("submitblock", &format!("[\"{}\"]", to_hex(block)));
         }
-        u32::try_from(blocks.len() - 1).unwrap()
+        u32::try_from(blocks.len()).unwrap()
     }
 
     /// Submits the branches; every answer to `submitblock` is compared.

@@ -20,6 +20,7 @@ mod meanwhile;
 mod peers;
 mod refusals;
 mod same;
+mod second_opinion;
 mod server;
 mod startup;
 mod strange;

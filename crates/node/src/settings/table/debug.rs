@@ -161,6 +161,16 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt {
+        name: "secondopinion",
+        is_own: true,
+        group: group::DEBUG,
+        help: "Let the code of Bitcoin Core verify the scripts of each new block at the tip, and of a random sample of blocks during the sync, after \
+               they were accepted. A disagreement is logged, shown as a warning and passed to -alertnotify; it changes no verdict. Needs a program built \
+               with --features second-opinion",
+        set: Set::Switch(|settings, is_on| settings.has_second_opinion = is_on),
+        ..SWITCH
+    },
+    Opt {
         name: "sigengine",
         is_own: true,
         argument: "<name>",
@@ -188,7 +198,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::DEBUG,
         help: "Pass a test-only option (regtest): addrman (use deterministic addrman), reindex_after_failure_noninteractive_yes (when the databases \
-               cannot be loaded, rebuild them), bip94 (enforce BIP94 consensus rules)",
+               cannot be loaded, rebuild them), bip94 (enforce BIP94 consensus rules), \
+               secondopinion_lies (with -secondopinion, every transaction is said to be invalid)",
         ..TEXT
     },
     Opt {
