@@ -4,9 +4,11 @@
 //! Data: a directory of block files (`--chain DIR`; in the small mode that `cargo test` runs: blocks made here). All
 //! blocks but the last 48 are validated without signatures first. Then each call looks up 10,000 random coins at once:
 //! young ones, in memory; old ones, read from the page cache after the engine is opened again; and while 24 blocks are
-//! connected, fully verified, one after another. The last 24 blocks are connected in turn with and without a scan of all
-//! coins beside them. Output: the median and the greatest time of each, in milliseconds of wall time, and the processor
-//! time of the process for each call. Every coin that is looked up must be there.
+//! connected, fully verified, one after another. The last 24 blocks are connected in turn with and without a scan of
+//! all coins beside them. Each block begins when the review of the one before is over. Output: the median, the 99th of
+//! a hundred and the greatest time of each, in milliseconds of wall time, and the processor time of the process for
+//! each call. Every coin that is looked up at rest must be there.
+//!
 //! `cargo bench -p lydian-engine --bench readers -- --chain DIR [--workers N] [--scratch DIR]`. One core is left for
 //! the reader by default.
 
