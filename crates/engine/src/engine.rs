@@ -112,7 +112,7 @@ impl Engine {
     /// Two callers wait for each other (checklist 90); a block is stored once. If another caller's [`Engine::advance`]
     /// is running, it validates the block too, and this call still returns the verdict.
     pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
-        let origin = Origin { source: BlockSource::Call, waited_ns: 0 };
+        let origin = Origin { source: BlockSource::Call, received: self.now_ns() };
         let id = match self.shared.store(|chainstate| store_block(chainstate, block, now, Some(origin)))? {
             Ok(id) => id,
             Err(rejected) => return Ok(Err(rejected)),
@@ -365,6 +365,11 @@ impl Engine {
 
     pub fn coins_stats(&self) -> CoinsStats {
         self.chainstate().active.coins.stats()
+    }
+
+    /// The time by the engine's clock, in nanoseconds ([`crate::StageClock::wall_ns`]).
+    pub fn now_ns(&self) -> u64 {
+        self.chainstate().meter.now_ns()
     }
 
     pub fn meter(&self) -> &Meter {

@@ -45,7 +45,7 @@ pub const CATCH_UP_BYTES: usize = 32 << 20;
 /// expire. About 20 full blocks.
 pub const JOURNAL_BYTES: usize = 64 << 20;
 
-/// The most blocks that are kept for snapshots, so that a reader searches no more than these.
+/// The most blocks up to the settled one that are kept for snapshots, so that a reader searches few.
 pub const JOURNAL_CHANGES: u64 = 1_000;
 
 /// The latest blocks whose source and times are remembered until they are validated: more than arrive at once at the

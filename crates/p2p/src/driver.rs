@@ -202,10 +202,9 @@ impl Delivery {
     pub fn store(&mut self, engine: &Engine, now: Moment) -> Result<Event, EngineError> {
         let block = std::mem::replace(&mut self.block, ReceivedBlock::Whole(Vec::new()));
         let waited = now.elapsed.saturating_sub(self.received);
-        let origin = Origin {
-            source: BlockSource::Peer(self.from.0),
-            waited_ns: u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX),
-        };
+        let waited = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        let received = engine.now_ns().saturating_sub(waited);
+        let origin = Origin { source: BlockSource::Peer(self.from.0), received };
         let outcome = store_received(engine, block, self.intake, now, Some(origin))?;
         Ok(Event::Stored { from: self.from, hash: self.hash, intake: self.intake, outcome })
     }

@@ -33,7 +33,6 @@ pub(crate) fn store_block(
     now: i64,
     origin: Option<Origin>,
 ) -> Result<Result<HeaderId, Rejected>, EngineError> {
-    let begun = chainstate.meter.now_ns();
     let (hash, header) = (block.hash(), *block.header());
     let known = chainstate.tree().find(&hash);
     if let Some(Err(rejected)) = known.map(|id| refuse_known(chainstate, id, &block)) {
@@ -65,9 +64,8 @@ pub(crate) fn store_block(
             chainstate.store.record(&[IndexEntry::Block { id, position }]);
             chainstate.store.flush()?;
             chainstate.checked.keep(checked);
-            if let Some(Origin { source, waited_ns }) = origin {
-                let (received, stored) = (begun.saturating_sub(waited_ns), chainstate.meter.now_ns());
-                chainstate.arrivals.note(hash, Arrival { source, received, stored });
+            if let Some(Origin { source, received }) = origin {
+                chainstate.arrivals.note(hash, Arrival { source, received, stored: chainstate.meter.now_ns() });
             }
             chainstate.tree_mut().set_block(id, position);
             Ok(Ok(id))

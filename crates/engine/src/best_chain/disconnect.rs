@@ -74,7 +74,7 @@ impl Left {
 }
 
 impl Change for Left {
-    fn decide(&self, partition: usize, wanted: &mut Wanted<'_>) {
+    fn decide(&self, partition: usize, wanted: &mut Wanted) {
         // A coin that was created was there before, whatever the block had spent with the same outpoint.
         for create in self.links.creates(partition) {
             wanted.decide(&create.key(), || Some(create.coin(&self.block, self.height).to_coin()));

@@ -11,12 +11,12 @@ use lydian_stdx::lock;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-/// Where a block that is to be stored came from, and how long it waited.
+/// Where a block that is to be stored came from, and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
     pub source: BlockSource,
-    /// Nanoseconds since all of its bytes were here.
-    pub waited_ns: u64,
+    /// When all of its bytes were here, in nanoseconds of the engine's clock ([`crate::Engine::now_ns`]).
+    pub received: u64,
 }
 
 /// The latest arrivals.

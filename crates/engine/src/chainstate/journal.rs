@@ -9,15 +9,17 @@
 //! none, the store's answer holds: a change is published before it is applied, so none was applied when the store was
 //! read. So a reader needs no lock of the writer, and the writer never waits for a reader.
 //!
-//! Positions count the changes: a snapshot at position 5 has the first five. Invariants: changes are published in their
-//! order; those above the settled block, or above the oldest snapshot, are kept; those kept for snapshots only have
-//! [`JOURNAL_BYTES`] and [`JOURNAL_CHANGES`] at most, and the oldest snapshots expire beyond that. Cost: a lock and a
-//! pointer for each block; memory only while a snapshot is older than the settled block.
+//! Positions count the changes: a snapshot at position 5 has the first five. Invariants: changes are published in
+//! their order; those above the settled block, or above the oldest snapshot, are kept; those kept for snapshots only
+//! have [`JOURNAL_BYTES`] and [`JOURNAL_CHANGES`] at most, and the oldest snapshots expire beyond that. (Those above
+//! the settled block are in the pipeline, whose memory is bounded.) Cost: a lock and a pointer for each block; for a
+//! reader, a pass over the outpoints of each block since its snapshot, and none if there is no such block.
 
 use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::event::BlockTimes;
 use crate::limits::{JOURNAL_BYTES, JOURNAL_CHANGES};
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Place;
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::Coin;
 use lydian_stdx::IgnorePoison;
@@ -25,10 +27,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::sync::Arc;
 
+/// The most changes that a reader takes under one lock.
+const CHANGES_AT_ONCE: usize = 256;
+
 /// A block, connected or disconnected.
 pub(crate) trait Change: Debug + Send + Sync {
     /// Decides those of the wanted outpoints that the change creates or spends in a partition.
-    fn decide(&self, partition: usize, wanted: &mut Wanted<'_>);
+    fn decide(&self, partition: usize, wanted: &mut Wanted);
 
     /// Memory that it takes, roughly.
     fn bytes(&self) -> usize;
@@ -44,28 +49,55 @@ pub(crate) trait Change: Debug + Send + Sync {
     }
 }
 
-/// The outpoints that a reader asks for in one partition, and their coins.
+/// The keys that a reader asks for in one partition, and what the store has for each.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
-    /// Those that are not decided, each with its index in `found`.
-    open: HashTable<(Key, usize)>,
-    found: &'a mut [Option<Coin>],
+pub(crate) struct StoredCoins<'a> {
+    pub(crate) partition: usize,
+    pub(crate) keys: &'a [Key],
+    pub(crate) found: Vec<Option<Coin>>,
 }
 
-impl<'a> Wanted<'a> {
-    /// `found` has what the store has for each key.
-    pub(crate) fn new(keys: &[Key], found: &'a mut [Option<Coin>]) -> Wanted<'a> {
+/// The outpoints that a reader asks for in one partition, and their coins.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    partition: usize,
+    /// Those that are not decided, each with its index in `found`.
+    open: HashTable<(Key, usize)>,
+    /// Keys that are asked for again: their index, and that of the first.
+    again: Vec<(usize, usize)>,
+    found: Vec<Option<Coin>>,
+}
+
+impl Wanted {
+    fn new(stored: &mut StoredCoins<'_>) -> Wanted {
+        let StoredCoins { partition, keys, found } = stored;
         let mut open = HashTable::with_capacity(keys.len());
+        let mut again = Vec::new();
         for (index, key) in keys.iter().enumerate() {
-            open.insert_unique(key.hash, (*key, index), |(key, _)| key.hash);
+            match open.entry(key.hash, |(known, _)| known == key, |(key, _): &(Key, usize)| key.hash) {
+                Place::Occupied(first) => again.push((index, first.get().1)),
+                Place::Vacant(entry) => {
+                    entry.insert((*key, index));
+                }
+            }
         }
-        Wanted { open, found }
+        Wanted { partition: *partition, open, again, found: std::mem::take(found) }
+    }
+
+    /// Takes the coins from changes, the oldest first.
+    fn decide_by<C: Change + ?Sized>(&mut self, changes: &[Arc<C>]) {
+        let partition = self.partition;
+        for change in changes {
+            if self.is_decided() {
+                break;
+            }
+            change.decide(partition, self);
+        }
     }
 
     /// Sets the coin of an outpoint, if it is wanted.
-    pub(crate) fn decide(&mut self, key: &Key, coin: impl Fn() -> Option<Coin>) {
-        // It may be wanted several times.
-        while let Ok(entry) = self.open.find_entry(key.hash, |(open, _)| open == key) {
+    pub(crate) fn decide(&mut self, key: &Key, coin: impl FnOnce() -> Option<Coin>) {
+        if let Ok(entry) = self.open.find_entry(key.hash, |(open, _)| open == key) {
             let ((_, index), _) = entry.remove();
             self.found[index] = coin();
         }
@@ -74,15 +106,13 @@ impl<'a> Wanted<'a> {
     fn is_decided(&self) -> bool {
         self.open.is_empty()
     }
-}
 
-/// Takes the coins of wanted outpoints from the changes since a snapshot.
-pub(crate) fn decide<C: Change + ?Sized>(changes: &[Arc<C>], partition: usize, wanted: &mut Wanted<'_>) {
-    for change in changes {
-        if wanted.is_decided() {
-            break;
+    /// The coins, in the order of the keys.
+    fn finish(mut self) -> Vec<Option<Coin>> {
+        for (index, first) in self.again {
+            self.found[index] = self.found[first].clone();
         }
-        change.decide(partition, wanted);
+        self.found
     }
 }
 
@@ -180,14 +210,15 @@ impl<T: Copy + PartialEq, C: Change + ?Sized> Journal<T, C> {
         self.lock().settled
     }
 
-    /// Moves the settled block to the last change that every partition has and after which `id` is the tip. Returns the
-    /// settled block and the changes between, or `None` if there is no such change.
+    /// Moves the settled block to the next change that every partition has and after which `id` is the tip. Returns the
+    /// settled block and the changes between, or `None` if there is no such change. (A block that is connected twice is
+    /// settled before the second time, because a disconnection settles at once.)
     pub(crate) fn settle(&self, id: T) -> Option<(Settled<T>, Vec<Arc<C>>)> {
         let lowest = self.lowest_applied();
         let (moved, dropped) = {
             let mut state = self.lock();
             let from = state.settled.position;
-            let to = (from + 1..=lowest).rev().find(|at| state.at(*at).is_some_and(|entry| entry.tip == id))?;
+            let to = (from + 1..=lowest).find(|at| state.at(*at).is_some_and(|entry| entry.tip == id))?;
             let between: Vec<Arc<C>> =
                 (from + 1..=to).filter_map(|at| state.at(at).map(|entry| Arc::clone(&entry.change))).collect();
             let bytes: usize = (from + 1..=to).filter_map(|at| state.at(at).map(|entry| entry.bytes)).sum();
@@ -227,13 +258,39 @@ impl<T: Copy + PartialEq, C: Change + ?Sized> Journal<T, C> {
         self.lock().check(position)
     }
 
-    /// The changes since a snapshot, the oldest first. To be called after the store was read; each one then decides
-    /// what is still wanted ([`decide`]).
-    pub(crate) fn since(&self, position: u64) -> Result<Vec<Arc<C>>, Expired> {
+    /// Replaces the coins that were changed since a snapshot. `coins` has what the store had for the keys of each
+    /// partition, which was read before this call.
+    pub(crate) fn decide<'a>(
+        &self,
+        snapshot: u64,
+        mut coins: Vec<StoredCoins<'a>>,
+    ) -> Result<Vec<StoredCoins<'a>>, Expired> {
+        let mut changes = self.since(snapshot)?;
+        if changes.is_empty() {
+            return Ok(coins);
+        }
+        let mut position = snapshot;
+        let mut wanted: Vec<Wanted> = coins.iter_mut().map(Wanted::new).collect();
+        while !changes.is_empty() && !wanted.iter().all(Wanted::is_decided) {
+            for wanted in &mut wanted {
+                wanted.decide_by(&changes);
+            }
+            position += changes.len() as u64;
+            changes = self.since(position)?;
+        }
+        for (coins, wanted) in coins.iter_mut().zip(wanted) {
+            coins.found = wanted.finish();
+        }
+        Ok(coins)
+    }
+
+    /// The changes since a position, the oldest first, as many as are read at once.
+    fn since(&self, position: u64) -> Result<Vec<Arc<C>>, Expired> {
         let state = self.lock();
         state.check(position)?;
         let known = usize::try_from(position - state.floor).unwrap_or(usize::MAX);
-        Ok(state.entries.iter().skip(known).map(|entry| Arc::clone(&entry.change)).collect())
+        let changes = state.entries.iter().skip(known).take(CHANGES_AT_ONCE);
+        Ok(changes.map(|entry| Arc::clone(&entry.change)).collect())
     }
 
     /// The number of changes that are kept.

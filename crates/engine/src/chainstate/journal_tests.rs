@@ -1,6 +1,6 @@
 //! Tests of the journal: what a snapshot sees against a model of the coins, and its limits.
 
-use super::journal::{Change, Expired, Journal, Wanted, decide};
+use super::journal::{Change, Expired, Journal, StoredCoins, Wanted};
 use crate::limits::{JOURNAL_BYTES, JOURNAL_CHANGES};
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::Coin;
@@ -60,7 +60,7 @@ impl Changed {
 }
 
 impl Change for Changed {
-    fn decide(&self, in_partition: usize, wanted: &mut Wanted<'_>) {
+    fn decide(&self, in_partition: usize, wanted: &mut Wanted) {
         self.decide_by(in_partition, &mut |key, before| wanted.decide(key, || before.clone()));
     }
 
@@ -80,9 +80,9 @@ fn read(journal: &Journal<u32, Changed>, position: u64, store: &Coins) -> Result
         // Some keys twice.
         let numbers: Vec<u8> = (0..KEYS).chain(3..5).filter(|number| partition(&key(*number)) == at).collect();
         let keys: Vec<Key> = numbers.iter().map(|number| key(*number)).collect();
-        let mut found: Vec<Option<Coin>> = numbers.iter().map(|number| store.get(number).cloned()).collect();
-        decide(&journal.since(position)?, at, &mut Wanted::new(&keys, &mut found));
-        for (number, coin) in numbers.into_iter().zip(found) {
+        let found = numbers.iter().map(|number| store.get(number).cloned()).collect();
+        let decided = journal.decide(position, vec![StoredCoins { partition: at, keys: &keys, found }])?;
+        for (number, coin) in numbers.into_iter().zip(decided.into_iter().flat_map(|coins| coins.found)) {
             if let Some(coin) = coin {
                 assert!(coins.insert(number, coin.clone()).is_none_or(|twice| twice == coin));
             }
@@ -127,6 +127,19 @@ fn a_snapshot_sees_the_coins_of_its_tip() {
         snapshots.iter().for_each(|(settled, _)| journal.release(settled.position));
         assert_eq!(journal.kept(), 0, "seed {seed}: nothing is kept without a snapshot");
     }
+}
+
+/// More changes than are read at once, of which the last decides.
+#[test]
+fn a_snapshot_sees_far_back() {
+    let journal = Journal::<u32, Changed>::new(0);
+    let settled = journal.hold();
+    let before = Coins::from([(3, coin(7))]);
+    (1..700).for_each(|tip| settle_change(&journal, tip, change_of(1)));
+    assert_eq!(read(&journal, settled.position, &before).as_ref(), Ok(&before), "nothing has changed");
+    let spent = Changed { before: vec![(3, Some(coin(7)))], bytes: 1, is_exact: true };
+    settle_change(&journal, 700, spent);
+    assert_eq!(read(&journal, settled.position, &Coins::new()), Ok(before));
 }
 
 /// A partition may be ahead of the settled block, and a block may settle that is the tip for the second time.

@@ -114,10 +114,9 @@ impl ChainstateManager {
         (!self.is_known_distrusted.load(Ordering::Relaxed)).then_some(known)
     }
 
-    /// Whether a checkpoint is due: by the amount of data not yet on disk, by time, or because a reader asks for it.
+    /// Whether a checkpoint is due, by the amount of data not yet on disk or by time.
     pub(crate) fn needs_checkpoint(&self) -> bool {
-        self.turns.is_checkpoint_wanted()
-            || self.active.coins.needs_checkpoint()
+        self.active.coins.needs_checkpoint()
             || self.meter.is_past(&self.active.checkpointed, self.settings.checkpoint_seconds)
     }
 
@@ -127,7 +126,6 @@ impl ChainstateManager {
     /// coins but must never be ahead of them.
     pub(crate) fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
         let tip = self.tip();
-        self.turns.checkpoint_begins();
         let report = self.meter.time(Stage::Checkpoint, || -> Result<_, EngineError> {
             self.store.sync()?;
             Ok(self.active.coins.checkpoint(tip, self.settings.workers)?)

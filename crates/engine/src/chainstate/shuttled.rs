@@ -10,9 +10,8 @@ mod sync {
 mod journal;
 
 use super::journal_tests::{Changed, Coins, KEYS, key, partition, random_change};
-use journal::{Change, Journal, Wanted, decide};
-use lydian_coins::{Key, PARTITIONS};
-use lydian_consensus::Coin;
+use journal::{Change, Journal, StoredCoins, Wanted};
+use lydian_coins::PARTITIONS;
 use lydian_stdx::SplitMix64;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -25,7 +24,7 @@ const ORDERS: usize = 1_000;
 const BLOCKS: u32 = 4;
 
 impl Change for Changed {
-    fn decide(&self, in_partition: usize, wanted: &mut Wanted<'_>) {
+    fn decide(&self, in_partition: usize, wanted: &mut Wanted) {
         self.decide_by(in_partition, &mut |key, before| wanted.decide(key, || before.clone()));
     }
 
@@ -73,11 +72,11 @@ impl World {
             let stored = self.store[at].lock().unwrap().clone();
             yield_now();
             for number in numbers {
-                let mut found: Vec<Option<Coin>> = vec![stored.get(&number).cloned()];
-                let keys: [Key; 1] = [key(number)];
-                let changes = self.journal.since(settled.position).unwrap();
-                decide(&changes, partition(&keys[0]), &mut Wanted::new(&keys, &mut found));
-                coins.extend(found.pop().flatten().map(|coin| (number, coin)));
+                let found = vec![stored.get(&number).cloned()];
+                let keys = [key(number)];
+                let stored = vec![StoredCoins { partition: partition(&keys[0]), keys: &keys, found }];
+                let mut decided = self.journal.decide(settled.position, stored).unwrap();
+                coins.extend(decided[0].found.pop().flatten().map(|coin| (number, coin)));
             }
         }
         assert_eq!(coins, self.expected[settled.id as usize], "at tip {}", settled.id);

@@ -8,7 +8,7 @@
 //! snapshot that is held for long expires ([`crate::limits::JOURNAL_BYTES`]): take it for one request, and anew for the
 //! next. Cost: a lookup in memory or one read from disk for each outpoint, sorted by place.
 
-use crate::chainstate::journal::{Settled, Wanted, decide};
+use crate::chainstate::journal::{Settled, StoredCoins};
 use crate::chainstate::shared::EngineShared;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -20,7 +20,14 @@ use lydian_primitives::OutPoint;
 use std::fmt;
 use std::sync::Arc;
 
-/// The settled block and its coins. Held by readers for as long as they need one consistent view.
+/// The most keys that are looked up under one lock of a partition.
+const KEYS_AT_ONCE: usize = 1_024;
+
+/// How often [`Engine::coins_now`] tries: far longer than a block takes from its commit until it is settled.
+const TRIES_MAX: usize = 10_000;
+
+/// The settled block and its coins. Held by readers for as long as they need one consistent view, and released before
+/// the engine's directories are opened again: it keeps their files open.
 pub struct ChainSnapshot {
     shared: Arc<EngineShared>,
     settled: Settled<HeaderId>,
@@ -41,6 +48,22 @@ impl Engine {
         // After the block was settled, so that every follower in step has it.
         ChainSnapshot { shared, settled, tip, followers: self.followers() }
     }
+
+    /// The coins of outpoints, in their order, at the settled block, which is returned with them. Takes another
+    /// snapshot if one expires at once, as while one of the two blocks of 2010 is connected that overwrote coins.
+    pub fn coins_now(&self, outpoints: &[OutPoint]) -> Result<(Tip, Vec<Option<Coin>>), EngineError> {
+        let mut tries = 0;
+        loop {
+            let snapshot = self.snapshot();
+            tries += 1;
+            match snapshot.coins(outpoints) {
+                Err(EngineError::SnapshotExpired { .. }) if tries < TRIES_MAX => {
+                    std::thread::yield_now();
+                }
+                coins => return Ok((snapshot.tip(), coins?)),
+            }
+        }
+    }
 }
 
 impl ChainSnapshot {
@@ -53,7 +76,8 @@ impl ChainSnapshot {
         self.settled.sequence
     }
 
-    /// Where each follower stood when the snapshot was taken. Those in step had the tip; the others stood elsewhere.
+    /// Where each follower stood just after the snapshot was taken. Those in step have had the tip, unless they have
+    /// just joined below it; a later block may have left them meanwhile. The others stand elsewhere.
     pub fn followers(&self) -> &[FollowerInfo] {
         &self.followers
     }
@@ -63,29 +87,29 @@ impl ChainSnapshot {
     /// [`EngineError::SnapshotExpired`] if the snapshot was held for too long: the caller takes a new one.
     pub fn coins(&self, outpoints: &[OutPoint]) -> Result<Vec<Option<Coin>>, EngineError> {
         let chainstate = &self.shared.chainstate;
-        let mut parts: [(Vec<Key>, Vec<usize>); PARTITIONS] = Default::default();
+        let mut keys: [Vec<Key>; PARTITIONS] = Default::default();
+        let mut indices: [Vec<usize>; PARTITIONS] = Default::default();
         for (index, outpoint) in outpoints.iter().enumerate() {
             let key = chainstate.active.coins.key(*outpoint);
-            let (keys, indices) = &mut parts[Coins::partition(&key)];
-            keys.push(key);
-            indices.push(index);
+            let partition = Coins::partition(&key);
+            keys[partition].push(key);
+            indices[partition].push(index);
         }
-        let mut found: [Vec<Option<Coin>>; PARTITIONS] = Default::default();
-        for (partition, (keys, _)) in parts.iter().enumerate().filter(|(_, (keys, _))| !keys.is_empty()) {
-            found[partition].reserve_exact(keys.len());
-            chainstate.active.coins.get(partition, keys, &mut found[partition])?;
-        }
-        // After the store: see the journal.
-        let changes = chainstate.active.journal.since(self.settled.position);
-        let changes =
-            changes.map_err(|_| EngineError::SnapshotExpired { hash: self.tip.hash, height: self.tip.height })?;
-        let mut all = vec![None; outpoints.len()];
-        for (partition, ((keys, indices), mut found)) in parts.iter().zip(found).enumerate() {
-            if !changes.is_empty() {
-                decide(&changes, partition, &mut Wanted::new(keys, &mut found));
+        let mut coins = Vec::with_capacity(PARTITIONS);
+        for (partition, keys) in keys.iter().enumerate() {
+            let mut found = Vec::with_capacity(keys.len());
+            // Blocks are applied to the partition between two lookups.
+            for some in keys.chunks(KEYS_AT_ONCE) {
+                chainstate.active.coins.get(partition, some, &mut found)?;
             }
-            for (index, coin) in indices.iter().zip(found) {
-                all[*index] = coin;
+            coins.push(StoredCoins { partition, keys, found });
+        }
+        let coins = chainstate.active.journal.decide(self.settled.position, coins);
+        let coins = coins.map_err(|_| EngineError::SnapshotExpired { hash: self.tip.hash, height: self.tip.height })?;
+        let mut all = vec![None; outpoints.len()];
+        for (coins, indices) in coins.into_iter().zip(indices) {
+            for (coin, index) in coins.found.into_iter().zip(indices) {
+                all[index] = coin;
             }
         }
         Ok(all)

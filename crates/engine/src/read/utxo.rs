@@ -80,7 +80,6 @@ impl Engine {
             if let Some(pinned) = pinned {
                 return Ok(pinned??);
             }
-            turns.want_checkpoint();
             turns.wait(seen);
         }
     }

@@ -228,7 +228,7 @@ impl Job {
 }
 
 impl Change for Job {
-    fn decide(&self, partition: usize, wanted: &mut Wanted<'_>) {
+    fn decide(&self, partition: usize, wanted: &mut Wanted) {
         let spent = self.funded().spent();
         // A coin that was spent was there before, whatever the block creates with the same outpoint.
         for spend in self.links.spends(partition) {

@@ -279,7 +279,8 @@ impl Run<'_> {
         if !fund.is_empty() {
             meter.time(Stage::Fund, || window.fund(jobs, coins))?;
         }
-        let wants_checkpoint = !apply.is_empty() && self.chainstate.needs_checkpoint();
+        let is_due = || self.chainstate.needs_checkpoint() || self.chainstate.turns.is_checkpoint_wanted();
+        let wants_checkpoint = !apply.is_empty() && is_due();
         Ok(Report::Partition { partition, apply, fund, wants_checkpoint })
     }
 

@@ -188,11 +188,8 @@ fn gettxout(call: &Call<'_>) -> Result<OutputResult, RpcError> {
     let vout: u32 = call.arg(1).as_integer()?;
     call.bool_or(2, true)?;
     let engine = call.context.engine()?;
-    let snapshot = engine.snapshot();
-    let Some(coin) = snapshot.coins(&[OutPoint { txid, vout }])?.pop().flatten() else {
-        return Ok(OutputResult::Missing(()));
-    };
-    let at = snapshot.tip();
+    let (at, mut coins) = engine.coins_now(&[OutPoint { txid, vout }])?;
+    let Some(coin) = coins.pop().flatten() else { return Ok(OutputResult::Missing(())) };
     Ok(OutputResult::Found(OutputAnswer {
         bestblock: at.hash,
         confirmations: i64::from(at.height.0) - i64::from(coin.height.0) + 1,
