@@ -215,20 +215,23 @@ impl Watcher {
 fn block_line(times: &BlockTimes) -> String {
     let (hash, height) = (times.hash, times.height.0);
     let ms = |from: u64, to: u64| format!("{:.1} ms", to.saturating_sub(from) as f64 / 1e6);
-    let arrival = match times.arrival {
-        None => String::new(),
+    let (from, all) = match times.arrival {
+        None => (String::new(), String::new()),
         Some(Arrival { source, received, stored }) => {
             let source = match source {
                 BlockSource::Peer(id) => format!("peer={id}"),
                 BlockSource::Call => "a call".to_owned(),
             };
-            let (waited, all) = (ms(stored, times.funded), ms(received, times.settled));
-            format!(" from {source}: stored {}, funded {waited}, all {all};", ms(received, stored))
+            let (kept, funded) = (ms(received, stored), ms(stored, times.funded));
+            (
+                format!(" from {source}: stored {kept}, funded {funded},"),
+                format!(", all {}", ms(received, times.settled)),
+            )
         }
     };
     let (verified, committed) = (ms(times.funded, times.verified), ms(times.verified, times.committed));
     let settled = ms(times.committed, times.settled);
-    format!("Block {hash} at height {height}{arrival} verified {verified}, committed {committed}, settled {settled}")
+    format!("Block {hash} at height {height}{from} verified {verified}, committed {committed}, settled {settled}{all}")
 }
 
 /// Seconds since 1970 by Core's `NodeClock`.
