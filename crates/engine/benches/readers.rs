@@ -15,16 +15,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+mod common;
+
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_consensus::{Chain, Params};
-use lydian_curve::{Check, Engine as Signatures, Refereed, Sampling};
+use lydian_curve::{Refereed, Sampling};
 use lydian_disk::RealDisk;
 use lydian_engine::{Cancel, Engine, Layout, Settings, Unobserved};
 use lydian_primitives::{Block, OutPoint, RawBlock};
 use lydian_stdx::SplitMix64;
-use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,19 +36,6 @@ use std::time::Instant;
 const LEFT: usize = 48;
 const COINS: usize = 10_000;
 const CALLS: usize = 100;
-
-/// Accepts every signature, to fill the store quickly. For benchmarks only.
-struct Free;
-
-impl Signatures for Free {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
-    fn verify(&self, _: &[Check], verdicts: &mut [bool]) {
-        verdicts.fill(true);
-    }
-}
 
 struct Options {
     chain: Option<PathBuf>,
@@ -172,9 +160,7 @@ fn main() {
     let mut random = SplitMix64::new(1);
     println!("{:48} {:>6} {:>9} {:>9} {:>9} {:>9}", "", "calls", "median ms", "p99 ms", "most ms", "CPU ms");
     let coins = {
-        // Without sampling: the reference would report the false pairs of multisigs as disagreements.
-        let sampling = Sampling { interval: NonZeroU64::MAX, seed: [0; 32] };
-        let engine = open(&scratch, options.workers, Refereed::new(Box::new(Free), sampling, Box::new(|_| {})));
+        let engine = open(&scratch, options.workers, common::free());
         for block in blocks.into_iter().skip(1) {
             engine.store_block(block, i64::MAX / 2).unwrap().unwrap();
         }

@@ -8,12 +8,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+mod common;
+
 use lydian_chain::find_block_files;
 use lydian_consensus::{Chain, Params};
-use lydian_curve::{Check, Engine as Signatures, Refereed, Sampling};
 use lydian_disk::RealDisk;
 use lydian_engine::{Cancel, Engine, ImportFiles, Layout, Settings, Snapshot, Stage, StageClock, Unobserved};
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,19 +33,6 @@ const BUDGETS: &[(Stage, f64)] = &[
     (Stage::Apply, 750.0),
     (Stage::Checkpoint, 250.0),
 ];
-
-/// An engine that accepts every signature, to measure all other costs. For benchmarks only.
-struct Free;
-
-impl Signatures for Free {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
-    fn verify(&self, _: &[Check], verdicts: &mut [bool]) {
-        verdicts.fill(true);
-    }
-}
 
 #[derive(Debug)]
 struct Clock(Instant);
@@ -128,9 +115,7 @@ fn validate(chain: &Path, options: &Options, scratch: &Path) -> (Snapshot, Strin
     let mut settings = Settings::new(options.workers);
     settings.clock = Box::new(Clock(Instant::now()));
     if options.is_free {
-        // Without sampling: the reference would report the false pairs of multisigs as disagreements.
-        let sampling = Sampling { interval: NonZeroU64::MAX, seed: [0; 32] };
-        settings.signatures = Arc::new(Refereed::new(Box::new(Free), sampling, Box::new(|_| {})));
+        settings.signatures = Arc::new(common::free());
     }
     let params = Params::new(Chain::Regtest);
     let engine = Engine::open(Arc::new(RealDisk), &layout, params, settings, Vec::new()).unwrap().engine;

@@ -6,7 +6,7 @@
 //! and outputs of the block that overwrote it may be missing.
 
 use crate::chainstate::blocks::read_connected;
-use crate::chainstate::checked::memory_bytes;
+use crate::chainstate::checked::memory_with_coins;
 use crate::chainstate::followers::Standing;
 use crate::chainstate::journal::{Change, Wanted};
 use crate::chainstate::links::Links;
@@ -28,15 +28,15 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
         let height = chainstate.tree().height(id);
         let parent = chainstate.tree().parent(id).unwrap_or(id);
         let links = Links::new(&block, false, &chainstate.active.coins);
-        let left = Arc::new(Left { block, height, spent, links });
-        chainstate.active.journal.publish(parent, Arc::clone(&left) as Arc<dyn Change>);
-        unapply(chainstate, &left)?;
+        let disconnected = Arc::new(Disconnected { block, height, spent, links });
+        chainstate.active.journal.publish(parent, Arc::clone(&disconnected) as Arc<dyn Change>);
+        unapply(chainstate, &disconnected)?;
         let (tip, below) = {
             let mut tree = chainstate.tree_mut();
             tree.pop_active();
             (tree.node(tree.tip()), tree.totals())
         };
-        let connected = ConnectedBlock { height, block: &left.block, spent: &left.spent, below };
+        let connected = ConnectedBlock { height, block: &disconnected.block, spent: &disconnected.spent, below };
         for index in chainstate.followers.with(Standing::InStep) {
             chainstate.followers.disconnect(index, Some(parent), &connected, &*chainstate.settings.background)?;
         }
@@ -59,21 +59,21 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
 
 /// A block that leaves the chain.
 #[derive(Debug)]
-struct Left {
+struct Disconnected {
     block: Block,
     height: Height,
     spent: Vec<Coin>,
     links: Links,
 }
 
-impl Left {
+impl Disconnected {
     /// Whether some of its outputs may not be there, because another block has overwritten them.
     fn may_miss_outputs(&self) -> bool {
         is_bip30_unspendable(self.height, &self.block.hash())
     }
 }
 
-impl Change for Left {
+impl Change for Disconnected {
     fn decide(&self, partition: usize, wanted: &mut Wanted) {
         // A coin that was created was there before, whatever the block had spent with the same outpoint.
         for create in self.links.creates(partition) {
@@ -85,12 +85,7 @@ impl Change for Left {
     }
 
     fn bytes(&self) -> usize {
-        let scripts: usize = self.spent.iter().map(|coin| coin.script_pubkey.len()).sum();
-        size_of::<Left>()
-            + memory_bytes(&self.block)
-            + self.links.bytes()
-            + scripts
-            + size_of_val(self.spent.as_slice())
+        size_of::<Disconnected>() + memory_with_coins(&self.block, &self.spent, &self.links)
     }
 
     fn is_exact(&self) -> bool {
@@ -99,18 +94,18 @@ impl Change for Left {
 }
 
 /// Removes the coins that the block created from the store, and restores those it spent.
-fn unapply(chainstate: &ChainstateManager, left: &Left) -> Result<(), EngineError> {
-    let (coins, links) = (&chainstate.active.coins, &left.links);
+fn unapply(chainstate: &ChainstateManager, disconnected: &Disconnected) -> Result<(), EngineError> {
+    let (coins, links) = (&chainstate.active.coins, &disconnected.links);
     for partition in 0..PARTITIONS {
         let mut created: Vec<Key> = links.creates(partition).iter().map(|create| create.key()).collect();
-        if left.may_miss_outputs() {
+        if disconnected.may_miss_outputs() {
             let mut is_there = Vec::with_capacity(created.len());
             coins.contains(partition, &created, &mut is_there)?;
             let mut is_there = is_there.into_iter();
             created.retain(|_| is_there.next() == Some(true));
         }
         let restored = links.spends(partition).iter();
-        let restored = restored.map(|spend| (spend.key(), left.spent[spend.flat as usize].as_ref()));
+        let restored = restored.map(|spend| (spend.key(), disconnected.spent[spend.flat as usize].as_ref()));
         coins.apply(partition, created.into_iter(), restored)?;
         chainstate.active.journal.applied(partition, 1);
     }

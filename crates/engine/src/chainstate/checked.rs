@@ -15,7 +15,8 @@
 //! Invariants: the blocks have at most `bytes_max` bytes with their tables; a block is returned once. A verdict never
 //! depends on which blocks are here. Cost: a lock and a look-up per block. It must never read a disk.
 
-use lydian_consensus::CheckedBlock;
+use super::links::Links;
+use lydian_consensus::{CheckedBlock, Coin};
 use lydian_primitives::{Block, BlockHash, Height};
 use lydian_stdx::lock;
 use std::collections::BTreeMap;
@@ -99,9 +100,15 @@ impl Kept {
 }
 
 /// The most bytes of memory that a block uses.
-pub(crate) fn memory_bytes(block: &Block) -> usize {
+fn memory_bytes(block: &Block) -> usize {
     let tables = block.tx_count() * TX_BYTES + block.input_count() * INPUT_BYTES + block.output_count() * OUTPUT_BYTES;
     size_of::<(Key, usize, CheckedBlock, Block)>() + block.as_bytes().len() + tables
+}
+
+/// The same with the coins that it spends and its links.
+pub(crate) fn memory_with_coins(block: &Block, spent: &[Coin], links: &Links) -> usize {
+    let scripts: usize = spent.iter().map(|coin| coin.script_pubkey.len()).sum();
+    memory_bytes(block) + size_of_val(spent) + scripts + links.bytes()
 }
 
 #[cfg(test)]

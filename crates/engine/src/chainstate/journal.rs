@@ -19,7 +19,7 @@ use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::event::BlockTimes;
 use crate::limits::{JOURNAL_BYTES, JOURNAL_CHANGES};
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as Place;
+use hashbrown::hash_table::Entry as TableEntry;
 use lydian_coins::{Key, PARTITIONS};
 use lydian_consensus::Coin;
 use lydian_stdx::IgnorePoison;
@@ -75,8 +75,8 @@ impl Wanted {
         let mut again = Vec::new();
         for (index, key) in keys.iter().enumerate() {
             match open.entry(key.hash, |(known, _)| known == key, |(key, _): &(Key, usize)| key.hash) {
-                Place::Occupied(first) => again.push((index, first.get().1)),
-                Place::Vacant(entry) => {
+                TableEntry::Occupied(first) => again.push((index, first.get().1)),
+                TableEntry::Vacant(entry) => {
                     entry.insert((*key, index));
                 }
             }
@@ -254,6 +254,7 @@ impl<T: Copy + PartialEq, C: Change + ?Sized> Journal<T, C> {
     }
 
     /// Whether a snapshot can be read.
+    #[cfg(test)]
     pub(crate) fn check(&self, position: u64) -> Result<(), Expired> {
         self.lock().check(position)
     }

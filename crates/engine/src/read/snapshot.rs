@@ -114,11 +114,6 @@ impl ChainSnapshot {
         }
         Ok(all)
     }
-
-    /// Whether it can still be read.
-    pub fn is_expired(&self) -> bool {
-        self.shared.chainstate.active.journal.check(self.settled.position).is_err()
-    }
 }
 
 impl Drop for ChainSnapshot {

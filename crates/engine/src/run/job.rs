@@ -4,7 +4,7 @@
 //! failed meanwhile (checklist 58). Invariant: only the steps can create the types of the steps, so a job cannot be
 //! committed before every input has its coin and its verdict.
 
-use crate::chainstate::checked::memory_bytes as block_bytes;
+use crate::chainstate::checked::memory_with_coins;
 use crate::chainstate::journal::{Change, Wanted};
 use crate::chainstate::links::Links;
 use crate::event::{Arrival, BlockTimes};
@@ -240,12 +240,7 @@ impl Change for Job {
     }
 
     fn bytes(&self) -> usize {
-        let scripts: usize = self.funded().spent().iter().map(|coin| coin.script_pubkey.len()).sum();
-        size_of::<Job>()
-            + block_bytes(self.checked.block())
-            + self.links.bytes()
-            + scripts
-            + size_of_val(self.funded().spent())
+        size_of::<Job>() + memory_with_coins(self.checked.block(), self.funded().spent(), &self.links)
     }
 
     fn times(&self) -> Option<BlockTimes> {

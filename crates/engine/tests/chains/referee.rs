@@ -115,7 +115,8 @@ fn at_the_tip_a_block_accepted_on_a_lie_is_taken_off() {
                 assert!(answer.is_ok(), "block {index} {when}: {answer:?}, not {:?} ({})", fed.answer, fed.note);
                 lydian.engine.finish_reviews().unwrap();
                 let invalid = seen.invalid.lock().unwrap().clone();
-                assert!(!invalid.is_empty() && invalid.iter().all(|hash| expected.violation_of(hash).is_some()));
+                let is_found = !invalid.is_empty() && invalid.iter().all(|hash| expected.violation_of(hash).is_some());
+                assert!(is_found, "block {index} {when}: {invalid:?}, {:?}, {answer:?}", lydian.engine.reviews());
                 assert!(!lydian.engine.signatures().is_trusted());
                 taken_off += 1;
             }
