@@ -151,7 +151,12 @@ impl Refereed {
 
     /// Whether verdicts come from a kernel other than the reference.
     pub fn is_watched(&self) -> bool {
-        !self.is_reference() && self.is_trusted()
+        self.has_kernel() && self.is_trusted()
+    }
+
+    /// Whether verdicts came from a kernel other than the reference, now or before it was distrusted.
+    pub fn has_kernel(&self) -> bool {
+        self.kernel.name() != Reference.name()
     }
 
     pub fn counts(&self) -> RefereeCounts {
@@ -188,10 +193,6 @@ impl Refereed {
     /// The kernel returned a wrong verdict once, even if it returns the right one now.
     pub fn distrust(&self, what: String) {
         self.disagree(Evidence::Accepted { what });
-    }
-
-    fn is_reference(&self) -> bool {
-        self.kernel.name() == Reference.name()
     }
 
     /// Whether the verdict of the kernel on any check in the sample is wrong.
@@ -248,7 +249,7 @@ impl Engine for Refereed {
             return Reference.verify(checks, verdicts);
         }
         self.kernel.verify(checks, verdicts);
-        if self.is_reference() {
+        if !self.has_kernel() {
             return;
         }
         let differs = self.sample_differs(checks, verdicts);

@@ -38,6 +38,8 @@ pub(crate) struct Job {
     undo: Mutex<Vec<u8>>,
     /// Whether scripts were skipped because they are known to be valid.
     has_known: AtomicBool,
+    /// Whether the kernel may have decided any of its signatures.
+    needs_review: AtomicBool,
     /// What preparers made of the block, with the index of their follower.
     rows: Mutex<Vec<(usize, Rows)>>,
     /// The totals of the chain below the block; set at commit.
@@ -89,6 +91,7 @@ impl Job {
             verified: OnceLock::new(),
             undo: Mutex::default(),
             has_known: AtomicBool::new(false),
+            needs_review: AtomicBool::new(false),
             rows: Mutex::default(),
             below: OnceLock::new(),
             arrival,
@@ -186,6 +189,15 @@ impl Job {
 
     pub(crate) fn take_undo(&self) -> Vec<u8> {
         std::mem::take(&mut *lock(&self.undo))
+    }
+
+    /// Set before any script of the block is verified.
+    pub(crate) fn set_needs_review(&self, needs_review: bool) {
+        self.needs_review.store(needs_review, Ordering::Relaxed);
+    }
+
+    pub(crate) fn needs_review(&self) -> bool {
+        self.needs_review.load(Ordering::Relaxed)
     }
 
     pub(crate) fn has_known(&self) -> bool {

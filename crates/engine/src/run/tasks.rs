@@ -302,6 +302,10 @@ impl Run<'_> {
                 Some(known) => parts_besides(&funded, inputs_max, known),
                 None => KnownParts { unknown: parts(&funded, inputs_max), known: Vec::new() },
             };
+            // The kernel may be distrusted while the block is verified; then some verdicts on it are the kernel's.
+            let signatures = &settings.signatures;
+            let has_known = !parts.known.is_empty();
+            job.set_needs_review(signatures.is_watched() || has_known && signatures.has_kernel());
             job.set_funded(funded, undo, &parts.known, now)?;
             Ok(parts.unknown)
         });
@@ -396,8 +400,8 @@ impl Run<'_> {
             }
             Ok(())
         })?;
-        if self.is_at_tip.load(Ordering::Relaxed) && chainstate.settings.signatures.is_watched() {
-            let jobs = jobs.iter().filter(|job| !job.is_trusted);
+        if self.is_at_tip.load(Ordering::Relaxed) {
+            let jobs = jobs.iter().filter(|job| job.needs_review());
             jobs.for_each(|job| chainstate.reviews.push(Arc::clone(job.funded()), job.has_known()));
         }
         Ok(Report::Commit { to: range.end })
