@@ -48,9 +48,7 @@ pub(crate) fn run(disk: &dyn Disk, dir: &Path, seed: [u8; 16], threads: usize) -
     disk.create_dir(dir)?;
     let manifest = read_manifest(disk, dir, seed)?;
     remove_unnamed(disk, dir, &manifest)?;
-    let store = manifest.store_id();
-    let open = |info: &SegmentInfo| Ok(Arc::new(Segment::open(disk, dir, store, *info)?));
-    let segments = manifest.segments.iter().map(open).collect::<Result<_, CoinsError>>()?;
+    let segments = open_segments(disk, dir, &manifest)?;
     let live = Live::open(disk, dir, &manifest)?;
     let partitions = std::array::from_fn(|_| Gate::new(Partition::new()));
     build(&live, manifest.coins, &partitions, threads)?;
@@ -58,14 +56,30 @@ pub(crate) fn run(disk: &dyn Disk, dir: &Path, seed: [u8; 16], threads: usize) -
     if coins != manifest.coins {
         return Err(CoinsError::damaged(&dir.join(manifest::NAME), 0, "the number of coins differs from the files"));
     }
-    Ok(Opened { segments: Segments::new(segments), partitions, manifest })
+    Ok(Opened { segments, partitions, manifest })
+}
+
+pub(crate) fn open_segments(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<Segments, CoinsError> {
+    let store = manifest.store_id();
+    let open = |info: &SegmentInfo| Ok(Arc::new(Segment::open(disk, dir, store, *info)?));
+    Ok(Segments::new(manifest.segments.iter().map(open).collect::<Result<_, CoinsError>>()?))
+}
+
+/// The manifest of a store; none if there is no such file.
+pub(crate) fn find_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, CoinsError> {
+    let path = dir.join(manifest::NAME);
+    match lydian_disk::read_whole(disk, &path, manifest::SIZE_MAX) {
+        Ok(bytes) => Manifest::decode(&path, &bytes).map(Some),
+        Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn read_manifest(disk: &dyn Disk, dir: &Path, seed: [u8; 16]) -> Result<Manifest, CoinsError> {
     let path = dir.join(manifest::NAME);
-    match lydian_disk::read_whole(disk, &path, manifest::SIZE_MAX) {
-        Ok(bytes) => Manifest::decode(&path, &bytes),
-        Err(error) if error.kind == DiskErrorKind::NotFound => {
+    match find_manifest(disk, dir)? {
+        Some(manifest) => Ok(manifest),
+        None => {
             // The first manifest is written before any other file, so without it these files are remains of a damaged
             // store.
             let own = own(dir);
@@ -76,7 +90,6 @@ fn read_manifest(disk: &dyn Disk, dir: &Path, seed: [u8; 16]) -> Result<Manifest
             own.replace(disk, &path, &manifest.encode())?;
             Ok(manifest)
         }
-        Err(error) => Err(error.into()),
     }
 }
 

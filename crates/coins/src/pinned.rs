@@ -11,23 +11,24 @@ use crate::error::CoinsError;
 use crate::export::{self, Sorter};
 use crate::live::Live;
 use crate::manifest::Manifest;
+use crate::open;
 use crate::record::{Record, outpoint_of};
 use crate::rewrite::Window;
 use crate::segment::Segments;
 use crate::{Coins, PARTITIONS, Tip};
 use lydian_consensus::Coin;
-use lydian_disk::Disk;
+use lydian_disk::{Disk, DiskErrorKind};
 use lydian_primitives::OutPoint;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A callback for a coin, which may break the scan with a value.
 pub(crate) type Visit<'a, B> = &'a mut dyn FnMut(&OutPoint, &Coin) -> ControlFlow<B>;
 
-/// All coins of a checkpoint, readable as long as this value exists. The store must not be opened a second time
-/// meanwhile: opening removes the temporary files of [`PinnedCoins::export`].
+/// All coins of a checkpoint, readable as long as this value exists. If the store is opened again meanwhile, an export
+/// in files fails: opening removes the temporary files of [`PinnedCoins::export`].
 #[derive(Debug)]
 pub struct PinnedCoins {
     disk: Arc<dyn Disk>,
@@ -44,16 +45,50 @@ pub struct PinnedCoins {
 
 impl PinnedCoins {
     pub(crate) fn new(coins: &Coins, manifest: &Manifest) -> Result<PinnedCoins, CoinsError> {
+        let (disk, dir, exports) = (Arc::clone(&coins.disk), coins.dir.clone(), Arc::clone(&coins.exports));
+        PinnedCoins::with(disk, dir, manifest, coins.segments().of(manifest), exports)
+    }
+
+    /// Pins the last checkpoint of a store that another process has open, without its lock; `None` if the directory has
+    /// no store. That process may replace the checkpoint and remove its files at any moment: while a file is missing
+    /// and the manifest is a new one, it begins again. `exports` is the number of the first export, which must differ
+    /// from those of the other process.
+    pub fn of_directory(disk: Arc<dyn Disk>, dir: &Path, exports: u64) -> Result<Option<PinnedCoins>, CoinsError> {
+        let exports = Arc::new(AtomicU64::new(exports));
+        let mut last = None;
+        while let Some(manifest) = open::find_manifest(disk.as_ref(), dir)? {
+            let pinned = open::open_segments(disk.as_ref(), dir, &manifest).and_then(|segments| {
+                PinnedCoins::with(Arc::clone(&disk), dir.to_owned(), &manifest, segments, Arc::clone(&exports))
+            });
+            match pinned {
+                Err(CoinsError::Disk(error))
+                    if error.kind == DiskErrorKind::NotFound && last.as_ref() != Some(&manifest) =>
+                {
+                    last = Some(manifest);
+                }
+                pinned => return pinned.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    fn with(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        manifest: &Manifest,
+        segments: Segments,
+        exports: Arc<AtomicU64>,
+    ) -> Result<PinnedCoins, CoinsError> {
         Ok(PinnedCoins {
-            disk: Arc::clone(&coins.disk),
-            dir: coins.dir.clone(),
             tip: manifest.tip,
             coins: manifest.coins,
             disk_bytes: manifest.disk_bytes(),
             live_bytes: manifest.segments.iter().map(crate::rewrite::live_bytes).sum(),
-            segments: coins.segments().of(manifest),
-            live: Live::open(coins.disk.as_ref(), &coins.dir, manifest)?,
-            exports: Arc::clone(&coins.exports),
+            segments,
+            live: Live::open(disk.as_ref(), &dir, manifest)?,
+            disk,
+            dir,
+            exports,
         })
     }
 
@@ -124,5 +159,93 @@ impl PinnedCoins {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use lydian_consensus::CoinRef;
+    use lydian_disk::SimDisk;
+    use lydian_primitives::{Amount, BlockHash, Height, Txid};
+    use std::sync::atomic::AtomicBool;
+
+    const DIR: &str = "/c";
+
+    fn pin(disk: &SimDisk) -> Option<PinnedCoins> {
+        PinnedCoins::of_directory(Arc::new(disk.clone()), Path::new(DIR), 1 << 40).unwrap()
+    }
+
+    /// Another process replaces the checkpoint and removes its files the whole time.
+    #[test]
+    fn a_checkpoint_is_pinned_without_the_store() {
+        let disk = SimDisk::new(1);
+        disk.create_dir(Path::new(DIR)).unwrap();
+        assert!(pin(&disk).is_none());
+        let coins = Coins::open(Arc::new(disk.clone()), Path::new(DIR), Settings::new(1 << 12), [1; 16], 1).unwrap();
+        assert_eq!(pin(&disk).map(|pinned| (pinned.tip(), pinned.len())), Some((None, 0)));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for height in 1..400u32 {
+                    // Adds a coin at each height, and spends those of earlier ones but for every third.
+                    let key_of = |height: u32| {
+                        let txid = Txid(lydian_hash::sha256(&height.to_le_bytes()));
+                        coins.key(OutPoint { txid, vout: height })
+                    };
+                    let added = key_of(height);
+                    let script = [7; 90];
+                    let coin = CoinRef {
+                        value: Amount(7),
+                        script_pubkey: &script,
+                        height: Height(height),
+                        is_coinbase: false,
+                    };
+                    coins.apply(Coins::partition(&added), [].into_iter(), [(added, coin)].into_iter()).unwrap();
+                    if height > 20 && height % 3 != 0 {
+                        let spent = key_of(height - 20);
+                        coins.apply(Coins::partition(&spent), [spent].into_iter(), [].into_iter()).unwrap();
+                    }
+                    coins.checkpoint(Tip { height: Height(height), hash: BlockHash::ZERO }, 1).unwrap();
+                }
+                is_over.store(true, Ordering::Relaxed);
+            });
+            let mut last = 0;
+            while last < 399 {
+                let was_over = is_over.load(Ordering::Relaxed);
+                let pinned = pin(&disk).unwrap();
+                let height = pinned.tip().map_or(0, |tip| tip.height.0);
+                assert!(height >= last && (!was_over || height == 399), "{height} after {last}");
+                let mut found = Vec::new();
+                let _: ControlFlow<()> = pinned
+                    .export_by(0, &mut |_, coin| {
+                        found.push(coin.height.0);
+                        ControlFlow::Continue(())
+                    })
+                    .unwrap();
+                found.sort_unstable();
+                let is_there = |made: &u32| made + 20 > height || (made + 20).is_multiple_of(3);
+                assert_eq!(found, (1..=height).filter(is_there).collect::<Vec<_>>(), "at {height}");
+                last = height;
+            }
+        });
+    }
+
+    /// A file that the manifest names and that does not exist is damage, not a reason to try forever.
+    #[test]
+    fn a_missing_file_is_an_error() {
+        let disk = SimDisk::new(1);
+        let coins = Coins::open(Arc::new(disk.clone()), Path::new(DIR), Settings::new(1 << 12), [1; 16], 1).unwrap();
+        let coin = CoinRef { value: Amount(7), script_pubkey: &[1], height: Height(1), is_coinbase: false };
+        let key = coins.key(OutPoint { txid: Txid([1; 32]), vout: 0 });
+        coins.apply(Coins::partition(&key), [].into_iter(), [(key, coin)].into_iter()).unwrap();
+        coins.checkpoint(Tip { height: Height(1), hash: BlockHash::ZERO }, 1).unwrap();
+        assert_eq!(pin(&disk).unwrap().len(), 1);
+        let is_segment = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "coins");
+        let (segment, _) = disk.list(Path::new(DIR)).unwrap().into_iter().find(|(path, _)| is_segment(path)).unwrap();
+        open::own(Path::new(DIR)).remove(&disk, &segment).unwrap();
+        let error = PinnedCoins::of_directory(Arc::new(disk), Path::new(DIR), 0).unwrap_err();
+        assert!(error.to_string().contains(&segment.display().to_string()), "{error}");
     }
 }

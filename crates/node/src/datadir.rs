@@ -124,6 +124,13 @@ impl DataDir {
     }
 }
 
+/// Whether another process of Lydian has the data directory open.
+pub(crate) fn is_in_use(settings: &Settings, disk: &dyn Disk) -> bool {
+    settings.datadir.is_dir()
+        && recognize(settings, disk).is_ok()
+        && matches!(lock(disk, &settings.datadir), Err(DataDirError::Locked { .. }))
+}
+
 /// Checks that the directories are ours or new, without touching them.
 pub(crate) fn recognize(settings: &Settings, disk: &dyn Disk) -> Result<(), DataDirError> {
     let marked = [(&settings.datadir, VERSION_FILE), (&settings.coins(), OWNER_FILE), (&settings.blocks, OWNER_FILE)];

@@ -118,6 +118,11 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     };
     let is_node = matches!(task, Task::Run);
     let style = style(&settings, is_node);
+    if matches!(task, Task::UtxoHash)
+        && let Some(code) = work::beside::utxohash(&settings, style)
+    {
+        return code;
+    }
     // Bitcoin Core's default, except that on a terminal the display takes its place.
     let has_console = is_node && style != Style::Terminal && !io::stdout().is_terminal();
     run::run(&settings, has_console, leave, |session| work::work(session, &task, style))

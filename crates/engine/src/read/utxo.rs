@@ -28,6 +28,23 @@ pub struct UtxoHashes {
     pub muhash: [u8; 32],
 }
 
+impl UtxoHashes {
+    /// Reads every coin. `tip` is that of the pinned coins.
+    pub fn of(tip: Tip, pinned: &PinnedCoins) -> Result<UtxoHashes, EngineError> {
+        let (mut serialized, mut muhash) = (Sha256::new(), SetHash::default());
+        let (mut coins, mut total) = (0, 0);
+        each_ordered(pinned, &mut |outpoint, coin| {
+            let bytes = serialize_coin(outpoint, coin);
+            serialized.update(&bytes);
+            muhash.insert(&bytes);
+            coins += 1;
+            total += coin.value.0;
+        })?;
+        let (hash_serialized_3, muhash) = (serialized.finalize_double(), muhash.finalize());
+        Ok(UtxoHashes { tip, coins, total: Amount(total), hash_serialized_3, muhash })
+    }
+}
+
 /// The requested hash of all coins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UtxoHash {
@@ -87,17 +104,7 @@ impl Engine {
     /// The hashes of the coins at the tip, as in Core's `gettxoutsetinfo`. Reads every coin.
     pub fn utxo_hashes(&self) -> Result<UtxoHashes, EngineError> {
         let (tip, pinned) = self.pin_coins()?;
-        let (mut serialized, mut muhash) = (Sha256::new(), SetHash::default());
-        let (mut coins, mut total) = (0, 0);
-        each_ordered(&pinned, &mut |outpoint, coin| {
-            let bytes = serialize_coin(outpoint, coin);
-            serialized.update(&bytes);
-            muhash.insert(&bytes);
-            coins += 1;
-            total += coin.value.0;
-        })?;
-        let (hash_serialized_3, muhash) = (serialized.finalize_double(), muhash.finalize());
-        Ok(UtxoHashes { tip, coins, total: Amount(total), hash_serialized_3, muhash })
+        UtxoHashes::of(tip, &pinned)
     }
 
     /// Sums over all coins at the tip, and the requested hash. Reads every coin.

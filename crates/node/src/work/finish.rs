@@ -138,7 +138,7 @@ struct Hashes {
     muhash: String,
 }
 
-pub(super) fn print_hashes(session: &Session<'_>, hashes: &UtxoHashes) {
+pub(super) fn print_hashes(is_json: bool, hashes: &UtxoHashes) {
     let screen = Screen::new();
     let unit = u64::try_from(Amount::COIN.0).unwrap_or(1);
     let total = u64::try_from(hashes.total.0).unwrap_or(0);
@@ -151,7 +151,7 @@ pub(super) fn print_hashes(session: &Session<'_>, hashes: &UtxoHashes) {
         hash_serialized_3: BlockHash(hashes.hash_serialized_3).to_string(),
         muhash: BlockHash(hashes.muhash).to_string(),
     };
-    if session.settings.json {
+    if is_json {
         match serde_json::to_string_pretty(&shown) {
             Ok(json) => screen.line(&json),
             Err(error) => unreachable!("structures of numbers and texts are JSON: {error}"),

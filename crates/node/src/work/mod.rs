@@ -7,6 +7,7 @@
 
 mod advice;
 mod alerts;
+pub(crate) mod beside;
 mod failure;
 mod finish;
 pub(crate) mod imported;
@@ -102,7 +103,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
             node.show("reading all coins");
             let hashes = node.engine.utxo_hashes()?;
             drop(node.display);
-            finish::print_hashes(session, &hashes);
+            finish::print_hashes(session.settings.json, &hashes);
             Ok(exit::DONE)
         }
     }

@@ -10,7 +10,6 @@ use lydian_primitives::{OutPoint, RawBlock};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -91,7 +90,7 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
 fn a_node_serves_while_it_validates_what_is_on_disk() {
     let (folder, lives) = &*CHAIN;
     let file = format!("-loadblock={}", folder.join("blk00000.dat").display());
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-bind=127.0.0.1:{port}");
     let peer = Server::lydian("behind-peer", &[]);
     let mut lydian = Server::lydian("behind", &[&file, "-par=1", "-listen=1", &bind]);
@@ -234,6 +233,44 @@ fn coins_while_blocks_come_and_go() {
         let coin = lydian.result("gettxout", &format!("[\"{}\",{}]", outpoint.txid, outpoint.vout));
         assert_eq!(coin.is_null(), *spent <= lives.tip, "{outpoint}");
     }
+}
+
+/// `lydian utxohash` beside a running node reads the coins of its last checkpoint, in files that the node replaces.
+#[test]
+fn a_second_process_hashes_the_coins_of_a_running_node() {
+    let lydian = Server::lydian("second", &[]);
+    let datadir = format!("-datadir={}", lydian.folder.display());
+    let hash = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lydian"));
+        let output = command.args([&datadir, "-regtest", "utxohash", "-json"]).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    assert_eq!((&hash()["height"], &hash()["coins"]), (&0.into(), &0.into()));
+    for blocks in [3, 150] {
+        lydian.result("generatetodescriptor", &format!("[{blocks},\"raw(51)\"]"));
+        // It makes a checkpoint.
+        let expected = lydian.result("gettxoutsetinfo", "[]");
+        lydian.result("generatetodescriptor", "[2,\"raw(51)\"]");
+        let found = hash();
+        for name in ["height", "bestblock", "hash_serialized_3"] {
+            assert_eq!(found[name], expected[name], "{name}");
+        }
+        assert_eq!(found["coins"], expected["txouts"]);
+    }
+    std::thread::scope(|scope| {
+        let making = scope.spawn(|| {
+            for _ in 0..40 {
+                lydian.result("generatetodescriptor", "[1,\"raw(51)\"]");
+                lydian.result("gettxoutsetinfo", "[]");
+            }
+        });
+        while !making.is_finished() {
+            let found = hash();
+            assert_eq!(found["height"], found["coins"]);
+        }
+    });
+    assert_eq!(hash()["height"], lydian.result("getblockcount", "[]"));
 }
 
 /// A search for coins reports its progress, permits no second one, and ends when aborted.
