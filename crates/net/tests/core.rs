@@ -15,7 +15,6 @@ use lydian_oracle::{Daemon, Scratch, or_skip};
 use lydian_p2p::Moment;
 use lydian_p2p::manager::ConnectSettings;
 use serde_json::{Value, json};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -95,7 +94,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Starts a daemon that listens.
 fn core(v2: bool) -> Option<(Daemon, String)> {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = lydian_oracle::free_port().unwrap();
     let options = [
         "-listen=1".to_owned(),
         format!("-bind=127.0.0.1:{port}"),

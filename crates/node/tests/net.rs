@@ -1,7 +1,7 @@
 //! The program with peers: it syncs from Bitcoin Core, ends at a given height, continues later, and serves its blocks.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking, and starts processes")]
 
-use lydian_oracle::{Daemon, Scratch, or_skip};
+use lydian_oracle::{Daemon, Scratch, free_port, or_skip};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::Path;
@@ -19,11 +19,6 @@ fn scratch(name: &str) -> Scratch {
     let scratch = Scratch::new(name);
     std::fs::create_dir_all(scratch.path()).unwrap();
     scratch
-}
-
-/// A port that was free a moment ago.
-fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn lydian(directory: &Path, arguments: &[&str]) -> Command {
@@ -60,7 +55,7 @@ fn core_on(port: u16) -> Option<Daemon> {
 /// there and serves the chain to another Core.
 #[test]
 fn a_chain_from_a_peer_and_to_another() {
-    let (from, to) = (port(), port());
+    let (from, to) = (free_port().unwrap(), free_port().unwrap());
     let Some(mut core) = core_on(from) else { return };
     core.call("generatetoaddress", &json!([300, ADDRESS])).unwrap();
     let scratch = scratch("node-net");
@@ -72,7 +67,7 @@ fn a_chain_from_a_peer_and_to_another() {
     drop(Running(lydian(directory, &[&connect]).spawn().unwrap()));
     let bind = format!("-bind=127.0.0.1:{to}");
     let _node = Running(lydian(directory, &[&connect, &bind]).spawn().unwrap());
-    let Some(mut other) = core_on(port()) else { return };
+    let Some(mut other) = core_on(free_port().unwrap()) else { return };
     other.call("addnode", &json!([format!("127.0.0.1:{to}"), "add"])).unwrap();
     let began = Instant::now();
     while other.best_block_hash().unwrap() != core.best_block_hash().unwrap() {

@@ -8,7 +8,6 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::limits::{MAX_START_POLLS, MAX_START_TRIES, MAX_STOP_POLLS, POLL};
 use crate::rpc::{Client, HexCall, RpcError};
-use crate::{Unavailable, build};
+use crate::{Unavailable, build, free_port};
 
 /// The options of every daemon. `-par=2` is one script thread in addition to the main one: scripts are then checked
 /// after everything else in the block, which is our order.
@@ -316,10 +315,6 @@ fn new_folder() -> std::io::Result<PathBuf> {
             Err(error) => return Err(error),
         }
     }
-}
-
-fn free_port() -> std::io::Result<u16> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr().map(|address| address.port())
 }
 
 #[cfg(test)]

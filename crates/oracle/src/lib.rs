@@ -18,6 +18,7 @@ mod daemon;
 pub mod generate;
 mod judge;
 pub mod limits;
+mod port;
 mod rpc;
 mod scratch;
 pub mod wire;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 
 pub use daemon::{Daemon, Submission, TxOutSet};
 pub use judge::{Info, Judge, JudgeError};
+pub use port::free_port;
 pub use rpc::RpcError;
 pub use scratch::Scratch;
 pub use wire::{

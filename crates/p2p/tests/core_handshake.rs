@@ -15,7 +15,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
@@ -33,7 +33,7 @@ type Raw = (Command, Vec<u8>);
 /// checklist: 85
 #[test]
 fn core_and_we_answer_the_same() {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-bind=127.0.0.1:{port}");
     let options = ["-listen=1", &bind, "-blocksonly=1", "-peerbloomfilters=0", "-v2transport=0", "-listenonion=0"];
     let Some(core) = or_skip("handshakes with Core", Daemon::start(&options)) else { return };

@@ -5,7 +5,7 @@
 //! (default 1).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use lydian_oracle::{Daemon, or_skip};
+use lydian_oracle::{Daemon, free_port, or_skip};
 use lydian_primitives::{Amount, BlockHash, Header, RawBlock, hex, to_hex};
 use lydian_wire::compact::PrefilledTransaction;
 use lydian_wire::message::{
@@ -149,10 +149,6 @@ impl Peer {
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
-
 fn start(port: u16, v2: bool) -> Result<Daemon, lydian_oracle::Unavailable> {
     let (bind, v2) = (format!("-bind=127.0.0.1:{port}"), format!("-v2transport={}", u8::from(v2)));
     let options = [
@@ -285,7 +281,7 @@ fn check_info(daemon: &mut Daemon, peer: &Peer) {
 
 #[test]
 fn core_understands_us_and_we_core() {
-    let port = free_port();
+    let port = free_port().unwrap();
     let Some(mut daemon) = or_skip("core_understands_us_and_we_core", start(port, true)) else { return };
     daemon.call("generatetodescriptor", &json!([BLOCKS, "raw(51)"])).unwrap();
     daemon.call("syncwithvalidationinterfacequeue", &json!([])).unwrap();
@@ -329,7 +325,7 @@ fn core_understands_us_and_we_core() {
 /// A Core that supports only v1 closes the connection without sending a byte, which means: retry with v1.
 #[test]
 fn core_without_v2_makes_us_try_v1() {
-    let port = free_port();
+    let port = free_port().unwrap();
     let Some(mut daemon) = or_skip("core_without_v2_makes_us_try_v1", start(port, false)) else { return };
     let mut peer = Peer::new(connect(port), Transport::v2_initiator(MAGIC, secrets()));
     peer.flush();
@@ -456,7 +452,7 @@ fn our_verdict(command: Command, payload: &[u8]) -> Option<Penalty> {
 fn core_fails_to_read_what_we_fail_to_read() {
     const ROUNDS_MIN: u64 = 100;
     let limit = Duration::from_secs(setting("LYDIAN_JUDGE_SECONDS", 5));
-    let port = free_port();
+    let port = free_port().unwrap();
     let Some(mut daemon) = or_skip("core_fails_to_read_what_we_fail_to_read", start(port, true)) else { return };
     daemon.call("generatetodescriptor", &json!([1, "raw(51)"])).unwrap();
     let tip = hash_of(&mut daemon, 1);
@@ -504,7 +500,7 @@ fn core_fails_to_read_what_we_fail_to_read() {
 #[test]
 fn core_fails_to_read_the_versions_that_we_fail_to_read() {
     const ROUNDS: u64 = 60;
-    let port = free_port();
+    let port = free_port().unwrap();
     let test = "core_fails_to_read_the_versions_that_we_fail_to_read";
     let Some(daemon) = or_skip(test, start(port, true)) else { return };
     let mut log = Log::new(&daemon);

@@ -1,7 +1,7 @@
 //! Runs Lydian and Core as processes, each with its own data directory and port.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,7 +34,7 @@ impl Server {
         let folder = std::env::temp_dir().join(format!("lydian-cli-{}-{count}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = lydian_oracle::free_port().unwrap();
         let child = Command::new(program)
             .arg(format!("-datadir={}", folder.display()))
             .args(["-regtest", &format!("-rpcport={port}")])

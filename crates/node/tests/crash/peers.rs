@@ -7,10 +7,10 @@ use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_chains::rng::Random;
-use lydian_oracle::Scratch;
+use lydian_oracle::{Scratch, free_port};
 use lydian_primitives::{Header, hex};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -50,14 +50,9 @@ impl Drop for Peer {
     }
 }
 
-/// A port that was free a moment ago.
-fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 impl Peer {
     pub fn start(datadir: &Path) -> Peer {
-        let (port, rpc_port) = (port(), port());
+        let (port, rpc_port) = (free_port().unwrap(), free_port().unwrap());
         let arguments = [
             "-server=1".to_owned(),
             format!("-bind=127.0.0.1:{port}"),

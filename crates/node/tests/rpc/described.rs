@@ -6,7 +6,6 @@ use lydian_rpc::table::METHODS;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// A node, and the methods that it has answered.
@@ -34,7 +33,7 @@ const NEVER_ANSWERED: &[&str] = &["generate"];
 
 #[test]
 fn every_answer_is_as_described() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-bind=127.0.0.1:{port}");
     let options = ["-listen=1", &bind, "-prune=1", "-fastprune", "-vbparams=testdummy:0:9999999999"];
     let node = Server::lydian("described", &options);

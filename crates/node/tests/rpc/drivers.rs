@@ -5,10 +5,9 @@
 //! lines of the programs that set them: these indexes do not exist yet.
 
 use crate::http::send;
-use lydian_oracle::Scratch;
+use lydian_oracle::{Scratch, free_port};
 use lydian_stdx::base64;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -149,7 +148,7 @@ impl Driver {
     fn drive(&self) -> Result<(), String> {
         let folder = Scratch::new(&format!("driver-{}", self.name.replace(' ', "-")));
         let data = folder.path().display().to_string();
-        let (rpc, p2p, onion) = (free_port(), free_port(), free_port());
+        let (rpc, p2p, onion) = (free_port().unwrap(), free_port().unwrap(), free_port().unwrap());
         let fill = |text: &str| {
             let text = text.replace("DIR", &data).replace("RPC", &rpc.to_string());
             text.replace("P2P", &p2p.to_string()).replace("ONION", &onion.to_string())
@@ -201,10 +200,6 @@ fn request(credentials: &str, method: &str) -> Vec<u8> {
         body.len()
     )
     .into_bytes()
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// Programs that start and watch `bitcoind` treat output on stderr as a failure. Regression test: most of these lines

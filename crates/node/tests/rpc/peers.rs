@@ -4,9 +4,8 @@
 use crate::chain::Pair;
 use crate::compare::Comparison;
 use crate::server::Server;
-use lydian_oracle::{build, or_skip};
+use lydian_oracle::{build, free_port, or_skip};
 use serde_json::{Value, json};
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 /// An address without a known key.
@@ -28,7 +27,7 @@ pub(crate) struct Net {
 impl Net {
     pub(crate) fn start(test: &str, options: &[&str]) -> Option<Net> {
         let built = or_skip(test, build::locate())?;
-        let ports = [port(), port()];
+        let ports = [free_port().unwrap(), free_port().unwrap()];
         let listening = |port: u16| ["-listen=1".to_owned(), format!("-bind=0.0.0.0:{port}"), "-discover=0".to_owned()];
         let start = |port: u16, make: &dyn Fn(&[&str]) -> Server, more: &[&str]| {
             let listening = listening(port);
@@ -38,7 +37,7 @@ impl Net {
         };
         let lydian = start(ports[0], &|all| Server::lydian(test, all), options);
         let core = start(ports[1], &|all| Server::core(&built.bitcoind, test, all), options);
-        let peer_port = port();
+        let peer_port = free_port().unwrap();
         let peer = start(peer_port, &|all| Server::core(&built.bitcoind, test, all), &[]);
         let pair = Pair { lydian, core, built, comparison: Comparison::default() };
         Some(Net { pair, ports, peer, address: format!("127.0.0.1:{peer_port}") })
@@ -71,11 +70,6 @@ impl Net {
             peers.len() == count && peers.iter().all(|peer| !peer["bytesrecv_per_msg"]["verack"].is_null())
         });
     }
-}
-
-/// A port that was free a moment ago.
-fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Reports about peers: outbound and inbound, by v2 and by v1.
@@ -210,7 +204,7 @@ fn check_times(peer: &Value) {
 #[test]
 fn connections_by_hand() {
     let Some(net) = Net::start("connections_by_hand", &[]) else { return };
-    let absent = format!("127.0.0.1:{}", port());
+    let absent = format!("127.0.0.1:{}", free_port().unwrap());
     for (method, params) in [
         ("addnode", json!([absent, "add"])),
         ("addnode", json!([absent, "add"])),

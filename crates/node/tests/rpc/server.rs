@@ -3,7 +3,6 @@
 use crate::http::{Answer, send};
 use lydian_stdx::base64;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,7 +50,7 @@ impl Server {
         let folder = std::env::temp_dir().join(format!("lydian-rpc-{name}-{}-{count}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = lydian_oracle::free_port().unwrap();
         let own: Vec<String> = own.iter().map(|option| (*option).to_owned()).collect();
         let child = spawn(program, &folder, port, &own, options);
         let mut server =

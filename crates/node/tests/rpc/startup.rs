@@ -274,7 +274,7 @@ fn faults_of_files_are_cores() {
     });
     check(FILES, |(path, bytes)| both("files", &core, QUIET, |place| place.write(path, bytes)));
     check(PEERS, |bytes| {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = lydian_oracle::free_port().unwrap();
         let bind = format!("-bind=127.0.0.1:{port}");
         let arguments = ["-regtest", "-server=0", "-noconnect", "-dnsseed=0", &bind];
         both("peers", &core, &arguments, |place| {
