@@ -1,0 +1,1 @@
+//! The cluster graph: Core's `txgraph` and `cluster_linearize`.

@@ -1,0 +1,1 @@
+//! Policy: which valid transactions are accepted and relayed. Core's `policy/`.
