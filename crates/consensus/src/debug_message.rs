@@ -4,7 +4,7 @@
 
 use crate::plain::Rejected;
 use crate::rule::{Rule, Violation};
-use lydian_primitives::{Amount, Block, BlockHash};
+use lydian_primitives::{Amount, Block, BlockHash, Tx};
 
 /// Details of a violation that cannot be derived from the block alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,20 +54,10 @@ impl Violation {
             Rule::UnexpectedWitness => "CheckWitnessMalleation : unexpected witness data found".to_owned(),
             Rule::BadBlkWeight => "ContextualCheckBlock : weight limit failed".to_owned(),
             Rule::Bip30 => "tried to overwrite transaction".to_owned(),
-            Rule::TxInputsMissingorspent => format!("CheckTxInputs: inputs missing/spent in transaction {}", txid()),
-            Rule::TxPrematureSpendOfCoinbase => {
-                let depth = if let Some(Detail::Depth(depth)) = self.detail { depth } else { 0 };
-                format!("tried to spend coinbase at depth {depth} in transaction {}", txid())
-            }
-            Rule::TxInputvaluesOutofrange => format!(" in transaction {}", txid()),
-            Rule::TxInBelowout => {
-                let (value_in, value_out) = match self.detail {
-                    Some(Detail::Values { value_in, value_out }) => (value_in, value_out),
-                    _ => Default::default(),
-                };
-                let (value_in, value_out) = (money(value_in), money(value_out));
-                format!("value in ({value_in}) < value out ({value_out}) in transaction {}", txid())
-            }
+            Rule::TxInputsMissingorspent
+            | Rule::TxPrematureSpendOfCoinbase
+            | Rule::TxInputvaluesOutofrange
+            | Rule::TxInBelowout => format!("{} in transaction {}", spend_message(self.rule, self.detail), txid()),
             Rule::AccumulatedFeeOutofrange => "accumulated fee in the block out of range".to_owned(),
             Rule::TxSequenceLocks => format!("contains a non-BIP68-final transaction {}", txid()),
             Rule::BlockSigopsCost => "too many sigops".to_owned(),
@@ -80,11 +70,8 @@ impl Violation {
             }
             Rule::ScriptVerify => {
                 let input = self.input.unwrap_or(0);
-                let (wtxid, prevout) = match tx.filter(|tx| input < tx.input_count()) {
-                    Some(tx) => (tx.wtxid().to_string(), tx.input(input).prevout.to_string()),
-                    None => Default::default(),
-                };
-                format!("input {input} of {} (wtxid {wtxid}), spending {prevout}", txid())
+                let tx = tx.filter(|tx| input < tx.input_count());
+                tx.map_or_else(|| format!("input {input}"), |tx| input_message(tx, input))
             }
         }
     }
@@ -109,8 +96,31 @@ impl Rejected {
     }
 }
 
+/// Core's debug message for a broken rule of [`SPEND_CHECKS`](crate::spend::SPEND_CHECKS) (`CheckTxInputs`). Empty for
+/// other rules.
+pub fn spend_message(rule: Rule, detail: Option<Detail>) -> String {
+    match (rule, detail) {
+        (Rule::TxInputsMissingorspent, _) => "CheckTxInputs: inputs missing/spent".to_owned(),
+        (Rule::TxPrematureSpendOfCoinbase, Some(Detail::Depth(depth))) => {
+            format!("tried to spend coinbase at depth {depth}")
+        }
+        (Rule::TxInBelowout, Some(Detail::Values { value_in, value_out })) => {
+            format!("value in ({}) < value out ({})", format_money(value_in), format_money(value_out))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Core's debug message for an input whose scripts fail (`CScriptCheck`).
+///
+/// Panics if there is no such input.
+pub fn input_message(tx: Tx<'_>, input: usize) -> String {
+    let prevout = tx.input(input).prevout;
+    format!("input {input} of {} (wtxid {}), spending {prevout}", tx.txid(), tx.wtxid())
+}
+
 /// Core's `FormatMoney`: at least two decimals.
-fn money(amount: Amount) -> String {
+pub fn format_money(amount: Amount) -> String {
     let (unit, sign) = (Amount::COIN.0.unsigned_abs(), if amount.0 < 0 { "-" } else { "" });
     let value = amount.0.unsigned_abs();
     let decimals = format!("{:08}", value % unit);
@@ -126,7 +136,7 @@ mod tests {
     fn amounts_are_shown_as_core_does() {
         let shown = [0, 1, 50, 100_000_000, 150_000_000, 2_100_000_012_345_670, -20_000_000];
         let expected = ["0.00", "0.00000001", "0.0000005", "1.00", "1.50", "21000000.1234567", "-0.20"];
-        assert_eq!(shown.map(|amount| money(Amount(amount))), expected);
+        assert_eq!(shown.map(|amount| format_money(Amount(amount))), expected);
     }
 
     #[test]

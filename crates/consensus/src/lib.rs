@@ -33,13 +33,13 @@ mod view;
 
 pub use block::{CheckedBlock, Parent, check_block, is_block_mutated};
 pub use coins::{Found, FundedBlock, check_inputs, fund};
-pub use debug_message::Detail;
+pub use debug_message::{Detail, format_money, input_message, spend_message};
 pub use header::{check_header, check_header_in_chain};
 pub use header_run::HeaderRun;
 pub use params::{Chain, Deployment, DeploymentError, Params, VersionBits};
 pub use plain::{Accepted, PlainValidator, Rejected};
 pub use prevouts::{CoinCountMismatch, PrevoutReport, SpentCoin, verify_alone, verify_with_prevouts};
-pub use rule::{RULES, Rule, RuleInfo, Step, Violation};
+pub use rule::{Check, RULES, Rule, RuleInfo, Step, Violation, first_broken};
 pub use scripts::{
     Batch, KnownParts, KnownScripts, Mode, Part, PartVerdict, Tally, VerifiedBlock, parts, parts_besides,
     trust_scripts, verify_exactly, verify_scripts,

@@ -278,21 +278,21 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// One entry of a table of checks: a pure function of the gathered facts.
-pub struct Check<Facts> {
-    pub rule: Rule,
+/// One entry of a table of checks: a pure function of the gathered facts. Policy has rules of its own.
+pub struct Check<Facts, R = Rule> {
+    pub rule: R,
     /// Whether the rule holds.
     pub holds: fn(&Facts) -> bool,
 }
 
-impl<Facts> fmt::Debug for Check<Facts> {
+impl<Facts, R: fmt::Debug> fmt::Debug for Check<Facts, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Check({:?})", self.rule)
     }
 }
 
 /// The first rule of a table that is broken.
-pub fn first_broken<Facts>(checks: &[Check<Facts>], facts: &Facts) -> Option<Rule> {
+pub fn first_broken<Facts, R: Copy>(checks: &[Check<Facts, R>], facts: &Facts) -> Option<R> {
     checks.iter().find(|check| !(check.holds)(facts)).map(|check| check.rule)
 }
 
