@@ -46,7 +46,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["consensus", "disk"] },
     Layer { name: "engine", level: 6, purpose: "the pipeline and the window; sole writer of chain and coins", uses: &["chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "index", level: 7, purpose: "indexes: followers of the chain that answer queries", uses: &["engine", "consensus", "script", "disk"] },
-    Layer { name: "mempool", level: 7, purpose: "unconfirmed transactions: policy, clusters, pool; no sockets, no RPC", uses: &["consensus", "script"] },
+    Layer { name: "mempool", level: 7, purpose: "unconfirmed transactions: policy, clusters, pool; no sockets, no RPC", uses: &["descriptor", "consensus", "script"] },
     Layer { name: "second-opinion", level: 7, purpose: "Bitcoin Core's own code verifies accepted blocks again; optional, decides nothing", uses: &["engine", "consensus", "script"] },
     Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["wire", "consensus", "chain", "engine", "disk"] },
     Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "wire", "engine", "disk"] },

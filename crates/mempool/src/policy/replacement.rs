@@ -1,0 +1,100 @@
+//! The arithmetic of replacement: Core's `GetEntriesForConflicts`, `PaysForRBF` and `EntriesAndTxidsDisjoint`
+//! (policy/rbf.cpp). Feerate diagrams are compared by the cluster graph.
+//!
+//! Input: counts and fees that the pool gathers. Output: the first broken rule. Pure.
+
+use super::fee_rate::FeeRate;
+use super::limits::MAX_REPLACEMENT_CANDIDATES;
+use super::rejection::Rejection;
+use super::rule::PolicyRule;
+use lydian_consensus::{Check, first_broken, format_money};
+use lydian_primitives::{Amount, Txid};
+use std::collections::BTreeSet;
+
+/// The fees of a replacement, which may be a package.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplacementFees {
+    /// Sum of the modified fees of everything that is removed.
+    pub original_fees: Amount,
+    /// Sum of the modified fees of the replacement.
+    pub replacement_fees: Amount,
+    /// Virtual size of the replacement.
+    pub vsize: i64,
+    /// `-incrementalrelayfee`.
+    pub incremental_relay_fee: FeeRate,
+}
+
+impl ReplacementFees {
+    fn additional(&self) -> Amount {
+        Amount(self.replacement_fees.0.saturating_sub(self.original_fees.0))
+    }
+
+    fn required(&self) -> Amount {
+        Amount(self.incremental_relay_fee.fee(self.vsize))
+    }
+}
+
+/// The checks of Core's `PaysForRBF`: rules 3 and 4 of BIP-0125.
+pub const REPLACEMENT_FEE_CHECKS: &[Check<ReplacementFees, PolicyRule>] = &[
+    Check { rule: PolicyRule::ReplacementFee, holds: |fees| fees.replacement_fees >= fees.original_fees },
+    Check { rule: PolicyRule::ReplacementRelayFee, holds: |fees| fees.additional() >= fees.required() },
+];
+
+/// Checks that a replacement conflicts with at most 100 clusters: rule 5 of BIP-0125, as Core has it since clusters.
+/// `cluster_count` counts the clusters of the transactions that it replaces directly.
+pub fn check_replacement_clusters(
+    cluster_count: usize,
+    replacement: Txid,
+    is_sibling_eviction: bool,
+) -> Result<(), Rejection> {
+    if cluster_count <= MAX_REPLACEMENT_CANDIDATES {
+        return Ok(());
+    }
+    let message = clusters_message(replacement, cluster_count);
+    let rejection = Rejection::with_message(PolicyRule::ReplacementClusters, message);
+    Err(Rejection { is_sibling_eviction, ..rejection })
+}
+
+pub(super) fn clusters_message(replacement: Txid, count: usize) -> String {
+    format!(
+        "rejecting replacement {replacement}; too many conflicting clusters ({count} > {MAX_REPLACEMENT_CANDIDATES})"
+    )
+}
+
+/// Checks that a replacement pays for what it removes and for its own relay.
+pub fn check_replacement_fees(
+    fees: &ReplacementFees,
+    replacement: Txid,
+    is_sibling_eviction: bool,
+) -> Result<(), Rejection> {
+    match fees_fault(fees, replacement) {
+        None => Ok(()),
+        Some((rule, message)) => Err(Rejection { is_sibling_eviction, ..Rejection::with_message(rule, message) }),
+    }
+}
+
+/// The rule that the fees break, with Core's message.
+pub(super) fn fees_fault(fees: &ReplacementFees, replacement: Txid) -> Option<(PolicyRule, String)> {
+    let rule = first_broken(REPLACEMENT_FEE_CHECKS, fees)?;
+    let (what, paid, wanted) = match rule {
+        PolicyRule::ReplacementFee => ("less fees than conflicting txs", fees.replacement_fees, fees.original_fees),
+        _ => ("not enough additional fees to relay", fees.additional(), fees.required()),
+    };
+    let (paid, wanted) = (format_money(paid), format_money(wanted));
+    Some((rule, format!("rejecting replacement {replacement}, {what}; {paid} < {wanted}")))
+}
+
+/// Checks that a replacement does not depend on what it replaces. `ancestors` are its unconfirmed ancestors.
+pub fn check_ancestors_disjoint(
+    ancestors: impl IntoIterator<Item = Txid>,
+    direct_conflicts: &BTreeSet<Txid>,
+    replacement: Txid,
+) -> Result<(), Rejection> {
+    match ancestors.into_iter().find(|ancestor| direct_conflicts.contains(ancestor)) {
+        None => Ok(()),
+        Some(ancestor) => {
+            let message = format!("{replacement} spends conflicting transaction {ancestor}");
+            Err(Rejection::with_message(PolicyRule::SpendsConflicting, message))
+        }
+    }
+}
