@@ -2,8 +2,8 @@
 //! (policy/policy.cpp) and `CheckEphemeralSpends` (policy/ephemeral_policy.cpp).
 //!
 //! Input: outputs and the dust relay fee; transactions with their unconfirmed parents. Output: which outputs are dust,
-//! and whether children spend all dust of their parents. Pure. Cost: linear in the outputs of the parents, each of which
-//! is looked at once for each child.
+//! and whether children spend all dust of their parents. Pure. Cost: linear in the outputs of the parents, each of
+//! which is looked at once for each child.
 
 use super::fee_rate::FeeRate;
 use super::rejection::Rejection;
@@ -39,8 +39,8 @@ pub fn dust_outputs(tx: Tx<'_>, dust_relay_fee: FeeRate) -> impl Iterator<Item =
 }
 
 /// Checks that each transaction spends all dust of its parents in the package and in the mempool, which `parent` looks
-/// up. Returns the index of the first transaction that does not, with its rejection. Core's `CheckEphemeralSpends`; call
-/// it after the limits of clusters, which bound the number of parents.
+/// up. Returns the index of the first transaction that does not, with its rejection. Core's `CheckEphemeralSpends`. The
+/// limits of clusters, which bound the number of parents, must be checked before.
 pub fn check_ephemeral_spends<'p>(
     package: &[Tx<'_>],
     dust_relay_fee: FeeRate,

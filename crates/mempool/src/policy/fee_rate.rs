@@ -15,7 +15,8 @@ const KVB: i32 = 1000;
 pub struct FeeRate {
     /// In satoshi.
     fee: i64,
-    /// In virtual bytes; positive. (Core's rate without a size is the rate of no fee here, so that rates have an order.)
+    /// In virtual bytes; positive. Core's rate without a size is the rate of no fee here, so that all rates have an
+    /// order.
     vsize: i32,
 }
 

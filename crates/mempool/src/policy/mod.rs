@@ -35,7 +35,9 @@ pub use package::{
     check_submitted_package, is_child_with_parents, is_child_with_parents_tree,
 };
 pub use rejection::{BrokenRule, Rejection};
-pub use replacement::{ReplacementFees, check_ancestors_disjoint, check_replacement_clusters, check_replacement_fees};
+pub use replacement::{
+    ReplacementFees, check_ancestors_disjoint, check_cluster, check_replacement_clusters, check_replacement_fees,
+};
 pub use rule::{POLICY_RULES, PolicyRule, PolicyRuleInfo, PolicyStep, ValidationResult};
 pub use scripts::{check_scripts, script_rejection};
 pub use settings::Settings;

@@ -1,8 +1,8 @@
 //! Sizes that fees are paid for: weight adjusted for signature operations, in virtual bytes. Core's
 //! `GetSigOpsAdjustedWeight` and `GetVirtualTransactionSize` (policy/policy.cpp).
 //!
-//! Input: weight, signature operation cost, `-bytespersigop`. Output: weight units or virtual bytes, at most `i32::MAX`,
-//! which is the range of Core's entries. Pure.
+//! Input: weight, signature operation cost, `-bytespersigop`. Output: weight units or virtual bytes, at most
+//! `i32::MAX`, which is the range of Core's entries. Pure.
 
 use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
 

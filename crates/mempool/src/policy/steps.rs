@@ -8,7 +8,8 @@
 //! After these checks, Core's `AcceptSingleTransactionInternal` goes on with: replacement
 //! ([`check_replacement_clusters`](super::check_replacement_clusters),
 //! [`check_replacement_fees`](super::check_replacement_fees), the limits of clusters, the diagram), the limits of
-//! clusters, [`check_ancestors_disjoint`](super::check_ancestors_disjoint), the sender's maximum fee rate
+//! clusters ([`check_cluster`](super::check_cluster)),
+//! [`check_ancestors_disjoint`](super::check_ancestors_disjoint), the sender's maximum fee rate
 //! ([`check_max_feerate`]), [`check_ephemeral_spends`](super::check_ephemeral_spends),
 //! [`check_scripts`](super::check_scripts).
 
@@ -20,7 +21,7 @@ use super::limits::MIN_STANDARD_TX_NONWITNESS_SIZE;
 use super::rejection::Rejection;
 use super::rule::PolicyRule;
 use super::settings::Settings;
-use super::size::virtual_size;
+use super::size::{adjusted_weight, virtual_size};
 use super::standard::{STANDARD_CHECKS, standard_facts};
 use super::truc::{PoolEntry, TrucTx, check_truc};
 use super::witness::check_witness_standard;
@@ -51,12 +52,15 @@ impl<H: HeaderView> NextBlock<'_, H> {
 
 /// The pool and the coins, as far as these steps ask.
 pub trait PoolView {
-    type Entry: PoolEntry;
+    /// A transaction of the mempool; often a reference into it.
+    type Entry<'p>: PoolEntry
+    where
+        Self: 'p;
 
     fn has_wtxid(&self, wtxid: &Wtxid) -> bool;
 
     /// The transaction of the mempool with this txid.
-    fn entry(&self, txid: &Txid) -> Option<Self::Entry>;
+    fn entry(&self, txid: &Txid) -> Option<Self::Entry<'_>>;
 
     /// The transaction of the mempool that spends this output.
     fn spender(&self, prevout: &OutPoint) -> Option<Txid>;
@@ -109,7 +113,9 @@ pub struct Spending {
     pub base_fee: Amount,
     /// Signature operation cost under [`Flags::STANDARD`].
     pub sigops_cost: usize,
-    /// Adjusted for signature operations, in virtual bytes.
+    /// Weight, or that of the signature operations if it is more: what clusters are limited by.
+    pub adjusted_weight: i64,
+    /// The adjusted weight in virtual bytes.
     pub vsize: i64,
     /// Whether it must be checked again after a reorganisation, because a coinbase may be too young then.
     pub spends_coinbase: bool,
@@ -128,7 +134,7 @@ pub struct PreChecked<E> {
     pub coins: Vec<Coin>,
     /// The base fee with the change by `prioritisetransaction`.
     pub modified_fee: Amount,
-    /// Its parents in the mempool, each once, in the order of the inputs.
+    /// Its parents in the mempool, each once, in the order of txids.
     pub parents: Vec<E>,
     /// The transactions of the mempool that it replaces directly. If there are any, the rules of replacement apply.
     pub conflicts: BTreeSet<Txid>,
@@ -137,13 +143,13 @@ pub struct PreChecked<E> {
 }
 
 /// Checks a transaction up to its scripts: Core's `PreChecks`.
-pub fn pre_checks<H: HeaderView, P: PoolView>(
+pub fn pre_checks<'p, H: HeaderView, P: PoolView>(
     tx: Tx<'_>,
     mode: Mode,
     next: &NextBlock<'_, H>,
     settings: &Settings,
-    pool: &P,
-) -> Result<PreChecked<P::Entry>, Rejection> {
+    pool: &'p P,
+) -> Result<PreChecked<P::Entry<'p>>, Rejection> {
     check_alone(tx, next, settings)?;
     let mut conflicts = check_unknown(tx, mode, pool)?;
     let coins = find_coins(tx, pool)?;
@@ -223,8 +229,8 @@ pub fn find_coins(tx: Tx<'_>, pool: &impl PoolView) -> Result<Vec<Coin>, Rejecti
     }
 }
 
-/// Step 4: the transaction with its coins, in the order of its inputs. Those that are unconfirmed have the height of the
-/// next block.
+/// Step 4: the transaction with its coins, in the order of its inputs. Coins that are unconfirmed have the height of
+/// the next block.
 pub fn check_coins<H: HeaderView>(
     tx: Tx<'_>,
     coins: &[Coin],
@@ -249,6 +255,7 @@ pub fn check_coins<H: HeaderView>(
     Ok(Spending {
         base_fee: values.fee(),
         sigops_cost,
+        adjusted_weight: adjusted_weight(tx.weight(), sigops_cost, settings.bytes_per_sigop),
         vsize: virtual_size(tx.weight(), sigops_cost, settings.bytes_per_sigop),
         spends_coinbase: coins.iter().any(|coin| coin.is_coinbase),
         locks,
@@ -283,11 +290,11 @@ pub fn check_relatives<E: PoolEntry>(
     }
 }
 
-/// A transaction's parents in the mempool, each once, in the order of the inputs.
-pub fn parents<P: PoolView>(tx: Tx<'_>, pool: &P) -> Vec<P::Entry> {
-    let mut seen = BTreeSet::new();
-    let txids = tx.inputs().map(|input| input.prevout.txid).filter(|txid| seen.insert(*txid));
-    txids.filter_map(|txid| pool.entry(&txid)).collect()
+/// A transaction's parents in the mempool, each once, in the order of txids: Core's `GetParents`. TRUC names the first
+/// with a fault.
+pub fn parents<'p, P: PoolView>(tx: Tx<'_>, pool: &'p P) -> Vec<P::Entry<'p>> {
+    let txids: BTreeSet<Txid> = tx.inputs().map(|input| input.prevout.txid).collect();
+    txids.iter().filter_map(|txid| pool.entry(txid)).collect()
 }
 
 /// Checks the maximum fee rate that the sender of a package allows; `None` is any.

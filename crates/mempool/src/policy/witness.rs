@@ -1,7 +1,7 @@
 //! Whether a transaction's witnesses are standard: Core's `IsWitnessStandard` (policy/policy.cpp).
 //!
-//! Input: a transaction with the outputs it spends. Output: the first broken rule, which is that of the first input with
-//! a fault. Pure. Cost: one pass over the elements; a scriptSig that spends P2SH is run. No script is verified.
+//! Input: a transaction with the outputs it spends. Output: the first broken rule, which is that of the first input
+//! with a fault. Pure. Cost: one pass over the elements; a scriptSig that spends P2SH is run. No script is verified.
 
 use super::limits::{
     MAX_STANDARD_P2WSH_SCRIPT_SIZE, MAX_STANDARD_P2WSH_STACK_ITEM_SIZE, MAX_STANDARD_P2WSH_STACK_ITEMS,

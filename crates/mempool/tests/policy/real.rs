@@ -1,0 +1,97 @@
+//! Four thousand transactions of 2024 from the shared data, with Core's verdict.
+//!
+//! As they are, Core on the main chain decides whether they are standard by themselves: it has none of their coins.
+//! Then their scripts and witnesses are put on a regtest chain whose coins have the scripts that they spend. There Core
+//! and we go through inputs and witnesses up to the signatures, which sign something else.
+
+use super::duel::{Counts, ask, compare, count};
+use super::locate::{read, report, shared};
+use super::model::Model;
+use super::world::{World, output};
+use lydian_consensus::{Ancestor, Chain, HeaderView, Params};
+use lydian_mempool::policy::steps::check_alone;
+use lydian_mempool::policy::{BrokenRule, NextBlock, PolicyRule, Rejection, Settings};
+use lydian_oracle::{Daemon, or_skip};
+use lydian_primitives::build::MutTx;
+use lydian_primitives::{Amount, Height, OutPoint, Transaction, hex};
+use serde_json::Value;
+
+/// A transaction and the scripts that it spends.
+struct Real {
+    tx: Transaction,
+    spent: Vec<Vec<u8>>,
+}
+
+fn transactions() -> Option<Vec<Real>> {
+    let text = String::from_utf8(read(&shared("txs/mempool_2024.ndjson.zst")?)).unwrap();
+    let real = |line: &str| {
+        let json: Value = serde_json::from_str(line).unwrap();
+        let bytes = |value: &Value| hex(value.as_str().unwrap()).unwrap();
+        let spent = json["prevouts"].as_array().unwrap().iter().map(|spent| bytes(&spent[1])).collect();
+        Real { tx: Transaction::parse(bytes(&json["hex"])).unwrap(), spent }
+    };
+    Some(text.lines().map(real).collect())
+}
+
+struct Genesis(Params);
+
+impl HeaderView for Genesis {
+    fn ancestor(&self, height: Height) -> Option<Ancestor> {
+        let header = *self.0.genesis_block().parse().unwrap().header();
+        (height == Height(0)).then(|| Ancestor { hash: header.hash(), header })
+    }
+}
+
+#[test]
+fn transactions_of_2024_alone() {
+    let Some(all) = transactions() else { return };
+    let Some(mut daemon) = or_skip("transactions_of_2024_alone", Daemon::start_on("main", &[])) else { return };
+    let genesis = Genesis(Params::new(Chain::Main));
+    let next = NextBlock { height: Height(1), headers: &genesis };
+    let mut counts = Counts::new();
+    for real in &all {
+        let view = real.tx.view();
+        let ours =
+            check_alone(view, &next, &Settings::default()).and_then(|()| Err(Rejection::of(PolicyRule::MissingInputs)));
+        compare(&view.txid().to_string(), &ours, &ask(&mut daemon, &[&real.tx])[0]);
+        count(&mut counts, &ours);
+    }
+    report(&format!("policy: transactions of 2024 alone, {counts:?}"));
+    assert_eq!(counts.values().sum::<usize>(), 4000);
+}
+
+/// Value of each coin, and of each output: enough not to be dust.
+const COIN: i64 = 1_000_000;
+const OUTPUT: i64 = 1000;
+/// Coins that one coinbase pays for.
+const COINS: usize = 4500;
+
+#[test]
+fn transactions_of_2024_on_regtest() {
+    let Some(all) = transactions() else { return };
+    let scripts: Vec<&Vec<u8>> = all.iter().flat_map(|real| &real.spent).collect();
+    let list = |scripts: &[&Vec<u8>]| scripts.iter().map(|script| output(COIN, script.to_vec())).collect();
+    let world = World::with_outputs(scripts.chunks(COINS).map(list).collect());
+    let Some(mut daemon) = world.daemon("transactions_of_2024_on_regtest", &[]) else { return };
+    let outpoints = world.splits.iter().flat_map(|split| {
+        let txid = split.txid();
+        (0..).zip(&split.outputs).map(move |(vout, _)| OutPoint { txid, vout })
+    });
+    let (mut outpoints, mut counts) = (outpoints.collect::<Vec<_>>().into_iter(), Counts::new());
+    let model = Model::new(&world, Settings::default());
+    for real in &all {
+        let mut tx = MutTx::from(real.tx.view());
+        tx.lock_time = 0;
+        for (input, prevout) in tx.inputs.iter_mut().zip(&mut outpoints) {
+            (input.prevout, input.sequence) = (prevout, u32::MAX);
+        }
+        tx.outputs.iter_mut().for_each(|output| output.value = Amount(OUTPUT));
+        let tx = tx.to_transaction().unwrap();
+        let ours = model.check(tx.view());
+        compare(&real.tx.view().txid().to_string(), &ours, &ask(&mut daemon, &[&tx])[0]);
+        count(&mut counts, &ours);
+    }
+    assert_eq!(outpoints.len(), 0, "each input has its coin");
+    report(&format!("policy: transactions of 2024 on regtest, {counts:?}"));
+    assert!(counts[&BrokenRule::Policy(PolicyRule::ScriptVerify)] > 3500);
+}
