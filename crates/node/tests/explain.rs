@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_consensus::RULES;
+use lydian_mempool::policy::POLICY_RULES;
 use std::process::{Command, Output};
 
 fn lydian(arguments: &[&str]) -> (String, String, i32) {
@@ -15,9 +16,9 @@ fn all_rules_are_listed_in_the_order_of_checking() {
     let (out, _, code) = lydian(&["explain"]);
     assert_eq!(code, 0);
     let mut rest = &out[..];
-    for info in RULES {
-        let at =
-            rest.find(&format!("\n  {} ", info.name)).unwrap_or_else(|| panic!("{} is not in its place", info.name));
+    let names = RULES.iter().map(|info| info.name).chain(POLICY_RULES.iter().map(|info| info.name));
+    for name in names {
+        let at = rest.find(&format!("\n  {name} ")).unwrap_or_else(|| panic!("{name} is not in its place"));
         rest = &rest[at + 1..];
     }
 }
@@ -32,6 +33,11 @@ fn one_rule_is_explained_by_name_or_reason() {
     let (out, _, code) = lydian(&["explain", "bad-blk-sigops"]);
     assert_eq!(code, 0);
     assert!(out.contains("block-legacy-sigops") && out.contains("block-sigops-cost"), "{out}");
+    let (out, _, code) = lydian(&["explain", "bad-txns-nonstandard-inputs"]);
+    assert_eq!(code, 0);
+    for part in ["input-legacy-sigops", "BIP-0054", "ValidateInputsStandardness", "TX_INPUTS_NOT_STANDARD"] {
+        assert!(out.contains(part), "{out}");
+    }
     let (out, err, code) = lydian(&["explain", "bad-cb-hieght"]);
     assert_eq!((code, &out[..]), (2, ""));
     assert!(err.contains("there is no rule 'bad-cb-hieght'; the nearest names are bad-cb-height,"), "{err}");

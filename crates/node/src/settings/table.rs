@@ -60,7 +60,7 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         help: "Compute hash_serialized_3 and muhash of the coins, as Core's gettxoutsetinfo does",
     },
     CommandInfo { name: "verify", argument: "PATH...", help: "Verify blocks from files, without a data directory" },
-    CommandInfo { name: "explain", argument: "[RULE]", help: "Explain a consensus rule" },
+    CommandInfo { name: "explain", argument: "[RULE]", help: "Explain a consensus or policy rule" },
 ];
 
 const SWITCH: Opt = Opt { group: group::OPTIONS, ..Opt::SWITCH };
