@@ -62,3 +62,30 @@ pub fn check_ephemeral_spends<'p>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_primitives::Amount;
+    use lydian_script::builder::scripts::{p2pkh, p2sh, witness_program};
+    use lydian_script::opcodes::OP_RETURN;
+
+    /// The values that Core documents for the default of 3,000 satoshi per kvB.
+    #[test]
+    fn thresholds_of_the_common_types() {
+        let threshold = |script: Vec<u8>| {
+            let output = Output { value: Amount(0), script_pubkey: &script };
+            dust_threshold(&output, FeeRate::per_kvb(3000))
+        };
+        assert_eq!(threshold(p2pkh(&[1; 20])), 546);
+        assert_eq!(threshold(p2sh(&[1; 20])), 540);
+        assert_eq!(threshold(witness_program(0, &[1; 20])), 294);
+        assert_eq!(threshold(witness_program(0, &[1; 32])), 330);
+        assert_eq!(threshold(witness_program(1, &[1; 32])), 330);
+        assert_eq!(threshold(witness_program(1, &[0x4e, 0x73])), 240);
+        assert_eq!(threshold(vec![OP_RETURN]), 0, "cannot be spent");
+        let at = Output { value: Amount(546), script_pubkey: &p2pkh(&[1; 20]) };
+        let below = Output { value: Amount(545), ..at };
+        assert!(!is_dust(&at, FeeRate::per_kvb(3000)) && is_dust(&below, FeeRate::per_kvb(3000)));
+    }
+}

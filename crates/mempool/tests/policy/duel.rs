@@ -5,9 +5,7 @@ use super::model::{Accepted, Model};
 use super::oddities::{ODDITIES, Oddity, Scene};
 use super::world::World;
 use lydian_consensus::format_money;
-use lydian_mempool::policy::{
-    BrokenRule, FeeRate, POLICY_RULES, PolicyRule, PolicyStep, Rejection, Settings, ValidationResult,
-};
+use lydian_mempool::policy::{BrokenRule, FeeRate, POLICY_RULES, PolicyRule, Rejection, Settings, ValidationResult};
 use lydian_oracle::Daemon;
 use lydian_oracle::generate::Random;
 use lydian_primitives::{Transaction, to_hex};
@@ -88,13 +86,40 @@ pub fn settings_of(change: fn(&mut Settings)) -> Settings {
     settings
 }
 
-/// The rules that need transactions in the pool or a package, or cannot be reached alone; [`super::pool`] and
-/// [`super::packages`] provoke them, or name the few that are left.
-fn needs_more(rule: PolicyRule) -> bool {
-    use PolicyRule::*;
-    matches!(rule.info().step, PolicyStep::Truc | PolicyStep::Replacement | PolicyStep::Limit | PolicyStep::Package)
-        || matches!(rule, AlreadyInMempool | SameNonwitnessData | ReplacementDisallowed | MempoolMinFee)
-}
+/// The rules that one transaction and an empty pool cannot break, with the test that provokes them, or the reason why
+/// none does.
+const ELSEWHERE: &[(PolicyRule, &str)] = &[
+    (PolicyRule::AlreadyInMempool, "pool::known_transactions_and_replacement"),
+    (PolicyRule::SameNonwitnessData, "pool::known_transactions_and_replacement"),
+    (PolicyRule::ReplacementDisallowed, "packages::shapes_of_packages"),
+    (PolicyRule::MempoolMinFee, "pool::the_minimum_fee_of_a_full_mempool"),
+    (PolicyRule::TrucParent, "pool::truc_children_and_siblings"),
+    (PolicyRule::TrucAncestors, "pool::truc_children_and_siblings"),
+    (PolicyRule::TrucChildSize, "pool::truc_children_and_siblings"),
+    (PolicyRule::TrucDescendants, "packages::random_packages_have_cores_verdict"),
+    (PolicyRule::ReplacementClusters, "pool::clusters_at_their_limits"),
+    (PolicyRule::ReplacementFee, "pool::known_transactions_and_replacement"),
+    (PolicyRule::ReplacementRelayFee, "pool::known_transactions_and_replacement"),
+    (PolicyRule::ReplacementDiagram, "not here: the cluster graph compares diagrams"),
+    (PolicyRule::SpendsConflicting, "pool::known_transactions_and_replacement"),
+    (PolicyRule::MaxFeerate, "packages::replacement_by_packages"),
+    (PolicyRule::MissingEphemeralSpends, "pool::dust_must_be_spent_by_children"),
+    (PolicyRule::MempoolFull, "not here: the pool evicts"),
+    (PolicyRule::PackageCount, "limits::packages_at_and_above_their_count; Core's RPC refuses such a call before"),
+    (PolicyRule::PackageWeight, "packages::shapes_of_packages"),
+    (PolicyRule::PackageDuplicates, "packages::shapes_of_packages"),
+    (PolicyRule::PackageNotSorted, "packages::shapes_of_packages"),
+    (PolicyRule::PackageConflict, "packages::shapes_of_packages"),
+    (PolicyRule::PackageTopology, "limits::packages_at_and_above_their_count; Core's RPC refuses such a call before"),
+    (PolicyRule::PackageReplacementShape, "packages::replacement_by_packages"),
+    (PolicyRule::PackageReplacementAncestors, "packages::replacement_by_packages"),
+    (PolicyRule::PackageReplacementClusters, "packages::replacement_by_packages"),
+    (PolicyRule::PackageReplacementFees, "packages::replacement_by_packages"),
+    (PolicyRule::PackageReplacementFeerate, "packages::replacement_by_packages"),
+    (PolicyRule::PackageReplacementDiagram, "not here: the cluster graph compares diagrams"),
+    (PolicyRule::PackageUnspentDust, "not here: the pool reports it for a package"),
+    (PolicyRule::PackageTransaction, "not here: the pool reports it for a package"),
+];
 
 /// Each oddity alone, and pairs of them, under each set of options.
 #[test]
@@ -135,9 +160,12 @@ fn oddities_have_cores_verdict() {
     let missing: Vec<_> = POLICY_RULES
         .iter()
         .map(|info| info.rule)
-        .filter(|rule| !needs_more(*rule) && !counts.contains_key(&BrokenRule::Policy(*rule)))
+        .filter(|rule| !ELSEWHERE.iter().any(|(elsewhere, _)| elsewhere == rule))
+        .filter(|rule| !counts.contains_key(&BrokenRule::Policy(*rule)))
         .collect();
     assert!(missing.is_empty(), "never provoked: {missing:?}");
+    let here: Vec<_> = ELSEWHERE.iter().filter(|(rule, _)| counts.contains_key(&BrokenRule::Policy(*rule))).collect();
+    assert!(here.is_empty(), "provoked here: {here:?}");
     let missing: Vec<_> = STANDARD_ERRORS.iter().filter(|error| !errors.contains(error.name())).collect();
     assert!(missing.is_empty(), "never provoked: {missing:?}");
 }

@@ -6,8 +6,8 @@ use super::oddities::{ODDITIES, Scene};
 use super::world::{VALUE, World, open_lock, output};
 use lydian_mempool::policy::limits::{MAX_PACKAGE_COUNT, MAX_REPLACEMENT_CANDIDATES};
 use lydian_mempool::policy::{
-    BrokenRule, PackageReplacementFacts, PolicyRule, Settings, check_cluster, check_package, check_package_replacement,
-    check_replacement_clusters, check_submitted_package,
+    BrokenRule, PackageReplacementFacts, PolicyRule, Rejection, Settings, ValidationResult, check_cluster,
+    check_package, check_package_replacement, check_replacement_clusters, check_submitted_package,
 };
 use lydian_oracle::generate::Random;
 use lydian_primitives::build::{MutInput, MutTx};
@@ -97,18 +97,31 @@ fn data_at_and_above_its_option() {
     assert_eq!(broken("two OP_RETURN of 84 bytes together"), Some(BrokenRule::Policy(PolicyRule::Datacarrier)));
 }
 
+/// Relay may ask for the witness of a transaction that fails without it, and must not remember its txid.
+#[test]
+fn a_missing_witness_has_its_own_result() {
+    let world = World::new();
+    let result = |name| rejection(&world, name, Settings::default()).map(|rejection| rejection.result);
+    assert_eq!(result("P2WPKH without its witness"), Some(ValidationResult::WitnessStripped));
+    assert_eq!(result("STRICTENC"), Some(ValidationResult::NotStandard));
+}
+
 /// The rule that a plain payment breaks with one oddity, under the default settings.
 fn broken(world: &World, name: &str) -> Option<BrokenRule> {
     broken_with(world, name, Settings::default())
 }
 
 fn broken_with(world: &World, name: &str, settings: Settings) -> Option<BrokenRule> {
+    rejection(world, name, settings).map(|rejection| rejection.rule)
+}
+
+fn rejection(world: &World, name: &str, settings: Settings) -> Option<Rejection> {
     let model = Model::new(world, settings);
     let mut draft = Draft::plain(&mut Random::new(1, name), world);
     let (_, change) = ODDITIES.iter().find(|(known, _)| *known == name).unwrap();
     change(&mut draft, &Scene { world, settings: &model.settings });
     let tx = draft.build(world, &model.settings).to_transaction().unwrap();
-    model.check(tx.view()).err().map(|rejection| rejection.rule)
+    model.check(tx.view()).err()
 }
 
 fn tx(prevout: u8) -> Transaction {

@@ -8,7 +8,7 @@ use super::pool::{Pair, pay};
 use super::world::{World, open_lock, output};
 use lydian_mempool::policy::{
     BrokenRule, FeeRate, Mode, PackageReplacementFacts, PolicyRule, PreChecked, Rejection, ReplacementFees, Settings,
-    check_package, check_package_replacement, check_package_replacement_fees, check_package_truc,
+    check_max_feerate, check_package, check_package_replacement, check_package_replacement_fees, check_package_truc,
 };
 use lydian_oracle::generate::Random;
 use lydian_primitives::{Amount, OutPoint, Transaction, Tx, to_hex};
@@ -276,6 +276,13 @@ fn replacement_by_packages() {
     pair.model.package.clear();
     let ours = check_package_replacement(&facts(true, true, 1), young.view().txid()).unwrap_err();
     assert_eq!(message(&mut pair, &[&poor, &young]), ours.state());
+    // The sender's maximum fee rate: 1,000 satoshi per kvB.
+    let rich = pair.payment(2, &coins[7..8], 1, 100 * FEE);
+    let (wtxid, max) = (rich.view().wtxid().to_string(), Some(FeeRate::per_kvb(1000)));
+    let ours = check_max_feerate(Amount(100 * FEE), vsize(&rich), max).unwrap_err();
+    let answer = pair.core.call("submitpackage", &json!([[to_hex(rich.as_bytes())], "0.00001"])).unwrap();
+    assert_eq!(answer["tx-results"][wtxid]["error"], ours.state());
+    assert_eq!(check_max_feerate(Amount(1), 1, Some(FeeRate::per_kvb(1000))), Ok(()), "at the maximum");
     // One hundred and one clusters.
     for coin in &coins[20..120] {
         let tx = pair.payment(2, &[*coin], 1, FEE);

@@ -2,15 +2,16 @@
 //!
 //! As they are, Core on the main chain decides whether they are standard by themselves: it has none of their coins.
 //! Then their scripts and witnesses are put on a regtest chain whose coins have the scripts that they spend. There Core
-//! and we go through inputs and witnesses up to the signatures, which sign something else.
+//! and we go through inputs and witnesses up to the signatures, which sign something else. So do random spends.
 
 use super::duel::{Counts, ask, compare, count};
 use super::locate::{read, report, shared};
 use super::model::Model;
-use super::world::{World, output};
+use super::world::{World, open_lock, output};
 use lydian_consensus::{Ancestor, Chain, HeaderView, Params};
 use lydian_mempool::policy::steps::check_alone;
 use lydian_mempool::policy::{BrokenRule, NextBlock, PolicyRule, Rejection, Settings};
+use lydian_oracle::generate::{Random, random_case};
 use lydian_oracle::{Daemon, or_skip};
 use lydian_primitives::build::MutTx;
 use lydian_primitives::{Amount, Height, OutPoint, Transaction, hex};
@@ -69,29 +70,62 @@ const COINS: usize = 4500;
 #[test]
 fn transactions_of_2024_on_regtest() {
     let Some(all) = transactions() else { return };
-    let scripts: Vec<&Vec<u8>> = all.iter().flat_map(|real| &real.spent).collect();
+    let all: Vec<_> = all.into_iter().map(|real| (MutTx::from(real.tx.view()), real.spent)).collect();
+    let Some(counts) = transplant("transactions_of_2024_on_regtest", &all, &[], Settings::default()) else { return };
+    report(&format!("policy: transactions of 2024 on regtest, {counts:?}"));
+    assert!(counts[&BrokenRule::Policy(PolicyRule::ScriptVerify)] > 3500);
+}
+
+/// Random spends of every kind of script, of which most are valid where they come from, and damaged ones.
+#[test]
+fn wild_spends_on_regtest() {
+    let seed = std::env::var("LYDIAN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let mut random = Random::new(seed, "wild");
+    let spends = |random: &mut Random| -> Vec<(MutTx, Vec<Vec<u8>>)> {
+        let case = |_| {
+            let mut case = random_case(random, &[]);
+            // Only the inputs are wild.
+            (case.tx.version, case.tx.outputs) = (2, vec![output(OUTPUT, open_lock().script_pubkey())]);
+            (case.tx, case.spent.into_iter().map(|output| output.script_pubkey).collect())
+        };
+        (0..WILD).map(case).collect()
+    };
+    let nonstandard = Settings { require_standard: false, ..Settings::default() };
+    for (options, settings) in [(&[][..], Settings::default()), (&["-acceptnonstdtxn=1"], nonstandard)] {
+        let all = spends(&mut random);
+        let Some(counts) = transplant("wild_spends_on_regtest", &all, options, settings) else { return };
+        report(&format!("policy: wild spends with {options:?}, {counts:?}"));
+        assert!(counts.values().sum::<usize>() > WILD / 2);
+    }
+}
+
+/// Random spends under each set of options.
+const WILD: usize = 2000;
+
+/// Puts transactions on a regtest chain whose coins have the scripts that they spend, and compares the verdicts.
+fn transplant(test: &str, all: &[(MutTx, Vec<Vec<u8>>)], options: &[&str], settings: Settings) -> Option<Counts> {
+    let scripts: Vec<&Vec<u8>> = all.iter().flat_map(|(_, spent)| spent).collect();
     let list = |scripts: &[&Vec<u8>]| scripts.iter().map(|script| output(COIN, script.to_vec())).collect();
     let world = World::with_outputs(scripts.chunks(COINS).map(list).collect());
-    let Some(mut daemon) = world.daemon("transactions_of_2024_on_regtest", &[]) else { return };
+    let mut daemon = world.daemon(test, options)?;
     let outpoints = world.splits.iter().flat_map(|split| {
         let txid = split.txid();
         (0..).zip(&split.outputs).map(move |(vout, _)| OutPoint { txid, vout })
     });
     let (mut outpoints, mut counts) = (outpoints.collect::<Vec<_>>().into_iter(), Counts::new());
-    let model = Model::new(&world, Settings::default());
-    for real in &all {
-        let mut tx = MutTx::from(real.tx.view());
+    let model = Model::new(&world, settings);
+    for (index, (original, _)) in all.iter().enumerate() {
+        let mut tx = original.clone();
         tx.lock_time = 0;
-        for (input, prevout) in tx.inputs.iter_mut().zip(&mut outpoints) {
-            (input.prevout, input.sequence) = (prevout, u32::MAX);
+        for input in &mut tx.inputs {
+            (input.prevout, input.sequence) = (outpoints.next().unwrap(), u32::MAX);
         }
         tx.outputs.iter_mut().for_each(|output| output.value = Amount(OUTPUT));
-        let tx = tx.to_transaction().unwrap();
+        let Some(tx) = tx.to_transaction() else { continue };
         let ours = model.check(tx.view());
-        compare(&real.tx.view().txid().to_string(), &ours, &ask(&mut daemon, &[&tx])[0]);
+        compare(&format!("{test}, {index}, {}", original.txid()), &ours, &ask(&mut daemon, &[&tx])[0]);
         count(&mut counts, &ours);
     }
     assert_eq!(outpoints.len(), 0, "each input has its coin");
-    report(&format!("policy: transactions of 2024 on regtest, {counts:?}"));
-    assert!(counts[&BrokenRule::Policy(PolicyRule::ScriptVerify)] > 3500);
+    Some(counts)
 }

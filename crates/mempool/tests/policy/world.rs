@@ -8,9 +8,9 @@ use lydian_hash::sha256;
 use lydian_oracle::{Daemon, Submission};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Header, Height, OutPoint, RawBlock};
-use lydian_script::ScriptBuilder;
 use lydian_script::builder::scripts::witness_program;
 use lydian_script::opcodes::*;
+use lydian_script::{ScriptBuilder, is_unspendable};
 use std::collections::BTreeMap;
 
 /// Height of the tip. Coinbases up to one hundred blocks below the next block are mature.
@@ -193,7 +193,7 @@ impl World {
             for input in &tx.inputs {
                 self.coins.remove(&input.prevout);
             }
-            for (vout, made) in (0..).zip(&tx.outputs).filter(|(_, made)| made.script_pubkey[0] != OP_RETURN) {
+            for (vout, made) in (0..).zip(&tx.outputs).filter(|(_, made)| !is_unspendable(&made.script_pubkey)) {
                 let (value, script_pubkey) = (made.value, made.script_pubkey.clone().into_boxed_slice());
                 let coin = Coin { value, script_pubkey, height: Height(height), is_coinbase: index == 0 };
                 self.coins.insert(OutPoint { txid, vout }, coin);
