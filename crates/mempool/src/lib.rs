@@ -6,4 +6,5 @@
 #![forbid(unsafe_code)]
 
 pub mod graph;
+pub mod limits;
 pub mod policy;
