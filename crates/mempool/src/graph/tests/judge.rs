@@ -60,8 +60,7 @@ fn shuffled(inputs: &[Input], random: &mut SplitMix64) -> (Vec<Input>, Vec<usize
 
 #[test]
 fn the_order_is_that_of_core() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vectors/core/linearizations.txt");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = super::vectors("LYDIAN_LINEARIZATIONS", "linearizations.txt");
     let mut random = SplitMix64::new(1);
     let mut linearizer = Linearizer::new();
     for (number, line) in text.lines().enumerate() {

@@ -145,8 +145,7 @@ impl Replay {
 
 #[test]
 fn every_answer_is_that_of_core() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vectors/core/txgraph.txt");
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = super::vectors("LYDIAN_TXGRAPH", "txgraph.txt");
     let mut replay = Replay { graph: Graph::new(Limits::new(1, 1)), ids: Vec::new() };
     let mut answers = 0;
     for (at, line) in text.lines().enumerate() {
