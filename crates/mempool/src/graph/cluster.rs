@@ -1,8 +1,8 @@
 //! A cluster of two or more transactions, and the table of clusters.
 //!
 //! Input: members (slot and ancestors) in any order, then the chunks of their linearisation; output: sets of positions.
-//! A cluster that is linearised keeps its members in mining order, so a chunk is a range of positions, and the ancestors
-//! of a member precede it. Transactions without relatives have no cluster: they cost nothing here.
+//! A cluster that is linearised keeps its members in mining order, so a chunk is a range of positions, and the
+//! ancestors of a member precede it. Transactions without relatives have no cluster; they cost nothing here.
 //!
 //! Memory: 16 bytes per member and 24 per chunk. Descendants are computed from ancestors when asked for.
 

@@ -1,8 +1,8 @@
 //! A fee with a size, and how two of them compare as feerates.
 //!
 //! Input and output: plain numbers; the graph gives them no unit (the mempool uses satoshis and weight units, Core's
-//! `FeePerWeight`). Comparison multiplies crosswise in 128 bits, so it is exact and cannot overflow. Sums saturate: fees
-//! reach 2^63 only through `prioritisetransaction`, and a saturated sum must not stop the node.
+//! `FeePerWeight`). Comparison multiplies crosswise in 128 bits, so it is exact and cannot overflow. Sums saturate:
+//! fees reach 2^63 only through `prioritisetransaction`, and must not stop the node even then.
 
 use std::cmp::Ordering;
 use std::ops::{Add, AddAssign};

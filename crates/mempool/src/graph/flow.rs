@@ -1,31 +1,29 @@
 //! The split of a set of transactions by feerate: the core of the linearisation.
 //!
-//! Input: the fee, size and ancestors of each position of a cluster, and a set in which some prefix of a topological
-//! order of the rest of the cluster was already taken away, so that ancestors outside of it do not matter. Output: the
-//! part of the set whose chunks have a higher feerate than the whole set; or, if there is none, the smallest groups of
-//! exactly that feerate.
+//! Input: fee, size and ancestors of each position of a cluster, and the set to split. Ancestors outside of the set do
+//! not matter: they are mined before it. Output: the part of the set whose chunks have a higher feerate than the whole
+//! set; or, if there is none, the smallest groups of exactly that feerate.
 //!
 //! # How
 //!
 //! Let F and Z be the fee and the size of the set. The weight of a transaction is `fee * Z - F * size`: positive above
-//! the feerate of the set, negative below, and their sum is zero. A *closed* subset contains the ancestors of its
-//! members. A closed subset of positive weight is worth mining before the rest, and the one of the greatest weight
-//! contains all chunks above the feerate of the set. To find it (a maximum closure, hence a minimum cut), transactions of
-//! positive weight *pay* the deficits of their ancestors of negative weight, as far as possible. The remainder decides:
+//! the feerate of the set, negative below, and their sum is zero. A subset is *closed* if it contains the ancestors of
+//! its members. The closed subset of the greatest weight has all chunks above the feerate of the set. To find it,
+//! transactions of positive weight pay the deficits of their ancestors of negative weight, as far as possible. Each
+//! search looks for a deficit that can be covered by changing payments, until there is none or all is paid:
 //!
-//! * If a payer has weight left, the payers that could take over its payments, and the ancestors of all of these, are the
-//!   closed subset of the greatest weight.
-//! * If nothing is left, no closed subset has a positive weight. The closed subsets of weight zero are those from which
-//!   no dependency and no payment leads out, so the strongly connected components of the graph of dependencies and
-//!   payments are the smallest groups (Picard and Queyranne, 1980). These groups are unique: they depend neither on the
-//!   payments found nor on the order of positions. Core's `SpanningForestState` reaches the same groups by minimising
-//!   its chunks.
+//! * If a payer has weight left, the closed subset is what the last search reached: all payers that could not be
+//!   relieved, with their ancestors.
+//! * If all is paid, no closed subset has a positive weight. The strongly connected components of dependencies and
+//!   payments are the smallest groups (Picard and Queyranne, 1980). They depend neither on the payments found nor on
+//!   the order of positions. Core's `SpanningForestState` reaches the same groups by minimising its chunks.
 //!
-//! Payments go along the transitive closure, so a path of changed payments alternates between payers and paid, and each
-//! step of the search is an operation on a `u64`. Weights have 128 bits: |fee| < 2^63, 64 sizes < 2^31, 64 terms give
-//! less than 2^107.
+//! `docs/derivations/linearization.md` has the reasons. Payments go along the transitive closure, so the steps of a
+//! search alternate between payers and paid, and each is an operation on a `u64`. Weights have 128 bits: |fee| < 2^63,
+//! 64 sizes < 2^31, 64 terms give less than 2^107.
 //!
-//! Cost: a search takes at most one step per position, and some searches per position are needed in practice; the worst
+//! Cost: a search takes at most one step per position. The number of searches is bounded by the product of positions
+//! and dependencies, as for every shortest-path flow; in practice it is about the number of positions. The worst
 //! clusters known are measured in `benches/graph.rs`.
 
 use super::bits::{below, bit, count, first, ones};

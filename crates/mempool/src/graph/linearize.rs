@@ -10,9 +10,10 @@
 //! 2. Chunks follow each other by topology, then higher feerate, then smaller size, then lower greatest tie key.
 //! 3. Transactions in a chunk follow by topology, then higher feerate, then smaller size, then lower tie key
 //!    (steps 2 and 3: Core's `GetLinearization`).
-//! 4. Each chunk is improved by one backward and one forward pass (Core's `PostLinearize`), which changes the order
-//!    within chunks only: every proper prefix of a chunk has a lower feerate than the chunk, every proper suffix a higher
-//!    one, so no group of one chunk passes another chunk.
+//! 4. Each chunk is improved by one backward and one forward pass (Core's `PostLinearize`). Core makes the passes over
+//!    the whole cluster, but they never move a transaction past another chunk.
+//!
+//! `docs/derivations/linearization.md` derives the steps.
 //!
 //! Cost: step 1 dominates, see [`super::flow`]; steps 2 to 4 take at most n² steps.
 

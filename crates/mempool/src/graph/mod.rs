@@ -5,8 +5,8 @@
 //! diagrams. It is what `TxGraph` is for Core's mempool, and its answers are Core's (`txgraph.h`,
 //! `cluster_linearize.h`).
 //!
-//! A *cluster* is a connected component of the graph. Each cluster is kept in its optimal order, cut into *chunks*:
-//! transactions that are mined together because each prefix of the rest has a lower feerate. The mempool evicts the worst
+//! A *cluster* is a connected component of the graph. Each cluster is kept in its optimal order and cut into *chunks*:
+//! a chunk is the prefix of the rest with the highest feerate, and is mined together. The mempool evicts the worst
 //! chunk, a block begins with the best one.
 //!
 //! # Two levels
@@ -19,9 +19,8 @@
 //! * The order of every cluster in main is optimal and a function of its transactions, dependencies and tie keys alone:
 //!   neither the order of insertion nor a random number matters. Core reports such an order as `optimal`; here there is
 //!   no other one.
-//! * Dependencies take effect together or not at all: if some cluster would exceed a limit, the level is *oversized* and
-//!   all new dependencies wait. While a level is oversized its queries answer for the graph without them. [`Graph::trim`]
-//!   ends this state.
+//! * Dependencies take effect together or not at all: if a cluster would exceed a limit, the level is *oversized*, and
+//!   all new dependencies wait. Queries then answer for the graph without them. [`Graph::trim`] ends this state.
 //! * A removed transaction leaves the relation between its ancestors and descendants behind, as in Core. A caller that
 //!   removes all descendants or all ancestors with it does not notice.
 //!

@@ -11,8 +11,8 @@ use super::{FeeSize, Graph, Home, Level};
 use std::cmp::Ordering;
 
 impl Graph {
-    /// Returns whether a level is oversized: a cluster exceeds a limit, or would exceed it if the dependencies that wait
-    /// took effect.
+    /// Returns whether a level is oversized: a cluster exceeds a limit, or would exceed it with the dependencies that
+    /// wait.
     #[must_use]
     pub fn is_oversized(&self, level: Level) -> bool {
         self.level(level).is_oversized()

@@ -96,8 +96,8 @@ impl Graph {
         }
     }
 
-    /// Returns the diagrams of main and of staging over the clusters that are not the same in both; `None` if staging is
-    /// not open. Neither level may be oversized: dependencies that wait are not in a diagram. Core's
+    /// Returns the diagrams of main and of staging over the clusters that are not the same in both, or `None` if
+    /// staging is not open. Neither level may be oversized: a diagram leaves out the dependencies that wait. Core's
     /// `GetMainStagingDiagrams`.
     pub fn diagrams(&mut self) -> Option<(Diagram, Diagram)> {
         self.arrange_staging();

@@ -1,16 +1,16 @@
 //! Trimming: which transactions go when dependencies connect more than a cluster may hold.
 //!
-//! Input: the dependencies that wait, usually after a reorganisation: transactions of disconnected blocks turn out to be
-//! the parents of transactions in the mempool. Output: the transactions that were removed so that the rest fits. The
-//! rule is that of Core's `Trim`, for each group of clusters that exceeds a limit:
+//! Input: the dependencies that wait, usually after a reorganisation, when transactions of disconnected blocks turn out
+//! to be the parents of transactions in the mempool. Output: the transactions that were removed so that the rest fits.
+//! The rule is that of Core's `Trim`, for each group of clusters that exceeds a limit:
 //!
-//! * Transactions are taken in the order of their chunks' feerates (then smaller chunk size), each after its parents and
-//!   after its predecessor in the order of its own cluster.
+//! * Transactions are taken in the order of their chunks' feerates (then smaller chunk size), but each only after its
+//!   parents and its predecessor in the order of its own cluster.
 //! * A transaction stays if, together with all that its parents and its predecessor are connected to by then, it keeps
 //!   within the limits. Otherwise it goes, with all that waits for it.
 //!
-//! Between chunks of different clusters with the same fee and size, Core's choice depends on its heap; here the lower tie
-//! key goes first.
+//! Between chunks of different clusters with the same fee and size, Core's choice depends on its heap; here the lower
+//! tie key goes first.
 //!
 //! Cost: n log n for n transactions in groups that exceed a limit.
 

@@ -40,7 +40,7 @@ fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     }
 }
 
-/// Builds the plan in a random order, dependencies one at a time or together. Returns the chunks as numbers of the plan.
+/// Builds the plan in a random order, with dependencies one at a time or together.
 fn build(plan: &Plan, random: &mut SplitMix64) -> (Graph, Vec<NodeId>) {
     let mut graph = Graph::new(Limits::new(COUNT, u64::MAX));
     let mut order: Vec<usize> = (0..COUNT).collect();

@@ -118,8 +118,8 @@ impl State {
         }
     }
 
-    /// Returns the chunks of a cluster in their order: those of a best order with the most chunks, by topology, feerate,
-    /// size and greatest tie key.
+    /// Returns the chunks of a cluster: those of a best order with the most chunks, sorted by topology, feerate, size
+    /// and greatest tie key.
     pub(super) fn linearize(&self, cluster: &BTreeSet<usize>) -> Vec<ModelChunk> {
         let mut best: Option<(Diagram, Vec<ModelChunk>)> = None;
         let mut dominated = Vec::new();
