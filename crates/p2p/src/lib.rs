@@ -40,6 +40,7 @@ pub mod seeding;
 mod time;
 mod time_offsets;
 pub mod traffic;
+pub mod txs;
 pub mod upload;
 
 pub use addrman::AddrMan;

@@ -146,3 +146,20 @@ pub const FLOOD_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The number of additional messages for each block that was sent to the peer.
 pub const MESSAGES_PER_BLOCK: u32 = 4;
+
+/// The maximum weight of an orphan: Core's `MAX_STANDARD_TX_WEIGHT`.
+pub const ORPHAN_WEIGHT_MAX: usize = 400_000;
+
+/// The weight that is reserved in the orphanage for each peer with orphans: Core's
+/// `DEFAULT_RESERVED_ORPHAN_WEIGHT_PER_PEER`.
+pub const ORPHAN_WEIGHT_PER_PEER: u64 = 404_000;
+
+/// The maximum latency score of the orphanage: Core's `DEFAULT_MAX_ORPHANAGE_LATENCY_SCORE`.
+pub const ORPHANAGE_LATENCY_MAX: u64 = 3000;
+
+/// The number of rejected transactions that are remembered, once for those rejected for good and once for those that
+/// may be accepted in a package.
+pub const REJECTS_MAX: u32 = 120_000;
+
+/// The number of ids of confirmed transactions that are remembered, two for each transaction with a witness.
+pub const CONFIRMED_MAX: u32 = 48_000;

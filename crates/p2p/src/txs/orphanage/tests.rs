@@ -1,0 +1,280 @@
+//! Random sequences against the model, the limits, and the rules one by one.
+
+use super::model::Model;
+use super::*;
+use crate::txs::sample::{Sample, child, lone, outpoint};
+use proptest::prelude::*;
+use rand_chacha::rand_core::SeedableRng;
+
+const PEERS: u64 = 4;
+
+/// Parents that never arrive, and whose outputs a block may spend.
+fn parent(number: u8) -> Txid {
+    Txid([number; 32])
+}
+
+/// Orphans that share parents, differ in the witness only, have up to 25 inputs, and spend each other.
+fn universe() -> Vec<Arc<Transaction>> {
+    let mut txs = Vec::new();
+    for number in 0..12_u32 {
+        let inputs = [1, 1, 2, 9, 10, 25][number as usize % 6];
+        let prevouts = (0..inputs).map(|vout| outpoint(parent(u8::try_from(number % 3).unwrap()), vout)).collect();
+        let size = [1, 400, 3000][number as usize / 4];
+        let sample = Sample { prevouts, outputs: 2, salt: number, witness_size: size, witness_salt: 0 };
+        txs.push(sample.build());
+        if number % 4 == 0 {
+            txs.push(Sample { witness_salt: 1, ..sample }.build());
+        }
+    }
+    for number in 0..4 {
+        let parents = [txs[number].view().txid(), txs[2 * number].view().txid()];
+        txs.push(child(&parents, 100 + u32::try_from(number).unwrap()));
+    }
+    txs
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Add { tx: usize, peer: u64 },
+    AddAnnouncer { tx: usize, peer: u64 },
+    Erase { tx: usize },
+    EraseForPeer { peer: u64 },
+    EraseForBlock { parent: u8, vout: u32 },
+    Accepted { tx: usize },
+    Next { peer: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (tx, peer) = (0..19_usize, 0..PEERS);
+    prop_oneof![
+        8 => (tx.clone(), peer.clone()).prop_map(|(tx, peer)| Step::Add { tx, peer }),
+        3 => (tx.clone(), peer.clone()).prop_map(|(tx, peer)| Step::AddAnnouncer { tx, peer }),
+        1 => tx.clone().prop_map(|tx| Step::Erase { tx }),
+        1 => peer.clone().prop_map(|peer| Step::EraseForPeer { peer }),
+        1 => (0..3_u8, 0..26_u32).prop_map(|(parent, vout)| Step::EraseForBlock { parent, vout }),
+        3 => tx.prop_map(|tx| Step::Accepted { tx }),
+        2 => peer.prop_map(|peer| Step::Next { peer }),
+    ]
+}
+
+fn wtxids(txs: &[Arc<Transaction>]) -> Vec<Wtxid> {
+    txs.iter().map(|tx| tx.view().wtxid()).collect()
+}
+
+fn run(limits: OrphanLimits, steps: Vec<Step>) {
+    let txs = universe();
+    let (mut real, mut model) = (Orphanage::new(limits), Model::new(limits));
+    let mut random = [ChaCha20Rng::seed_from_u64(5), ChaCha20Rng::seed_from_u64(5)];
+    for step in steps {
+        match step {
+            Step::Add { tx, peer } => {
+                assert_eq!(real.add(&txs[tx], PeerId(peer)), model.add(&txs[tx], PeerId(peer)));
+            }
+            Step::AddAnnouncer { tx, peer } => {
+                let wtxid = txs[tx].view().wtxid();
+                assert_eq!(real.add_announcer(wtxid, PeerId(peer)), model.add_announcer(wtxid, PeerId(peer)));
+            }
+            Step::Erase { tx } => {
+                let wtxid = txs[tx].view().wtxid();
+                assert_eq!(real.erase(&wtxid), model.erase(wtxid));
+            }
+            Step::EraseForPeer { peer } => {
+                real.erase_for_peer(PeerId(peer));
+                model.erase_for_peer(PeerId(peer));
+            }
+            Step::EraseForBlock { parent: number, vout } => {
+                let spent = [outpoint(parent(number), vout), outpoint(txs[0].view().txid(), 0)];
+                real.erase_for_block(spent);
+                model.erase_for_block(&spent);
+            }
+            Step::Accepted { tx } => {
+                let added = real.add_children_to_work_set(&txs[tx], &mut random[0]);
+                assert_eq!(added, model.add_children_to_work_set(&txs[tx], &mut random[1]));
+            }
+            Step::Next { peer } => {
+                let next = real.next_of_work_set(PeerId(peer)).map(|tx| tx.view().wtxid());
+                assert_eq!(next, model.next_of_work_set(PeerId(peer)));
+            }
+        }
+        compare(&real, &model, &txs);
+    }
+}
+
+/// Compares every answer of the two.
+fn compare(real: &Orphanage, model: &Model, txs: &[Arc<Transaction>]) {
+    assert!(!model.exceeds_limits() && !real.exceeds_limits());
+    assert_eq!(real.total_weight(), model.total_weight());
+    assert_eq!(real.total_latency(), model.total_latency());
+    assert_eq!(real.announcement_count(), model.announcements.len());
+    let prevouts =
+        |(wtxid, orphan): (&Wtxid, &Orphan)| orphan.prevouts().map(|prevout| (prevout, *wtxid)).collect::<Vec<_>>();
+    let inputs: BTreeSet<_> = real.orphans.iter().flat_map(prevouts).collect();
+    assert_eq!(real.by_prevout, inputs);
+    assert_eq!(real.by_peer.len(), real.announcements.len());
+    assert_eq!(real.peers.keys().copied().collect::<BTreeSet<_>>(), model.peers());
+    for peer in (0..PEERS).map(PeerId) {
+        assert_eq!(real.weight_of(peer), model.weight_of(peer));
+        assert_eq!(real.latency_of(peer), model.latency_of(peer));
+        assert_eq!(real.has_work(peer), model.has_work(peer));
+        for txid in txs.iter().take(4).map(|tx| tx.view().txid()).chain((0..3).map(parent)) {
+            assert_eq!(wtxids(&real.children_from(txid, peer)), model.children_from(txid, peer));
+        }
+        for wtxid in wtxids(txs) {
+            assert_eq!(real.has_from(&wtxid, peer), model.has_from(wtxid, peer));
+        }
+    }
+    let listed = real.orphans();
+    assert_eq!(listed.len(), real.len());
+    for info in listed {
+        let wtxid = info.tx.view().wtxid();
+        assert_eq!(real.get(&wtxid).map(|tx| tx.view().wtxid()), Some(wtxid));
+        let announcers: BTreeSet<_> = (0..PEERS).map(PeerId).filter(|peer| model.has_from(wtxid, *peer)).collect();
+        assert!(!announcers.is_empty() && info.announcers.iter().copied().eq(announcers));
+    }
+    assert!(txs.iter().all(|tx| real.has(&tx.view().wtxid()) == model.has(tx.view().wtxid())));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_sequence_has_the_result_of_the_model(
+        latency_max in 4..30_u64,
+        weight_per_peer in 500..20_000_u64,
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        run(OrphanLimits { latency_max, weight_per_peer }, steps);
+    }
+}
+
+/// A transaction of exactly this weight, a multiple of 4 apart from the witness.
+fn of_weight(weight: usize, salt: u32) -> Arc<Transaction> {
+    let sample = |witness_size| Sample {
+        prevouts: vec![outpoint(parent(9), salt)],
+        outputs: 1,
+        salt,
+        witness_size,
+        witness_salt: 0,
+    };
+    let base = sample(300).build().view().weight();
+    let mut size = 300 + weight - base;
+    while sample(size).build().view().weight() > weight {
+        size -= 1;
+    }
+    let tx = sample(size).build();
+    assert_eq!(tx.view().weight(), weight);
+    tx
+}
+
+/// limit: ORPHAN_WEIGHT_MAX at
+/// limit: ORPHAN_WEIGHT_MAX above
+#[test]
+fn a_transaction_above_the_standard_weight_is_no_orphan() {
+    let mut orphanage = Orphanage::default();
+    assert!(orphanage.add(&of_weight(ORPHAN_WEIGHT_MAX, 1), PeerId(0)));
+    assert!(!orphanage.add(&of_weight(ORPHAN_WEIGHT_MAX + 1, 2), PeerId(0)));
+    assert_eq!(orphanage.len(), 1);
+}
+
+/// limit: ORPHAN_WEIGHT_PER_PEER at
+/// limit: ORPHAN_WEIGHT_PER_PEER above
+#[test]
+fn each_peer_has_its_weight_reserved() {
+    let share = usize::try_from(ORPHAN_WEIGHT_PER_PEER).unwrap();
+    let mut orphanage = Orphanage::default();
+    let first = of_weight(share / 2, 1);
+    orphanage.add(&first, PeerId(0));
+    orphanage.add(&of_weight(share / 2, 2), PeerId(0));
+    assert_eq!((orphanage.total_weight(), orphanage.len()), (ORPHAN_WEIGHT_PER_PEER, 2));
+    orphanage.add(&of_weight(1000, 3), PeerId(0));
+    assert_eq!(orphanage.len(), 2);
+    assert!(!orphanage.has(&first.view().wtxid()), "the oldest is evicted");
+    // A second peer has a share of its own; the first one may use what is left of it, and loses that again.
+    let small = of_weight(1000, 4);
+    orphanage.add(&small, PeerId(1));
+    orphanage.add(&of_weight(share / 2, 5), PeerId(0));
+    orphanage.add(&of_weight(share / 2, 6), PeerId(0));
+    assert!(orphanage.weight_of(PeerId(0)) > ORPHAN_WEIGHT_PER_PEER);
+    orphanage.add(&of_weight(share / 2, 7), PeerId(1));
+    orphanage.add(&of_weight(share / 2 - 1000, 8), PeerId(1));
+    assert_eq!(orphanage.weight_of(PeerId(1)), ORPHAN_WEIGHT_PER_PEER);
+    assert!(orphanage.weight_of(PeerId(0)) <= ORPHAN_WEIGHT_PER_PEER);
+    assert!(orphanage.has(&small.view().wtxid()), "no peer evicts the orphans of another one");
+    // Without the second peer the limit is lower again.
+    orphanage.erase_for_peer(PeerId(1));
+    assert!(orphanage.total_weight() <= ORPHAN_WEIGHT_PER_PEER);
+}
+
+/// limit: ORPHANAGE_LATENCY_MAX at
+/// limit: ORPHANAGE_LATENCY_MAX above
+#[test]
+fn a_flood_of_orphans_evicts_the_orphans_of_the_flooder_only() {
+    let mut orphanage = Orphanage::default();
+    let honest = lone(0);
+    orphanage.add(&honest, PeerId(7));
+    for salt in 1..u32::try_from(ORPHANAGE_LATENCY_MAX).unwrap() {
+        orphanage.add(&lone(salt), PeerId(8));
+    }
+    assert_eq!(orphanage.total_latency(), ORPHANAGE_LATENCY_MAX);
+    assert!(orphanage.has(&lone(1).view().wtxid()));
+    orphanage.add(&lone(1_000_000), PeerId(8));
+    assert_eq!(orphanage.total_latency(), ORPHANAGE_LATENCY_MAX);
+    assert!(!orphanage.has(&lone(1).view().wtxid()));
+    // Announcing the orphan of the honest peer does not remove it either.
+    orphanage.add_announcer(honest.view().wtxid(), PeerId(8));
+    for salt in 0..6000 {
+        orphanage.add(&lone(2_000_000 + salt), PeerId(8));
+    }
+    assert!(orphanage.has_from(&honest.view().wtxid(), PeerId(7)));
+    assert!(!orphanage.has_from(&honest.view().wtxid(), PeerId(8)));
+    assert_eq!(orphanage.len(), usize::try_from(ORPHANAGE_LATENCY_MAX).unwrap());
+}
+
+/// More peers than the latency score allows for: Core asserts that this does not happen.
+#[test]
+fn more_peers_than_announcements_are_allowed_for() {
+    let mut orphanage = Orphanage::new(OrphanLimits { latency_max: 3, ..OrphanLimits::default() });
+    let tx = lone(0);
+    for peer in 0..10 {
+        orphanage.add(&tx, PeerId(peer));
+        assert!(orphanage.total_latency() <= 3);
+    }
+    assert!(orphanage.has_from(&tx.view().wtxid(), PeerId(0)), "the newest peer is the worst");
+}
+
+/// An attacker announces the orphan too, and disconnects when it gets the work.
+#[test]
+fn work_that_a_peer_leaves_undone_is_assigned_again_by_the_next_parent() {
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    let (first, second) = (lone(1), lone(2));
+    let orphan = child(&[first.view().txid(), second.view().txid()], 3);
+    let mut orphanage = Orphanage::default();
+    orphanage.add(&orphan, PeerId(0));
+    orphanage.add(&orphan, PeerId(1));
+    let chosen = orphanage.add_children_to_work_set(&first, &mut random);
+    assert_eq!(chosen.len(), 1);
+    assert_eq!(orphanage.add_children_to_work_set(&second, &mut random), [], "it is in a work set already");
+    let (wtxid, leaver) = chosen[0];
+    orphanage.erase_for_peer(leaver);
+    let stayer = PeerId(1 - leaver.0);
+    assert!(!orphanage.has_work(stayer) && orphanage.has(&wtxid));
+    assert_eq!(orphanage.add_children_to_work_set(&second, &mut random), [(wtxid, stayer)]);
+    assert_eq!(orphanage.next_of_work_set(stayer).map(|tx| tx.view().wtxid()), Some(wtxid));
+    assert!(orphanage.next_of_work_set(stayer).is_none() && orphanage.has(&wtxid));
+}
+
+/// The oldest come first, but what waits for its validation is evicted last.
+#[test]
+fn work_sets_are_evicted_last() {
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    let mut orphanage = Orphanage::new(OrphanLimits { latency_max: 3, ..OrphanLimits::default() });
+    let parent = lone(1);
+    let orphan = child(&[parent.view().txid()], 2);
+    orphanage.add(&orphan, PeerId(0));
+    assert_eq!(orphanage.add_children_to_work_set(&parent, &mut random).len(), 1);
+    for salt in 10..20 {
+        orphanage.add(&lone(salt), PeerId(0));
+    }
+    assert!(orphanage.has(&orphan.view().wtxid()) && orphanage.has_work(PeerId(0)));
+    assert_eq!(orphanage.len(), 3);
+}
