@@ -147,6 +147,17 @@ pub const FLOOD_TIME_MAX: Duration = Duration::from_secs(30);
 /// The number of additional messages for each block that was sent to the peer.
 pub const MESSAGES_PER_BLOCK: u32 = 4;
 
+/// The number of requests for transactions in flight from a peer from which on it counts as overloaded: Core's
+/// `MAX_PEER_TX_REQUEST_IN_FLIGHT`.
+pub const TX_REQUESTS_IN_FLIGHT_MAX: usize = 100;
+
+/// The maximum number of tracked announcements of transactions of a peer without `relay` permission: Core's
+/// `MAX_PEER_TX_ANNOUNCEMENTS`.
+pub const PEER_ANNOUNCEMENTS_MAX: usize = 5000;
+
+/// The time limit for an answer to a request for a transaction: Core's `GETDATA_TX_INTERVAL`.
+pub const TX_REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The maximum weight of an orphan: Core's `MAX_STANDARD_TX_WEIGHT`.
 pub const ORPHAN_WEIGHT_MAX: usize = 400_000;
 

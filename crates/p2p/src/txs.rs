@@ -8,14 +8,20 @@
 //! nothing waits for it; no peer is punished here. All times are of [`crate::Moment::mockable`], Core's
 //! `NodeClock`, unless a function says otherwise.
 
+pub mod download;
 pub mod orphanage;
+pub mod peer;
 pub mod rejects;
+pub mod requests;
 
 #[cfg(test)]
 mod sample;
 
+pub use download::{PoolView, RejectClass, TxDownload};
 pub use orphanage::Orphanage;
+pub use peer::RelayPeer;
 pub use rejects::Rejects;
+pub use requests::TxRequests;
 
 use lydian_primitives::{Txid, Wtxid};
 use lydian_wire::{Inv, InvType};
