@@ -174,3 +174,17 @@ pub const REJECTS_MAX: u32 = 120_000;
 
 /// The number of ids of confirmed transactions that are remembered, two for each transaction with a witness.
 pub const CONFIRMED_MAX: u32 = 48_000;
+
+/// The number of transactions that a peer is remembered to know: Core's `m_tx_inventory_known_filter`.
+pub const KNOWN_TXS_MAX: u32 = 50_000;
+
+/// The maximum number of transactions that wait for their announcement to a peer. Core has no such limit.
+pub const ANNOUNCEMENT_QUEUE_MAX: usize = 100_000;
+
+/// The number of transactions that remain in the queue of a peer after announcements were sent to it: those that are
+/// mined first, so that cheap ones cannot fill the queue. Core has no such limit.
+pub const ANNOUNCEMENT_QUEUE_KEPT_MAX: usize = 80_000;
+
+/// The maximum number of networks of inbound peers with an announcement timer of their own; the peers of further ones
+/// share one.
+pub const INBOUND_TIMERS_MAX: usize = 64;

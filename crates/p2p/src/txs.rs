@@ -4,24 +4,32 @@
 //! Bitcoin Core's `txrequest`, `txorphanage`, `txdownloadman` and the parts of `net_processing` about transactions.
 //! Input: announcements, transactions, verdicts of the mempool, blocks, the time. Output: values that the peer manager
 //! turns into messages. Invariants: no socket, no clock, no thread; randomness comes from the caller's generator, so
-//! that the simulator runs this code; the mempool is seen only through snapshots, so
-//! nothing waits for it; no peer is punished here. All times are of [`crate::Moment::mockable`], Core's
+//! that the simulator runs this code; the mempool is seen only through [`PoolView`] and [`RelayPool`], which are
+//! snapshots, so nothing waits for it; no peer is punished here. All times are of [`crate::Moment::mockable`], Core's
 //! `NodeClock`, unless a function says otherwise.
 
+pub mod announce;
 pub mod download;
+pub mod fee_filter;
 pub mod orphanage;
 pub mod peer;
+pub mod recent_block;
 pub mod rejects;
 pub mod requests;
+pub mod unbroadcast;
 
 #[cfg(test)]
 mod sample;
 
+pub use announce::{RelayPool, RelayedTx, TxAnnouncer};
 pub use download::{PoolView, RejectClass, TxDownload};
+pub use fee_filter::FeeFilters;
 pub use orphanage::Orphanage;
 pub use peer::RelayPeer;
+pub use recent_block::RecentBlock;
 pub use rejects::Rejects;
 pub use requests::TxRequests;
+pub use unbroadcast::Unbroadcast;
 
 use lydian_primitives::{Txid, Wtxid};
 use lydian_wire::{Inv, InvType};
