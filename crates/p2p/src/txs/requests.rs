@@ -79,7 +79,7 @@ struct Priorities {
 
 impl Priorities {
     fn of(self, hash: &Hash, peer: PeerId, is_preferred: bool) -> u64 {
-        let salted = SipHasher::new(self.key.0, self.key.1).write_u64(peer.0).hash_32(hash);
+        let salted = SipHasher::new(self.key.0, self.key.1).write(hash).write_u64(peer.0).finish();
         salted >> 1 | u64::from(is_preferred) << 63
     }
 }
@@ -109,8 +109,13 @@ impl std::fmt::Debug for TxRequests {
 impl TxRequests {
     /// Creates a tracker without announcements, with a salt from `random`.
     pub fn new(random: &mut ChaCha20Rng) -> TxRequests {
+        TxRequests::with_key((random.next_u64(), random.next_u64()))
+    }
+
+    /// Core's tracker for tests has the key zero.
+    pub(super) fn with_key(key: (u64, u64)) -> TxRequests {
         TxRequests {
-            priorities: Priorities { key: (random.next_u64(), random.next_u64()) },
+            priorities: Priorities { key },
             next_sequence: 0,
             announcements: BTreeMap::new(),
             by_hash: BTreeSet::new(),

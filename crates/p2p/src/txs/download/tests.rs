@@ -1,5 +1,7 @@
 //! The rules one by one, the limits, and a network of careless and hostile peers.
 
+mod recorded;
+
 use super::*;
 use crate::peer::{ConnectionKind, Permissions};
 use crate::txs::sample::{Sample, child, lone, outpoint};

@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use super::*;
-use crate::txs::sample::{Sample, child, lone, outpoint};
+use crate::txs::sample::{Sample, child, core_trace, lone, outpoint};
 use proptest::prelude::*;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -277,4 +277,94 @@ fn work_sets_are_evicted_last() {
     }
     assert!(orphanage.has(&orphan.view().wtxid()) && orphanage.has_work(PeerId(0)));
     assert_eq!(orphanage.len(), 3);
+}
+
+impl Orphanage {
+    /// All announcements, and whether each is in the work set of its peer.
+    pub(in crate::txs) fn announcements(&self) -> impl Iterator<Item = (Wtxid, PeerId, bool)> {
+        self.announcements.iter().map(|((wtxid, peer), one)| (*wtxid, *peer, one.is_in_work_set))
+    }
+
+    /// Moves an orphan between work sets, as if the random choice had been another one.
+    pub(in crate::txs) fn reassign(&mut self, wtxid: Wtxid, from: PeerId, to: PeerId) {
+        for (peer, is_in_work_set) in [(from, false), (to, true)] {
+            let announcement = self.announcements.get_mut(&(wtxid, peer)).unwrap();
+            self.by_peer.remove(&(peer, announcement.is_in_work_set, announcement.sequence, wtxid));
+            announcement.is_in_work_set = is_in_work_set;
+            self.by_peer.insert((peer, is_in_work_set, announcement.sequence, wtxid));
+        }
+    }
+}
+
+/// Random calls of Core's `TxOrphanage` with its answers. The columns are: call, transaction, peer, answer, the weight
+/// and the latency score of all orphans, and each orphan with its announcers.
+#[test]
+fn recorded_calls_of_core_have_the_same_results() {
+    let trace = core_trace(include_bytes!("../../../../../testdata/vectors/core/txorphanage_trace.txt.zst"));
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    let (mut real, mut txs) = (Orphanage::default(), Vec::<Arc<Transaction>>::new());
+    let mut calls = 0;
+    for line in trace.lines() {
+        let columns: Vec<_> = line.split(' ').collect();
+        let (call, tx, peer, answer) = match columns[..] {
+            ["limits", latency, weight] => {
+                let (latency_max, weight_per_peer) = (latency.parse().unwrap(), weight.parse().unwrap());
+                real = Orphanage::new(OrphanLimits { latency_max, weight_per_peer });
+                txs.clear();
+                continue;
+            }
+            ["tx", hex] => {
+                let bytes = lydian_primitives::hex(hex).unwrap();
+                txs.push(Arc::new(Transaction::parse(bytes).unwrap()));
+                continue;
+            }
+            [call, tx, peer, answer, ..] => (call, tx, peer.parse().unwrap(), answer),
+            _ => panic!("{line}"),
+        };
+        let (tx, peer) = (Arc::clone(&txs[tx.parse::<usize>().unwrap()]), PeerId(peer));
+        let wtxid = tx.view().wtxid();
+        let number = |wtxid: Wtxid| txs.iter().position(|tx| tx.view().wtxid() == wtxid).unwrap();
+        let flag = |is: bool| u8::from(is).to_string();
+        let found = match call {
+            "add" => flag(real.add(&tx, peer)),
+            "announcer" => flag(real.add_announcer(wtxid, peer)),
+            "erase" => flag(real.erase(&wtxid)),
+            "gone" => {
+                real.erase_for_peer(peer);
+                "-".to_owned()
+            }
+            "block" => {
+                real.erase_for_block(tx.view().inputs().map(|input| input.prevout));
+                "-".to_owned()
+            }
+            "accepted" => {
+                let added = real.add_children_to_work_set(&tx, &mut random);
+                let chosen: Vec<_> = answer.split(',').skip(1).filter_map(|entry| entry.split_once(':')).collect();
+                assert_eq!(added.len(), chosen.len(), "{line}");
+                for ((wtxid, own), (child, worker)) in added.iter().zip(&chosen) {
+                    assert_eq!(number(*wtxid).to_string(), *child, "{line}");
+                    real.reassign(*wtxid, *own, PeerId(worker.parse().unwrap()));
+                }
+                answer.to_owned()
+            }
+            "next" => match real.next_of_work_set(peer) {
+                Some(tx) => number(tx.view().wtxid()).to_string(),
+                None => "-".to_owned(),
+            },
+            "children" => {
+                let children = real.children_from(tx.view().txid(), peer);
+                let children = children.iter().map(|child| format!(",{}", number(child.view().wtxid())));
+                format!("-{}", children.collect::<String>())
+            }
+            _ => panic!("{line}"),
+        };
+        let mut all = format!("{found} {} {} -", real.total_weight(), real.total_latency());
+        for info in real.orphans() {
+            all += &format!(",{}", number(info.tx.view().wtxid()));
+            info.announcers.iter().for_each(|peer| all += &format!(":{peer}"));
+        }
+        assert_eq!(all, columns[3..].join(" "), "call {calls}: {line}");
+        calls += 1;
+    }
+    assert_eq!(calls, 12_000);
 }

@@ -2,6 +2,7 @@
 
 use super::model::Model;
 use super::*;
+use crate::txs::sample::core_trace;
 use proptest::prelude::*;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -239,4 +240,57 @@ fn ten_thousand_announcers_of_one_hash_are_no_problem() {
         tracker.disconnected(PeerId(peer));
     }
     assert!(tracker.is_empty());
+}
+
+/// Random calls of Core's `TxRequestTracker` with its answers. The columns are: call, peer, hash, whether it is a
+/// wtxid, whether the peer is preferred, time in seconds, answer, then the numbers of all announcements, and of those,
+/// the requests and the candidates of the peer.
+#[test]
+fn recorded_calls_of_core_have_the_same_results() {
+    let trace = core_trace(include_bytes!("../../../../../testdata/vectors/core/txrequest_trace.txt.zst"));
+    let mut real = tracker(0);
+    let mut calls = 0;
+    for line in trace.lines() {
+        let columns: Vec<_> = line.split(' ').collect();
+        let [call, peer, hash, is_wtxid, is_preferred, time, answer, counts @ ..] = &columns[..] else {
+            assert_eq!(line, "round");
+            real = TxRequests::with_key((0, 0));
+            continue;
+        };
+        let peer = PeerId(peer.parse().unwrap());
+        let mut bytes = [0; 32];
+        bytes[0] = hash.parse().unwrap();
+        let time = seconds(time.parse().unwrap());
+        let mut found = String::from("-");
+        match *call {
+            "announced" => {
+                let gtxid = if *is_wtxid == "1" { GenTxid::Wtxid(Wtxid(bytes)) } else { GenTxid::Txid(Txid(bytes)) };
+                real.announced(peer, &gtxid, *is_preferred == "1", time);
+            }
+            "requestable" => {
+                let mut expired = Vec::new();
+                for gtxid in real.requestable(peer, time, &mut expired) {
+                    found += &format!(",{}:{}", gtxid.hash()[0], u8::from(gtxid.is_wtxid()));
+                }
+                let expired: BTreeSet<_> =
+                    expired.iter().map(|(peer, gtxid)| format!(",{}:{peer}", gtxid.hash()[0])).collect();
+                found += &format!(";{}", expired.into_iter().collect::<String>());
+            }
+            "requested" => real.requested(peer, &bytes, time),
+            "responded" => real.responded(peer, &bytes),
+            "candidates" => {
+                let peers: BTreeSet<_> = real.candidates(&bytes).into_iter().collect();
+                found += &peers.into_iter().map(|peer| format!(",{peer}")).collect::<String>();
+            }
+            "forget" => real.forget(&bytes),
+            "gone" => real.disconnected(peer),
+            _ => panic!("{line}"),
+        }
+        real.check();
+        let now = [real.len(), real.count(peer), real.in_flight_count(peer), real.candidate_count(peer)];
+        assert_eq!(found, *answer, "{line}");
+        assert_eq!(now.map(|count| count.to_string()), counts, "{line}");
+        calls += 1;
+    }
+    assert_eq!(calls, 20_000);
 }
