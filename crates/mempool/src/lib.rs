@@ -1,10 +1,16 @@
 //! Unconfirmed transactions: whether one is accepted, how they depend on each other, and in which order a miner would
 //! take them.
 //!
-//! [`policy`] decides about one transaction, [`graph`] about the order of many and knows nothing of Bitcoin.
+//! [`policy`] decides about one transaction, [`graph`] about the order of many and knows nothing of Bitcoin. [`scripts`]
+//! verifies and remembers. [`pool`] keeps the transactions, and [`Mempool`] is the pool at work in a node.
 
 #![forbid(unsafe_code)]
 
 pub mod graph;
 pub mod limits;
 pub mod policy;
+pub mod pool;
+pub mod scripts;
+mod service;
+
+pub use service::{Clock, Mempool, ReturnAfterEach, Secrets, SubmitError};

@@ -94,9 +94,9 @@ impl Graph {
         } else if let Some(cluster) = place.as_cluster().and_then(|number| self.main.clusters.get_mut(number)) {
             leave(&mut self.order, &self.nodes, cluster);
             self.nodes.at_mut(slot).fee = fee;
-            self.cluster_bytes -= cluster.heap_bytes();
+            self.sums.remove(cluster);
             arrange(&mut self.linearizer, &self.nodes, cluster);
-            self.cluster_bytes += cluster.heap_bytes();
+            self.sums.add(cluster);
             enter(&mut self.order, &self.nodes, cluster);
         }
         let node = self.nodes.at_mut(slot);
@@ -159,7 +159,7 @@ impl Graph {
             (Home::Main(number) | Home::Staged(number), None) => {
                 let taken = self.main.clusters.take(number);
                 if let Some(cluster) = &taken {
-                    self.cluster_bytes -= cluster.heap_bytes();
+                    self.sums.remove(cluster);
                     leave(&mut self.order, &self.nodes, cluster);
                 }
                 taken
@@ -193,7 +193,7 @@ impl Graph {
         if !cluster.is_linearized() {
             arrange(&mut self.linearizer, &self.nodes, cluster);
         }
-        self.cluster_bytes += cluster.heap_bytes();
+        self.sums.add(cluster);
         enter(&mut self.order, &self.nodes, cluster);
     }
 

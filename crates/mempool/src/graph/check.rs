@@ -29,7 +29,7 @@ impl Graph {
             expected.insert(ChunkKey::of_single(&self.nodes, slot));
         }
         assert!(self.order.iter().eq(&expected), "the order of main is not that of its chunks");
-        assert_eq!(self.cluster_bytes, bytes, "bytes of clusters");
+        assert_eq!(self.sums.bytes, bytes, "bytes of clusters");
         self.check_level(Level::Main);
         if let Some(staging) = &self.staging {
             staging.state.clusters.values().for_each(check_members);

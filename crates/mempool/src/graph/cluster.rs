@@ -35,9 +35,9 @@ pub(super) struct ClusterChunk {
     /// feerate across clusters.
     pub(super) equal_size: i32,
     /// The position after its last member.
-    end: u8,
+    pub(super) end: u8,
     /// The position of its greatest tie key.
-    greatest: u8,
+    pub(super) greatest: u8,
 }
 
 /// Two or more related transactions.

@@ -43,6 +43,7 @@ mod mining;
 mod node;
 mod order;
 mod query;
+mod shape;
 mod staging;
 #[cfg(test)]
 mod tests;
@@ -52,12 +53,14 @@ pub use diagram::Diagram;
 pub use fee_size::FeeSize;
 pub use mining::{BlockBuilder, Chunk};
 pub use node::NodeId;
+pub use shape::{Shape, ShapeChunk};
 
 use crate::limits::CLUSTER_COUNT_MAX;
 use cluster::{Cluster, Member, Table};
 use linearize::{Input, Linearizer};
 use node::{Nodes, Place};
 use order::{ChunkKey, ChunkOrder};
+use shape::ClusterSums;
 use staging::Staging;
 
 /// Limits of one cluster.
@@ -96,8 +99,7 @@ pub struct Graph {
     staging: Option<Staging>,
     order: ChunkOrder,
     linearizer: Linearizer,
-    /// Bytes that the clusters of main have on the heap.
-    cluster_bytes: usize,
+    sums: ClusterSums,
 }
 
 /// What main and staging have each.
@@ -138,7 +140,7 @@ impl Graph {
             staging: None,
             order: ChunkOrder::new(),
             linearizer: Linearizer::new(),
-            cluster_bytes: 0,
+            sums: ClusterSums::default(),
         }
     }
 

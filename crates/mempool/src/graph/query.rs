@@ -123,7 +123,7 @@ impl Graph {
     pub fn memory_bytes(&self) -> usize {
         self.main.count * size_of::<super::node::Node>()
             + self.main.clusters.count() * size_of::<Option<Cluster>>()
-            + self.cluster_bytes
+            + self.sums.bytes
             + self.order.len() * TREE_ENTRY_BYTES
     }
 

@@ -91,7 +91,7 @@ impl Graph {
         if node.main == Place::SINGLE {
             self.order.remove(&ChunkKey::of_single(&self.nodes, slot));
         } else if let Some(cluster) = node.main.as_cluster().and_then(|number| self.main.clusters.take(number)) {
-            self.cluster_bytes -= cluster.heap_bytes();
+            self.sums.remove(&cluster);
             leave(&mut self.order, &self.nodes, &cluster);
         }
     }

@@ -44,7 +44,7 @@ pub struct NextBlock<'a, H> {
 
 impl<H: HeaderView> NextBlock<'_, H> {
     /// Median time past of the tip in seconds; nothing is final if it is unknown.
-    fn time(&self) -> i64 {
+    pub fn time(&self) -> i64 {
         let tip = self.height.0.checked_sub(1);
         tip.and_then(|tip| self.headers.median_time_past(Height(tip))).unwrap_or(i64::MIN)
     }

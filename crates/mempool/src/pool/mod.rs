@@ -1,0 +1,26 @@
+//! The pool of unconfirmed transactions: acceptance, replacement, eviction, and what blocks do to it.
+//!
+//! Input: transactions, blocks, the time. Output: verdicts, a [`Snapshot`] for readers, the [`Feed`] of changes.
+
+mod accept;
+mod chain;
+mod cluster;
+mod entry;
+mod feed;
+mod min_fee;
+mod package;
+mod shards;
+mod snapshot;
+mod store;
+mod tables;
+mod usage;
+
+pub use accept::Accepted;
+pub(crate) use accept::{Chain, ChainCoins, How, Package};
+pub use cluster::{ChunkView, ClusterView, Sums};
+pub use entry::{Entry, LockPoints};
+pub use feed::{Behind, Change, ChangeKind, Feed, RemovalReason};
+pub use package::{PackageResult, TxResult};
+pub use snapshot::{PoolInfo, Snapshot};
+pub(crate) use store::Pool;
+pub use tables::Member;

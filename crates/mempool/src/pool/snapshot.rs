@@ -1,0 +1,106 @@
+//! [`Snapshot`]: the pool as it was at one moment, for readers.
+//!
+//! Invariants: a snapshot never changes, and taking one waits for nothing but the exchange of a pointer. It shares its
+//! memory with the pool: a reader that keeps one keeps the transactions that have left since, so take one for each
+//! request.
+
+use super::cluster::ClusterView;
+use super::entry::Entry;
+use super::tables::{Member, Tables};
+use crate::policy::FeeRate;
+use lydian_engine::Tip;
+use lydian_primitives::{OutPoint, Txid, Wtxid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The content of the pool.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub(crate) tables: Tables,
+    pub(crate) info: PoolInfo,
+    pub(crate) unbroadcast: Arc<BTreeSet<Txid>>,
+    pub(crate) deltas: Arc<BTreeMap<Txid, i64>>,
+}
+
+/// Sums over the pool.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolInfo {
+    /// The block for which its transactions are valid in the next one.
+    pub tip: Tip,
+    /// The number of the next change: Core's `GetSequence`.
+    pub sequence: u64,
+    /// The sum of virtual sizes.
+    pub vsize: u64,
+    /// The sum of fees without deltas, in satoshi.
+    pub fees: i64,
+    /// The memory that Core would need, which `-maxmempool` bounds.
+    pub usage: u64,
+    /// What a transaction must pay now: Core's `GetMinFee`.
+    pub min_fee: FeeRate,
+    /// Whether `mempool.dat` was read, or need not be.
+    pub is_loaded: bool,
+}
+
+impl Snapshot {
+    pub fn info(&self) -> &PoolInfo {
+        &self.info
+    }
+
+    pub fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn get(&self, txid: &Txid) -> Option<&Member> {
+        self.tables.get(txid)
+    }
+
+    pub fn get_by_wtxid(&self, wtxid: &Wtxid) -> Option<&Arc<Entry>> {
+        self.tables.get_by_wtxid(wtxid)
+    }
+
+    /// The transaction that spends an output.
+    pub fn spender(&self, outpoint: &OutPoint) -> Option<&Arc<Entry>> {
+        self.tables.spender(outpoint).map(|spender| &spender.entry)
+    }
+
+    /// All transactions, in no order.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.tables.iter()
+    }
+
+    /// All transactions in mining order, parents before children: Core's `GetSortedScoreWithTopology`.
+    pub fn in_mining_order(&self) -> Vec<&Member> {
+        let mut members: Vec<&Member> = self.tables.iter().collect();
+        members.sort_unstable_by(|a, b| a.cluster.compare(a.position(), &b.cluster, b.position()));
+        members
+    }
+
+    /// Each cluster once, in no order.
+    pub fn clusters(&self) -> impl Iterator<Item = &Arc<ClusterView>> {
+        self.tables.iter().filter(|member| member.position == 0).map(|member| &member.cluster)
+    }
+
+    /// The transactions that spend outputs of this one, sorted by txid.
+    pub fn children(&self, entry: &Entry) -> Vec<Arc<Entry>> {
+        self.tables.children(entry)
+    }
+
+    /// The transactions whose outputs this one spends, sorted by txid.
+    pub fn parents(&self, entry: &Entry) -> Vec<&Member> {
+        self.tables.parents(entry.tx.view())
+    }
+
+    /// The transactions that no peer is known to have seen.
+    pub fn unbroadcast(&self) -> &BTreeSet<Txid> {
+        &self.unbroadcast
+    }
+
+    /// What `prioritisetransaction` added to fees, also of transactions that are not in the pool.
+    pub fn deltas(&self) -> &BTreeMap<Txid, i64> {
+        &self.deltas
+    }
+}

@@ -1,0 +1,335 @@
+//! [`Pool`]: the transactions, their order, and what happens to them. Core's `CTxMemPool`.
+//!
+//! Input: decided changes. Output: the new content, the changes in order for the feed, a snapshot for readers. Which
+//! transactions are accepted is decided in `accept`, what a block or a reorganisation does in `chain`.
+//!
+//! Invariants: every transaction's inputs are unspent in the chain at the pool's tip, or outputs of other transactions
+//! of the pool, and none is spent twice; each change has the next sequence number. One writer.
+
+use super::chain::Disconnected;
+use super::cluster::{ChunkView, ClusterMember, ClusterView};
+use super::entry::Entry;
+use super::feed::{Change, ChangeKind, RemovalReason};
+use super::min_fee::{Load, MinFee};
+use super::snapshot::{PoolInfo, Snapshot};
+use super::tables::{Member, Tables};
+use super::usage::{self, Usage};
+use crate::graph::{FeeSize, Graph, Level, Limits, NodeId};
+use crate::policy::{FeeRate, Settings};
+use lydian_consensus::Coin;
+use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
+use lydian_engine::Tip;
+use lydian_primitives::Txid;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// The pool as its writer sees it.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) settings: Settings,
+    pub(crate) graph: Graph,
+    pub(crate) tables: Tables,
+    pub(crate) tip: Tip,
+    by_node: HashMap<NodeId, Arc<Entry>>,
+    by_time: BTreeSet<(i64, Txid)>,
+    deltas: Arc<BTreeMap<Txid, i64>>,
+    unbroadcast: Arc<BTreeSet<Txid>>,
+    usage: Usage,
+    /// Clusters whose views are not made yet, by any of their transactions.
+    changed: HashSet<NodeId>,
+    vsize: u64,
+    fees: i64,
+    min_fee: MinFee,
+    sequence: u64,
+    changes: Vec<Change>,
+    /// Transactions of disconnected blocks, and whether a block was disconnected since the last reorganisation ended.
+    pub(super) disconnected: Disconnected,
+    pub(super) has_left: bool,
+    /// Blocks that joined and left.
+    pub(super) moves: u64,
+    pub(crate) is_loaded: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(settings: Settings, tip: Tip, now: i64) -> Pool {
+        let count = usize::try_from(settings.cluster_count_max).unwrap_or(usize::MAX);
+        let vbytes = u64::try_from(settings.cluster_vbytes_max).unwrap_or(0);
+        let limits = Limits::new(count, vbytes.saturating_mul(WITNESS_SCALE_FACTOR as u64));
+        Pool {
+            settings,
+            graph: Graph::new(limits),
+            tables: Tables::new(),
+            tip,
+            by_node: HashMap::new(),
+            by_time: BTreeSet::new(),
+            deltas: Arc::default(),
+            unbroadcast: Arc::default(),
+            usage: Usage::default(),
+            changed: HashSet::new(),
+            vsize: 0,
+            fees: 0,
+            min_fee: MinFee::new(now),
+            // As in Core, the first change is the first.
+            sequence: 1,
+            changes: Vec::new(),
+            disconnected: Disconnected::default(),
+            has_left: false,
+            moves: 0,
+            is_loaded: false,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The number of the next change.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    pub(crate) fn get(&self, txid: &Txid) -> Option<&Member> {
+        self.tables.get(txid)
+    }
+
+    pub(crate) fn entry_of(&self, node: NodeId) -> Option<&Arc<Entry>> {
+        self.by_node.get(&node)
+    }
+
+    pub(crate) fn delta(&self, txid: &Txid) -> i64 {
+        self.deltas.get(txid).copied().unwrap_or(0)
+    }
+
+    /// The memory that Core would need.
+    pub(crate) fn usage(&self) -> u64 {
+        let clusters = self.graph.cluster_counts().map(|(count, clusters)| usage::of_cluster(count) * clusters as u64);
+        let (deltas, chunks) = (self.deltas.len() as u64, self.graph.chunk_count() as u64);
+        Usage { deltas, chunks, clusters: clusters.sum(), ..self.usage }.bytes()
+    }
+
+    pub(crate) fn min_fee(&mut self, now: i64) -> FeeRate {
+        let (usage, usage_max) = (self.usage(), self.settings.mempool_bytes_max);
+        self.min_fee.get(now, Load { usage, usage_max, incremental: self.settings.incremental_relay_fee })
+    }
+
+    pub(crate) fn has_deltas(&self) -> bool {
+        !self.deltas.is_empty()
+    }
+
+    /// Takes the changes since the last call.
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence - 1
+    }
+
+    /// The node of a transaction that is tried in the staging copy. Its parents must be in the graph.
+    pub(crate) fn stage(&mut self, txid: Txid, adjusted_weight: i32, modified_fee: i64) -> NodeId {
+        self.graph.add(FeeSize::new(modified_fee, adjusted_weight), txid.0)
+    }
+
+    /// Adds a transaction whose node is in the graph, with its dependencies.
+    pub(crate) fn add(&mut self, entry: Entry, node: NodeId) -> Arc<Entry> {
+        let entry = Arc::new(entry);
+        let txid = entry.txid();
+        self.by_node.insert(node, Arc::clone(&entry));
+        self.by_time.insert((entry.time, txid));
+        self.usage.add_transaction(entry.tx.view().input_count(), u64::from(entry.usage));
+        self.vsize += u64::from(entry.vsize.unsigned_abs());
+        self.fees += entry.fee.0;
+        let cluster = Arc::new(ClusterView { members: Box::default(), chunks: Box::default() });
+        let delta = self.delta(&txid);
+        self.tables.add(Member { entry: Arc::clone(&entry), node, delta, cluster, position: 0 });
+        self.changed.insert(node);
+        entry
+    }
+
+    /// Tells the feed that a transaction was added. Core does so after the pool was limited.
+    pub(crate) fn announce(&mut self, entry: Arc<Entry>, spent: Arc<[Coin]>) {
+        let sequence = self.next_sequence();
+        self.changes.push(Change { sequence, entry, kind: ChangeKind::Added { spent } });
+    }
+
+    /// The clusters of these nodes are about to change: what is left of them needs new views.
+    pub(crate) fn touch(&mut self, nodes: &[NodeId]) {
+        let mut seen: HashSet<NodeId> = HashSet::new();
+        for node in nodes {
+            if !seen.contains(node) {
+                seen.extend(self.graph.cluster(*node, Level::Main));
+            }
+        }
+        self.changed.extend(seen);
+    }
+
+    /// Removes transactions from the tables, in this order; the graph has let go of them, or is about to.
+    pub(crate) fn forget(&mut self, txids: &[Txid], reason: RemovalReason) {
+        for txid in txids {
+            let Some(member) = self.tables.remove(txid) else { continue };
+            let entry = member.entry;
+            self.by_node.remove(&member.node);
+            self.changed.remove(&member.node);
+            self.by_time.remove(&(entry.time, *txid));
+            self.usage.remove_transaction(entry.tx.view().input_count(), u64::from(entry.usage));
+            self.vsize -= u64::from(entry.vsize.unsigned_abs());
+            self.fees -= entry.fee.0;
+            self.remove_unbroadcast(txid);
+            let sequence = self.next_sequence();
+            self.changes.push(Change { sequence, entry, kind: ChangeKind::Removed { reason } });
+        }
+    }
+
+    /// Removes nodes and their transactions.
+    pub(crate) fn remove(&mut self, nodes: &[NodeId], reason: RemovalReason) {
+        self.touch(nodes);
+        self.graph.remove(nodes);
+        let txids: Vec<Txid> =
+            nodes.iter().filter_map(|node| self.by_node.get(node)).map(|entry| entry.txid()).collect();
+        self.forget(&txids, reason);
+    }
+
+    /// Removes transactions with all their descendants.
+    pub(crate) fn remove_recursive(&mut self, nodes: &[NodeId], reason: RemovalReason) {
+        let all = self.graph.descendants(nodes, Level::Main);
+        self.remove(&all, reason);
+    }
+
+    /// Removes what is older than the expiry and its descendants, and then the worst chunks until the usage is within
+    /// its bound: Core's `LimitMempoolSize`.
+    pub(crate) fn limit(&mut self, now: i64) {
+        let expiry = i64::try_from(self.settings.expiry.as_secs()).unwrap_or(i64::MAX);
+        let oldest = now.saturating_sub(expiry);
+        let expired: Vec<Txid> =
+            self.by_time.iter().take_while(|(time, _)| *time < oldest).map(|(_, txid)| *txid).collect();
+        let nodes: Vec<NodeId> = expired.iter().filter_map(|txid| self.get(txid)).map(|member| member.node).collect();
+        if !nodes.is_empty() {
+            let mut all = self.graph.descendants(&nodes, Level::Main);
+            self.sort_by_txid(&mut all);
+            self.remove(&all, RemovalReason::Expiry);
+        }
+        while self.len() > 0 && self.usage() > self.settings.mempool_bytes_max {
+            let Some(chunk) = self.graph.worst_chunk() else { return };
+            // Weight units become virtual bytes, rounded up: Core's `ToFeePerVSize`.
+            let scale = WITNESS_SCALE_FACTOR as i64;
+            let vsize = (i64::from(chunk.feerate.size) + scale - 1) / scale;
+            let rate = FeeRate::new(chunk.feerate.fee, vsize).fee_per_kvb();
+            let rate = rate.saturating_add(self.settings.incremental_relay_fee.fee_per_kvb());
+            self.min_fee.evicted(FeeRate::per_kvb(rate));
+            let mut nodes = chunk.nodes;
+            self.sort_by_txid(&mut nodes);
+            self.remove(&nodes, RemovalReason::SizeLimit);
+        }
+    }
+
+    /// The order in which Core removes a set of transactions.
+    pub(crate) fn sort_by_txid(&self, nodes: &mut [NodeId]) {
+        nodes.sort_by_cached_key(|node| self.by_node.get(node).map(|entry| entry.txid()));
+    }
+
+    /// A block was connected at this time.
+    pub(crate) fn block_connected(&mut self, now: i64) {
+        self.min_fee.block(now);
+    }
+
+    /// Adds to the fee by which a transaction is ordered, whether it is in the pool or not: Core's
+    /// `PrioritiseTransaction`. Returns the new sum.
+    pub(crate) fn prioritise(&mut self, txid: &Txid, delta: i64) -> i64 {
+        let sum = self.delta(txid).saturating_add(delta);
+        let deltas = Arc::make_mut(&mut self.deltas);
+        if sum == 0 {
+            deltas.remove(txid)
+        } else {
+            deltas.insert(*txid, sum)
+        };
+        if let Some(member) = self.tables.get(txid) {
+            // Core adds to the modified fee, which may have saturated, and so does this.
+            let member = Member { delta: member.delta.saturating_add(delta), ..member.clone() };
+            let (node, fee) = (member.node, member.modified_fee());
+            self.tables.set(member);
+            self.touch(&[node]);
+            self.graph.set_fee(node, fee);
+        }
+        sum
+    }
+
+    /// Forgets what was added to the fee of a transaction.
+    pub(crate) fn clear_delta(&mut self, txid: &Txid) {
+        if self.deltas.contains_key(txid) {
+            Arc::make_mut(&mut self.deltas).remove(txid);
+        }
+    }
+
+    pub(crate) fn add_unbroadcast(&mut self, txid: Txid) {
+        if self.get(&txid).is_some() {
+            Arc::make_mut(&mut self.unbroadcast).insert(txid);
+        }
+    }
+
+    pub(crate) fn remove_unbroadcast(&mut self, txid: &Txid) {
+        if self.unbroadcast.contains(txid) {
+            Arc::make_mut(&mut self.unbroadcast).remove(txid);
+        }
+    }
+
+    /// Replaces the entry of a transaction by one with other lock points.
+    pub(crate) fn set_entry(&mut self, entry: Entry) {
+        let Some(member) = self.tables.get(&entry.txid()).cloned() else { return };
+        let entry = Arc::new(entry);
+        self.by_node.insert(member.node, Arc::clone(&entry));
+        self.changed.insert(member.node);
+        self.tables.remove(&entry.txid());
+        self.tables.add(Member { entry, ..member });
+    }
+
+    /// The pool as it is now.
+    pub(crate) fn snapshot(&mut self, now: i64) -> Snapshot {
+        self.make_views();
+        let info = PoolInfo {
+            tip: self.tip,
+            sequence: self.sequence,
+            vsize: self.vsize,
+            fees: self.fees,
+            usage: self.usage(),
+            min_fee: self.min_fee(now),
+            is_loaded: self.is_loaded,
+        };
+        Snapshot {
+            tables: self.tables.clone(),
+            info,
+            unbroadcast: Arc::clone(&self.unbroadcast),
+            deltas: Arc::clone(&self.deltas),
+        }
+    }
+
+    fn make_views(&mut self) {
+        while let Some(node) = self.changed.iter().next().copied() {
+            let Some(shape) = self.graph.shape(node) else {
+                self.changed.remove(&node);
+                continue;
+            };
+            let of_node = |node: &NodeId| self.by_node.get(node).and_then(|entry| self.get(&entry.txid()));
+            let members: Vec<Member> = shape.members.iter().filter_map(|(node, _)| of_node(node)).cloned().collect();
+            assert_eq!(members.len(), shape.members.len(), "the graph and the tables have the same transactions");
+            let view_of = |(member, (_, ancestors)): (&Member, &(NodeId, u64))| ClusterMember {
+                entry: Arc::clone(&member.entry),
+                modified_fee: member.modified_fee(),
+                ancestors: *ancestors,
+            };
+            let chunks = shape.chunks.iter().map(|chunk| ChunkView {
+                feerate: chunk.feerate,
+                equal_size: chunk.equal_size,
+                greatest: members[usize::from(chunk.greatest)].entry.txid(),
+                end: chunk.end,
+            });
+            let chunks = chunks.collect();
+            let view = ClusterView { members: members.iter().zip(&shape.members).map(view_of).collect(), chunks };
+            let view = Arc::new(view);
+            for (position, member) in (0..).zip(members) {
+                self.changed.remove(&member.node);
+                self.tables.set(Member { cluster: Arc::clone(&view), position, ..member });
+            }
+        }
+    }
+}
