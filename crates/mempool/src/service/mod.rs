@@ -1,0 +1,293 @@
+//! [`Mempool`]: the pool at work in a node.
+//!
+//! Input: transactions from any thread, the blocks of the chain through a follower of the engine, the time. Output:
+//! verdicts, a [`Snapshot`] that any thread reads without waiting, the [`Feed`] of changes.
+//!
+//! One thread accepts ([`worker`]). It looks up coins and verifies the scripts of single transactions without holding
+//! the pool; if the tip moved meanwhile, it decides again. A block that joins the chain waits for the decisions about
+//! one batch or one package at most. Invariants: the published pool is always that of its tip; readers never wait for
+//! the writer.
+
+mod follower;
+mod headers;
+mod worker;
+
+pub use worker::SubmitError;
+
+use crate::limits::QUEUE_MAX;
+use crate::policy::{FeeRate, Settings};
+use crate::pool::{Accepted, Feed, PackageResult, Pool, Snapshot};
+use crate::scripts::{OnWrong, ScriptCache, SecondCheck};
+use follower::PoolFollower;
+use lydian_consensus::KnownScripts;
+use lydian_engine::{Engine, Event, Follower, Observer, Tip};
+use lydian_primitives::{Amount, BlockHash, Height, Transaction, Txid};
+use lydian_script::Flags;
+use lydian_stdx::lock;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::thread::{Builder, JoinHandle};
+use worker::{Job, Worker};
+
+/// The time of the node, which a test may set: Core's `GetTime`.
+pub trait Clock: fmt::Debug + Send + Sync {
+    /// Seconds since 1970.
+    fn unix_seconds(&self) -> i64;
+}
+
+/// Secrets of the process.
+#[derive(Clone, Copy)]
+pub struct Secrets {
+    /// For the keys of the script cache.
+    pub salt: [u8; 32],
+    /// For the choice of the transactions that are verified twice.
+    pub seed: u64,
+}
+
+/// What the follower, the accepting thread and the readers share.
+struct Shared {
+    pool: Mutex<Pool>,
+    /// The chain moved.
+    moved: Condvar,
+    published: Mutex<Arc<Snapshot>>,
+    feed: Arc<Feed>,
+    clock: Arc<dyn Clock>,
+    cache: Arc<ScriptCache>,
+}
+
+impl Shared {
+    fn now(&self) -> i64 {
+        self.clock.unix_seconds()
+    }
+
+    /// Shows readers the pool as it is now.
+    fn publish(&self, pool: &mut Pool) {
+        let snapshot = Arc::new(pool.snapshot(self.now()));
+        // The feed first: a reader that takes the snapshot and then the changes from its number on misses none.
+        self.feed.push(pool.take_changes());
+        *lock(&self.published) = snapshot;
+    }
+}
+
+/// The pool of a node. For use from any thread.
+pub struct Mempool {
+    shared: Arc<Shared>,
+    settings: Settings,
+    seed: u64,
+    jobs: OnceLock<SyncSender<Job>>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Mempool {
+    /// An empty pool, made before the engine is opened: the engine gets its [`Mempool::follower`] and its
+    /// [`Mempool::known_scripts`].
+    pub fn new(settings: Settings, clock: Arc<dyn Clock>, secrets: Secrets) -> Mempool {
+        let now = clock.unix_seconds();
+        // Until the engine is open, there is no tip.
+        let mut pool = Pool::new(settings.clone(), Tip { height: Height(0), hash: BlockHash::ZERO }, now);
+        // Half for scripts and half for signatures, as in Core, which keeps single signatures too.
+        let bytes = usize::try_from(settings.sigcache_bytes_max / 2).unwrap_or(usize::MAX);
+        let cache = Arc::new(ScriptCache::new(bytes, Flags::STANDARD, secrets.salt));
+        let snapshot = Arc::new(pool.snapshot(now));
+        let feed = Arc::new(Feed::new(pool.sequence()));
+        let shared = Shared {
+            pool: Mutex::new(pool),
+            moved: Condvar::new(),
+            published: Mutex::new(snapshot),
+            feed,
+            clock,
+            cache,
+        };
+        let (shared, worker) = (Arc::new(shared), Mutex::default());
+        Mempool { shared, settings, seed: secrets.seed, jobs: OnceLock::new(), worker }
+    }
+
+    /// The follower that tells the pool of blocks.
+    pub fn follower(&self) -> Box<dyn Follower> {
+        Box::new(PoolFollower::new(Arc::clone(&self.shared)))
+    }
+
+    /// The transactions whose scripts were verified, for `lydian_engine::Settings::known_scripts`.
+    pub fn known_scripts(&self) -> Arc<dyn KnownScripts> {
+        Arc::<ScriptCache>::clone(&self.shared.cache)
+    }
+
+    /// Begins to accept transactions, with `threads` to verify scripts. The engine must have the pool's follower. Until
+    /// then, and after [`Mempool::end`], submissions are answered with [`SubmitError::Ended`].
+    pub fn start(&self, engine: Arc<Engine>, threads: usize) -> io::Result<()> {
+        {
+            let mut pool = lock(&self.shared.pool);
+            if pool.tip.hash == BlockHash::ZERO {
+                pool.tip = engine.snapshot().tip();
+            }
+            self.shared.publish(&mut pool);
+        }
+        let cache = Arc::clone(&self.shared.cache);
+        let on_wrong: Box<OnWrong> = Box::new(move |_| cache.clear());
+        let second = SecondCheck::start(Arc::clone(engine.signatures()), Flags::STANDARD, self.seed, on_wrong)?;
+        let (jobs, queue) = sync_channel(QUEUE_MAX);
+        let worker = Worker::new(Arc::clone(&self.shared), engine, second, threads);
+        let thread = Builder::new().name("mempool".to_owned()).spawn(move || worker.run(&queue))?;
+        *lock(&self.worker) = Some(thread);
+        // A pool is started once.
+        let _ = self.jobs.set(jobs);
+        Ok(())
+    }
+
+    /// Ends the accepting thread; what waits is answered with [`SubmitError::Ended`].
+    pub fn end(&self) {
+        if let Some(jobs) = self.jobs.get() {
+            // It fails only if the thread has ended.
+            let _ = jobs.send(Job::End);
+        }
+        if let Some(thread) = lock(&self.worker).take() {
+            // A panic was printed by then.
+            let _ = thread.join();
+        }
+        self.shared.feed.end();
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The pool as it is now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&lock(&self.shared.published))
+    }
+
+    /// The changes of the pool.
+    pub fn feed(&self) -> &Arc<Feed> {
+        &self.shared.feed
+    }
+
+    /// Accepts a transaction, or says why not; with `is_test`, the pool stays as it is. Waits for its turn.
+    pub fn submit(&self, tx: Arc<Transaction>, is_test: bool) -> Result<Accepted, SubmitError> {
+        self.ask(|reply| Job::Accept { tx, is_test, reply })?
+    }
+
+    /// Queues a transaction of a peer; `done` is called by the accepting thread. Returns false if the queue is full.
+    pub fn offer(&self, tx: Arc<Transaction>, done: Box<dyn FnOnce(Result<Accepted, SubmitError>) + Send>) -> bool {
+        let job = Job::Accept { tx, is_test: false, reply: worker::Reply::Call(done) };
+        self.jobs.get().is_some_and(|jobs| jobs.try_send(job).is_ok())
+    }
+
+    /// Accepts a package as far as possible: `submitpackage`.
+    pub fn submit_package(
+        &self,
+        txs: Vec<Arc<Transaction>>,
+        feerate_max: Option<FeeRate>,
+    ) -> Result<PackageResult, SubmitError> {
+        self.ask(|reply| Job::Package { txs, feerate_max, reply })?
+    }
+
+    /// Tries several transactions without changing the pool: `testmempoolaccept`.
+    pub fn test_package(&self, txs: Vec<Arc<Transaction>>) -> Result<PackageResult, SubmitError> {
+        self.ask(|reply| Job::TestPackage { txs, reply })?
+    }
+
+    /// Waits until the pool has everything of a reorganisation that is over: transactions that return are in it.
+    pub fn settle(&self) {
+        // Without the thread there is nothing to wait for.
+        let _ = self.ask(|reply| Job::Settle { whole: true, reply });
+    }
+
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(worker::Reply<T>) -> Job) -> Result<T, SubmitError> {
+        let (reply, answer) = sync_channel(1);
+        let jobs = self.jobs.get().ok_or(SubmitError::Ended)?;
+        jobs.send(job(worker::Reply::Channel(reply))).map_err(|_| SubmitError::Ended)?;
+        answer.recv().map_err(|_| SubmitError::Ended)
+    }
+
+    /// Adds to the fee by which a transaction is ordered, in satoshi: `prioritisetransaction`. Returns the new sum.
+    pub fn prioritise(&self, txid: &Txid, delta: i64) -> Amount {
+        let mut pool = lock(&self.shared.pool);
+        let sum = pool.prioritise(txid, delta);
+        self.shared.publish(&mut pool);
+        Amount(sum)
+    }
+
+    /// Marks a transaction of the pool as one that no peer is known to have seen.
+    pub fn add_unbroadcast(&self, txid: Txid) {
+        let mut pool = lock(&self.shared.pool);
+        pool.add_unbroadcast(txid);
+        self.shared.publish(&mut pool);
+    }
+
+    /// A peer has a transaction.
+    pub fn remove_unbroadcast(&self, txid: &Txid) {
+        let mut pool = lock(&self.shared.pool);
+        pool.remove_unbroadcast(txid);
+        self.shared.publish(&mut pool);
+    }
+
+    /// `mempool.dat` was read, or need not be.
+    pub fn set_loaded(&self) {
+        let mut pool = lock(&self.shared.pool);
+        pool.is_loaded = true;
+        self.shared.publish(&mut pool);
+    }
+
+    /// What a transaction must pay now: Core's `GetMinFee`. It falls with time.
+    pub fn min_fee(&self) -> FeeRate {
+        let now = self.shared.now();
+        lock(&self.shared.pool).min_fee(now)
+    }
+}
+
+impl Drop for Mempool {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// An observer for calls that disconnect blocks one after another, as `invalidateblock`: transactions return to the
+/// pool after each block, as in Core, and not only after the last one.
+pub struct ReturnAfterEach<'a> {
+    mempool: &'a Mempool,
+    observer: &'a dyn Observer,
+    /// The search for the best chain has begun: what it disconnects returns at its end.
+    is_reorganising: AtomicBool,
+}
+
+impl<'a> ReturnAfterEach<'a> {
+    pub fn new(mempool: &'a Mempool, observer: &'a dyn Observer) -> ReturnAfterEach<'a> {
+        ReturnAfterEach { mempool, observer, is_reorganising: AtomicBool::new(false) }
+    }
+}
+
+impl fmt::Debug for ReturnAfterEach<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReturnAfterEach").field("mempool", &self.mempool).finish_non_exhaustive()
+    }
+}
+
+impl Observer for ReturnAfterEach<'_> {
+    fn event(&self, event: &Event<'_>) {
+        self.observer.event(event);
+        match event {
+            Event::Reorganisation { .. } => self.is_reorganising.store(true, Ordering::Relaxed),
+            Event::Settled { .. } if !self.is_reorganising.load(Ordering::Relaxed) => {
+                // Without the thread nothing returns.
+                let _ = self.mempool.ask(|reply| Job::Settle { whole: false, reply });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Shows no secret.
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Mempool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mempool").field("info", self.snapshot().info()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,395 @@
+//! The thread that accepts. Input: jobs from a bounded queue. Output: the changed pool, and an answer to each job.
+//!
+//! Transactions that wait are decided in batches: their coins are looked up together, and the scripts of those that
+//! pass all other checks are captured and settled together, by several threads if there are many. Then each is accepted
+//! in the order of the queue, exactly as alone; a verdict on scripts that is missing by then is made on the spot.
+
+use super::Shared;
+use super::headers::Headers;
+use crate::limits::BATCH_MAX;
+use crate::policy::{FeeRate, NextBlock, Rejection};
+use crate::pool::{Accepted, Chain, ChainCoins, How, Package, PackageResult, Pool, TxResult};
+use crate::scripts::{InputFailure, SecondCheck, Spend, verify_many};
+use lydian_engine::{ChainSnapshot, Engine, EngineError};
+use lydian_primitives::{Height, OutPoint, Transaction, Wtxid};
+use lydian_script::{CheckCounts, Flags};
+use lydian_stdx::{IgnorePoison, lock};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+/// How long to wait for the next step of the chain before looking again.
+const STEP: Duration = Duration::from_millis(1);
+
+/// The fewest transactions for which another thread verifies scripts.
+const THREAD_TRANSACTIONS_MIN: usize = 16;
+
+/// A task of the accepting thread.
+pub(super) enum Job {
+    Accept {
+        tx: Arc<Transaction>,
+        is_test: bool,
+        reply: Reply<Result<Accepted, SubmitError>>,
+    },
+    Package {
+        txs: Vec<Arc<Transaction>>,
+        feerate_max: Option<FeeRate>,
+        reply: Reply<Result<PackageResult, SubmitError>>,
+    },
+    TestPackage {
+        txs: Vec<Arc<Transaction>>,
+        reply: Reply<Result<PackageResult, SubmitError>>,
+    },
+    Settle {
+        /// Wait for the end of a reorganisation that is under way; else the chain stands still now.
+        whole: bool,
+        reply: Reply<()>,
+    },
+    End,
+}
+
+/// Where an answer goes.
+pub(super) enum Reply<T> {
+    Channel(SyncSender<T>),
+    Call(Box<dyn FnOnce(T) + Send>),
+}
+
+impl<T> Reply<T> {
+    fn send(self, answer: T) {
+        match self {
+            // The caller may have gone.
+            Reply::Channel(channel) => drop(channel.try_send(answer)),
+            Reply::Call(call) => call(answer),
+        }
+    }
+}
+
+/// Why a transaction was not accepted.
+#[derive(Clone, Debug)]
+pub enum SubmitError {
+    Rejected(Rejection),
+    /// The node failed, not the transaction.
+    Engine(String),
+    /// The pool accepts nothing yet, or any more.
+    Ended,
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SubmitError::Rejected(rejection) => rejection.fmt(f),
+            SubmitError::Engine(reason) => f.write_str(reason),
+            SubmitError::Ended => f.write_str("the mempool accepts no transactions now"),
+        }
+    }
+}
+
+impl std::error::Error for SubmitError {}
+
+impl From<EngineError> for SubmitError {
+    fn from(error: EngineError) -> SubmitError {
+        SubmitError::Engine(error.to_string())
+    }
+}
+
+/// Verdicts on scripts, with the transactions and their coins.
+type Verdicts = HashMap<Wtxid, (Spend, Result<(), InputFailure>)>;
+
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    engine: Arc<Engine>,
+    second: SecondCheck,
+    threads: usize,
+}
+
+/// A transaction of the queue.
+type Waiting = (Arc<Transaction>, bool, Reply<Result<Accepted, SubmitError>>);
+
+impl Worker {
+    pub(super) fn new(shared: Arc<Shared>, engine: Arc<Engine>, second: SecondCheck, threads: usize) -> Worker {
+        Worker { shared, engine, second, threads: threads.max(1) }
+    }
+
+    pub(super) fn run(&self, queue: &Receiver<Job>) {
+        let mut next = queue.recv().ok();
+        while let Some(job) = next.take() {
+            match job {
+                Job::End => return,
+                Job::Settle { whole, reply } => {
+                    self.settle(whole);
+                    reply.send(());
+                }
+                Job::Package { txs, feerate_max, reply } => {
+                    reply.send(
+                        self.decide_package(&txs, |pool, chain, now| {
+                            pool.accept_package(&txs, feerate_max, now, chain)
+                        }),
+                    );
+                }
+                Job::TestPackage { txs, reply } => {
+                    reply.send(self.decide_package(&txs, |pool, chain, now| pool.test_package(&txs, now, chain)));
+                }
+                Job::Accept { tx, is_test, reply } => {
+                    let mut batch: Vec<Waiting> = vec![(tx, is_test, reply)];
+                    while batch.len() < BATCH_MAX {
+                        match queue.try_recv() {
+                            Ok(Job::Accept { tx, is_test, reply }) => batch.push((tx, is_test, reply)),
+                            Ok(other) => {
+                                next = Some(other);
+                                break;
+                            }
+                            Err(_) => break,
+                        }
+                    }
+                    self.decide_batch(batch);
+                }
+            }
+            next = next.or_else(|| queue.recv().ok());
+        }
+    }
+
+    fn decide_batch(&self, batch: Vec<Waiting>) {
+        let txs: Vec<(Arc<Transaction>, bool)> =
+            batch.iter().map(|(tx, is_test, _)| (Arc::clone(tx), *is_test)).collect();
+        let answers = self.decide(&txs);
+        let mut answers = match answers {
+            Ok(answers) => answers.into_iter().map(|answer| answer.map_err(SubmitError::Rejected)).collect(),
+            Err(error) => vec![Err(SubmitError::from(error)); txs.len()],
+        };
+        for ((_, _, reply), answer) in batch.into_iter().zip(answers.drain(..)) {
+            reply.send(answer);
+        }
+    }
+
+    /// Decides about transactions in their order.
+    fn decide(&self, txs: &[(Arc<Transaction>, bool)]) -> Result<Vec<Result<Accepted, Rejection>>, EngineError> {
+        let all: Vec<Arc<Transaction>> = txs.iter().map(|(tx, _)| Arc::clone(tx)).collect();
+        let mut verdicts = Verdicts::new();
+        loop {
+            let Some((pool, snapshot)) = self.at_tip(true)? else { continue };
+            drop(pool);
+            let Some(coins) = self.coins_of(&snapshot, &all)? else { continue };
+            let Some(headers) = Headers::up_to(&self.engine, &snapshot.tip().hash) else { continue };
+            let height = Height(snapshot.tip().height.0 + 1);
+            let no_scripts = |_: &Spend| Ok(());
+            let next = || NextBlock { height, headers: &headers };
+            let Some(spends) =
+                self.look_ahead(&all, &snapshot, &Chain { next: next(), coins: &coins, scripts: &no_scripts })
+            else {
+                continue;
+            };
+            self.verify(spends, &mut verdicts);
+            let known = RefCell::new(std::mem::take(&mut verdicts));
+            let scripts = |spend: &Spend| self.verdict(spend, &known);
+            let chain = Chain { next: next(), coins: &coins, scripts: &scripts };
+            let mut pool = lock(&self.shared.pool);
+            if pool.tip != snapshot.tip() || pool.has_left() {
+                verdicts = known.into_inner();
+                continue;
+            }
+            let now = self.shared.now();
+            let decide = |(tx, is_test): &(Arc<Transaction>, bool)| {
+                let how = How { is_test: *is_test, ..How::single(now) };
+                let accepted = pool.accept(tx, &how, &chain)?;
+                self.remember(tx, &known.borrow());
+                Ok(accepted)
+            };
+            let answers = txs.iter().map(decide).collect();
+            self.shared.publish(&mut pool);
+            return Ok(answers);
+        }
+    }
+
+    fn decide_package(
+        &self,
+        txs: &[Arc<Transaction>],
+        decide: impl Fn(&mut Pool, &Chain<'_, Headers<'_>>, i64) -> PackageResult,
+    ) -> Result<PackageResult, SubmitError> {
+        loop {
+            let Some((pool, snapshot)) = self.at_tip(true)? else { continue };
+            drop(pool);
+            let Some(coins) = self.coins_of(&snapshot, txs)? else { continue };
+            let Some(headers) = Headers::up_to(&self.engine, &snapshot.tip().hash) else { continue };
+            let next = NextBlock { height: Height(snapshot.tip().height.0 + 1), headers: &headers };
+            let known = RefCell::default();
+            let scripts = |spend: &Spend| self.verdict(spend, &known);
+            let mut pool = lock(&self.shared.pool);
+            if pool.tip != snapshot.tip() || pool.has_left() {
+                continue;
+            }
+            let result = decide(&mut pool, &Chain { next, coins: &coins, scripts: &scripts }, self.shared.now());
+            for tx in txs {
+                let wtxid = tx.view().wtxid();
+                if matches!(result.results.get(&wtxid), Some(TxResult::Accepted(_))) {
+                    self.remember(tx, &known.borrow());
+                }
+            }
+            self.shared.publish(&mut pool);
+            return Ok(result);
+        }
+    }
+
+    /// Lets everything of a reorganisation return.
+    fn settle(&self, whole: bool) {
+        while lock(&self.shared.pool).has_left() {
+            // A failing disk is reported with the next transaction.
+            if self.at_tip(whole).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Keeps the verdict on an accepted transaction for its block, and has it verified again.
+    fn remember(&self, tx: &Transaction, verdicts: &Verdicts) {
+        let wtxid = tx.view().wtxid();
+        self.shared.cache.insert(&wtxid);
+        if let Some((spend, _)) = verdicts.get(&wtxid) {
+            self.second.push(spend);
+        }
+    }
+
+    /// The pool with the chain's snapshot at its tip, after everything of a reorganisation has returned. `None` if the
+    /// chain moved, so that the caller looks again. With `whole`, a reorganisation ends when no better chain is known.
+    fn at_tip(&self, whole: bool) -> Result<Option<(MutexGuard<'_, Pool>, ChainSnapshot)>, EngineError> {
+        let snapshot = self.engine.snapshot();
+        let pool = lock(&self.shared.pool);
+        if pool.tip != snapshot.tip() {
+            // The next block is on its way to the pool, or from there to the readers of the chain.
+            drop(self.shared.moved.wait_timeout(pool, STEP).ignore_poison());
+            return Ok(None);
+        }
+        if !pool.has_left() {
+            return Ok(Some((pool, snapshot)));
+        }
+        if whole && self.engine.with_tree(|tree| tree.best_candidate().is_some()) {
+            // In the middle of a reorganisation.
+            drop(self.shared.moved.wait_timeout(pool, STEP).ignore_poison());
+            return Ok(None);
+        }
+        self.bring_back(pool, &snapshot)?;
+        Ok(None)
+    }
+
+    /// After a reorganisation: returns the transactions of the blocks that left.
+    fn bring_back(&self, pool: MutexGuard<'_, Pool>, snapshot: &ChainSnapshot) -> Result<(), EngineError> {
+        let moves = pool.moves();
+        let returning = pool.disconnected_transactions();
+        let Some(headers) = Headers::up_to(&self.engine, &snapshot.tip().hash) else { return Ok(()) };
+        let next = NextBlock { height: Height(snapshot.tip().height.0 + 1), headers: &headers };
+        let more = pool.coins_to_check(&next);
+        drop(pool);
+        let Some(mut coins) = self.coins_of(snapshot, &returning)? else { return Ok(()) };
+        let Some(found) = coins_at(snapshot, &more)? else { return Ok(()) };
+        coins.extend(more.into_iter().zip(found));
+        let scripts = |spend: &Spend| self.verify_one(spend);
+        let chain = Chain { next, coins: &coins, scripts: &scripts };
+        let mut pool = lock(&self.shared.pool);
+        if pool.moves() == moves {
+            pool.reorganised(self.shared.now(), &chain);
+            self.shared.publish(&mut pool);
+        }
+        Ok(())
+    }
+
+    /// The coins in the chain of every input, and of the outputs of transactions of which an input has none. `None` if
+    /// the snapshot has expired.
+    fn coins_of(&self, snapshot: &ChainSnapshot, txs: &[Arc<Transaction>]) -> Result<Option<ChainCoins>, EngineError> {
+        let prevouts = txs.iter().flat_map(|tx| tx.view().inputs().map(|input| input.prevout).collect::<Vec<_>>());
+        let prevouts: Vec<OutPoint> = prevouts.collect();
+        let Some(found) = coins_at(snapshot, &prevouts)? else { return Ok(None) };
+        let mut coins: ChainCoins = prevouts.into_iter().zip(found).collect();
+        let lacks = |tx: &&Arc<Transaction>| {
+            tx.view().inputs().any(|input| matches!(coins.get(&input.prevout), Some(None) | None))
+        };
+        let own: Vec<OutPoint> = txs
+            .iter()
+            .filter(lacks)
+            .flat_map(|tx| {
+                let txid = tx.view().txid();
+                let outputs = 0..u32::try_from(tx.view().output_count()).unwrap_or(u32::MAX);
+                outputs.map(move |vout| OutPoint { txid, vout })
+            })
+            .collect();
+        let Some(found) = coins_at(snapshot, &own)? else { return Ok(None) };
+        coins.extend(own.into_iter().zip(found));
+        Ok(Some(coins))
+    }
+
+    /// The transactions whose scripts will be asked for, with their coins, as far as can be seen now. `None` if the
+    /// chain moved.
+    fn look_ahead(
+        &self,
+        txs: &[Arc<Transaction>],
+        snapshot: &ChainSnapshot,
+        chain: &Chain<'_, Headers<'_>>,
+    ) -> Option<Vec<Spend>> {
+        let package: Package = txs.iter().map(|tx| (tx.view().txid(), Arc::clone(tx))).collect();
+        let mut pool = lock(&self.shared.pool);
+        if pool.tip != snapshot.tip() || pool.has_left() {
+            return None;
+        }
+        let how = How::single(self.shared.now());
+        Some(txs.iter().filter_map(|tx| pool.look_ahead(tx, &how, chain, &package)).collect())
+    }
+
+    /// Verifies scripts in batches, by several threads if there are many.
+    fn verify(&self, spends: Vec<Spend>, verdicts: &mut Verdicts) {
+        let unknown: Vec<&Spend> =
+            spends.iter().filter(|spend| !verdicts.contains_key(&spend.tx().view().wtxid())).collect();
+        let share = unknown.len().div_ceil(self.threads).max(THREAD_TRANSACTIONS_MIN);
+        let verify = |part: &[&Spend]| {
+            verify_many(part, Flags::STANDARD, &**self.engine.signatures(), &mut CheckCounts::default())
+        };
+        let mut parts = unknown.chunks(share);
+        let own = parts.next().unwrap_or_default();
+        let found: Vec<Result<(), InputFailure>> = std::thread::scope(|scope| {
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || verify(part))).collect();
+            let mut found = verify(own);
+            for other in others {
+                match other.join() {
+                    Ok(more) => found.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            found
+        });
+        let new: Vec<_> = unknown
+            .into_iter()
+            .zip(found)
+            .map(|(spend, verdict)| (spend.tx().view().wtxid(), (spend.clone(), verdict)))
+            .collect();
+        verdicts.extend(new);
+    }
+
+    /// The verdict on a transaction that was verified with others, or alone now.
+    fn verdict(&self, spend: &Spend, known: &RefCell<Verdicts>) -> Result<(), InputFailure> {
+        let wtxid = spend.tx().view().wtxid();
+        if let Some((_, verdict)) = known.borrow().get(&wtxid) {
+            return *verdict;
+        }
+        let verdict = self.verify_one(spend);
+        known.borrow_mut().insert(wtxid, (spend.clone(), verdict));
+        verdict
+    }
+
+    fn verify_one(&self, spend: &Spend) -> Result<(), InputFailure> {
+        let mut counts = CheckCounts::default();
+        let verdicts = verify_many(&[spend], Flags::STANDARD, &**self.engine.signatures(), &mut counts);
+        verdicts.into_iter().next().unwrap_or(Ok(()))
+    }
+}
+
+/// The coins at a snapshot; `None` if it has expired.
+fn coins_at(
+    snapshot: &ChainSnapshot,
+    outpoints: &[OutPoint],
+) -> Result<Option<Vec<Option<lydian_consensus::Coin>>>, EngineError> {
+    match snapshot.coins(outpoints) {
+        Ok(coins) => Ok(Some(coins)),
+        Err(EngineError::SnapshotExpired { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
