@@ -75,6 +75,16 @@ const _: () = assert!(crate::limits::BLOCK_BUFFER_SIZE_MAX <= u32::MAX as usize)
 impl Tables {
     /// Reads one transaction at the cursor and appends it. Its ids are zero until `fill_ids`.
     pub(crate) fn read_transaction(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
+        self.read(reader, true)
+    }
+
+    /// Like [`Tables::read_transaction`], but zero inputs are zero inputs and not the marker of BIP-0144: Core's
+    /// `TX_NO_WITNESS`.
+    pub(crate) fn read_without_witness(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
+        self.read(reader, false)
+    }
+
+    fn read(&mut self, reader: &mut Reader<'_>, may_have_witness: bool) -> Result<(), ParseError> {
         let start = narrow(reader.offset());
         let first_input = narrow(self.inputs.len());
         let first_output = narrow(self.outputs.len());
@@ -82,7 +92,7 @@ impl Tables {
         let mut body_start = narrow(reader.offset());
         let mut flags = 0;
         self.read_inputs(reader)?;
-        if self.inputs.len() == first_input as usize {
+        if may_have_witness && self.inputs.len() == first_input as usize {
             // No inputs: the next byte is the flag of BIP-0144. Zero means a transaction with neither inputs nor
             // outputs.
             flags = reader.u8()?;

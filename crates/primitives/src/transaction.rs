@@ -19,11 +19,23 @@ pub struct Transaction {
 impl Transaction {
     /// Parses exactly one transaction, with or without witness. Fails if bytes are left over.
     pub fn parse(bytes: impl Into<Box<[u8]>>) -> Result<Transaction, ParseError> {
-        let bytes = bytes.into();
+        Transaction::parse_with(bytes.into(), Tables::read_transaction)
+    }
+
+    /// Parses exactly one transaction without witness, which may have outputs but no inputs. Core's `TX_NO_WITNESS`;
+    /// for transactions under construction.
+    pub fn parse_without_witness(bytes: impl Into<Box<[u8]>>) -> Result<Transaction, ParseError> {
+        Transaction::parse_with(bytes.into(), Tables::read_without_witness)
+    }
+
+    fn parse_with(
+        bytes: Box<[u8]>,
+        read: fn(&mut Tables, &mut Reader<'_>) -> Result<(), ParseError>,
+    ) -> Result<Transaction, ParseError> {
         check_buffer_size(&bytes)?;
         let mut tables = Tables::default();
         let mut reader = Reader::new(&bytes);
-        tables.read_transaction(&mut reader)?;
+        read(&mut tables, &mut reader)?;
         reader.finish()?;
         fill_ids(&bytes, &mut tables);
         Ok(Transaction { bytes, tables })

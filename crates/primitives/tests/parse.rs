@@ -206,3 +206,21 @@ fn prefixes_end_where_the_whole_would() {
     let error = transaction::skip(&mut Reader::new(&large)).unwrap_err();
     assert_eq!(error.kind, ParseErrorKind::BufferTooLarge { size: BLOCK_BUFFER_SIZE_MAX + 1 });
 }
+
+/// No inputs and one output are the marker and the flag of BIP-0144 when they are read with witnesses.
+#[test]
+fn without_witness_there_may_be_outputs_without_inputs() {
+    let bytes = [&[2, 0, 0, 0, 0, 1][..], &[5, 0, 0, 0, 0, 0, 0, 0], &[1, 0x51], &[7, 0, 0, 0]].concat();
+    assert!(Transaction::parse(bytes.clone()).is_err());
+    let tx = Transaction::parse_without_witness(bytes.clone()).unwrap();
+    let view = tx.view();
+    assert_eq!((view.input_count(), view.output_count(), view.lock_time()), (0, 1, 7));
+    assert_eq!(view.output(0).script_pubkey, [0x51]);
+    assert_eq!(
+        (view.total_size(), view.base_size(), view.txid().0, view.wtxid().0),
+        (20, 20, view.wtxid().0, view.txid().0)
+    );
+    for end in 0..bytes.len() {
+        assert!(Transaction::parse_without_witness(&bytes[..end]).is_err(), "{end}");
+    }
+}

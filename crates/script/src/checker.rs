@@ -11,6 +11,10 @@ pub trait Checker {
     /// Whether the ECDSA signature holds.
     fn ecdsa(&mut self, key: PublicKeyBytes, signature: [u8; 64], digest: impl FnOnce() -> [u8; 32]) -> bool;
 
+    /// Called with a key and a whole signature, hash type included, for which [`Checker::ecdsa`] returned true. Signers
+    /// collect the signatures of an unfinished input with it.
+    fn ecdsa_held(&mut self, _key: &[u8], _signature: &[u8]) {}
+
     /// Whether the BIP-0340 signature holds. `None` if no digest is defined for its hash type.
     fn schnorr(
         &mut self,

@@ -4,7 +4,7 @@
 //! Input: any bytes. Cost: a few comparisons, or one walk for [`is_push_only`]. No allocation.
 
 use crate::iter::ops;
-use crate::limits::MAX_SCRIPT_SIZE;
+use crate::limits::{MAX_SCRIPT_ELEMENT_SIZE, MAX_SCRIPT_SIZE};
 use crate::opcodes::*;
 
 /// Version and program of an output that is spent by a witness.
@@ -57,6 +57,12 @@ pub fn is_unspendable(script: &[u8]) -> bool {
     script.first() == Some(&OP_RETURN) || script.len() > MAX_SCRIPT_SIZE
 }
 
+/// Whether every opcode is known and every push is whole and at most 520 bytes: Core's `HasValidOps`, which knows no
+/// opcode after `OP_NOP10`.
+pub fn has_valid_ops(script: &[u8]) -> bool {
+    ops(script).all(|op| op.is_ok_and(|op| op.opcode <= OP_NOP10 && op.push.len() <= MAX_SCRIPT_ELEMENT_SIZE))
+}
+
 /// Whether the opcode is the shortest way to push the data. For opcodes up to `OP_PUSHDATA4` (Core's
 /// `CheckMinimalPush`).
 #[inline]
@@ -75,6 +81,14 @@ pub fn is_minimal_push(data: &[u8], opcode: u8) -> bool {
 mod tests {
     use super::*;
     use crate::builder::{ScriptBuilder, scripts};
+
+    #[test]
+    fn opcodes_and_pushes_are_valid_up_to_their_ends() {
+        assert!(has_valid_ops(&[]) && has_valid_ops(&[OP_NOP10, OP_RESERVED]));
+        assert!(!has_valid_ops(&[OP_NOP10 + 1]) && !has_valid_ops(&[2, 1]));
+        let push = |size| ScriptBuilder::new().push_slice(&vec![0; size]).into_bytes();
+        assert!(has_valid_ops(&push(520)) && !has_valid_ops(&push(521)));
+    }
 
     /// checklist: 48
     #[test]

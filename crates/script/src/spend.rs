@@ -46,15 +46,16 @@ pub(crate) struct Spend<'s, 'a, C> {
 const CAPTURE_ENDS: ScriptError = ScriptError::UnknownError;
 
 /// A decodable signature, split from its hash type.
-struct EcdsaSignature {
+struct EcdsaSignature<'a> {
+    whole: &'a [u8],
     compact: [u8; 64],
     hash_type: u8,
 }
 
-impl EcdsaSignature {
-    fn parse(signature: &[u8]) -> Option<EcdsaSignature> {
+impl EcdsaSignature<'_> {
+    fn parse(signature: &[u8]) -> Option<EcdsaSignature<'_>> {
         let (&hash_type, der) = signature.split_last()?;
-        Some(EcdsaSignature { compact: parse_der_lax(der)?, hash_type })
+        Some(EcdsaSignature { whole: signature, compact: parse_der_lax(der)?, hash_type })
     }
 }
 
@@ -109,17 +110,26 @@ impl<C: Checker> Spend<'_, '_, C> {
     fn ecdsa(
         &mut self,
         version: EcdsaVersion,
-        signature: &EcdsaSignature,
+        signature: &EcdsaSignature<'_>,
         key: &[u8],
         code: &[u8],
         digest: &mut Option<[u8; 32]>,
     ) -> bool {
-        let Some(key) = PublicKeyBytes::new(key) else {
+        let Some(parsed) = PublicKeyBytes::new(key) else {
             return false;
         };
         let Spend { context, input, checker, legacy_cache, .. } = self;
         let compute = || ecdsa_digest(context, *input, version, code, signature.hash_type, legacy_cache);
-        checker.ecdsa(key, signature.compact, || *digest.get_or_insert_with(compute))
+        let holds = checker.ecdsa(parsed, signature.compact, || *digest.get_or_insert_with(compute));
+        if holds {
+            checker.ecdsa_held(key, signature.whole);
+        }
+        holds
+    }
+
+    /// Core's `CheckECDSASignature`, without the checks of encodings that depend on flags.
+    pub(crate) fn holds_alone(&mut self, version: EcdsaVersion, signature: &[u8], key: &[u8], code: &[u8]) -> bool {
+        EcdsaSignature::parse(signature).is_some_and(|parsed| self.ecdsa(version, &parsed, key, code, &mut None))
     }
 
     /// A signature that is empty or cannot be decoded is false. A capture run ends there.
