@@ -40,7 +40,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "wire", level: 3, purpose: "P2P messages and framing, sans-I/O", uses: &[] },
     Layer { name: "serve", level: 3, purpose: "what every server needs: listening, places, deadlines, byte budgets, HTTP, login; no Bitcoin", uses: &["disk"] },
     Layer { name: "consensus", level: 4, purpose: "rule tables as pure functions; owns HeaderView and CoinView; the plain validator", uses: &["script"] },
-    Layer { name: "descriptor", level: 5, purpose: "addresses, output descriptors, kinds of output scripts; no JSON, no RPC", uses: &["consensus", "script"] },
+    Layer { name: "descriptor", level: 5, purpose: "addresses, output descriptors, kinds of output scripts, signing; no JSON, no RPC", uses: &["consensus", "script", "curve"] },
     Layer { name: "chain", level: 5, purpose: "header tree with the best header chain, block files, undo", uses: &["consensus", "disk"] },
     Layer { name: "coins", level: 5, purpose: "UTXO store: lookup, batch apply, checkpoint", uses: &["consensus", "disk"] },
     Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["consensus", "disk"] },

@@ -26,7 +26,17 @@ pub(crate) fn without_checksum(bytes: &[u8]) -> Option<&[u8]> {
 
 /// Decodes a string of at most `size_max` bytes and a correct checksum: Core's `DecodeBase58Check`.
 pub(crate) fn decode_check(text: &str, size_max: usize) -> Option<Vec<u8>> {
-    without_checksum(&decode(text, size_max + 4)?).map(<[u8]>::to_vec)
+    let mut bytes = decode(text, size_max + 4)?;
+    let size = without_checksum(&bytes).map(<[u8]>::len);
+    // The text may be a private key, so no copy is made.
+    match size {
+        Some(size) => bytes.truncate(size),
+        None => {
+            bytes.fill(0);
+            return None;
+        }
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

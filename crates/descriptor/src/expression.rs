@@ -15,7 +15,9 @@ mod node;
 mod parse;
 mod sha512;
 
+pub(crate) use bip32::decode_secret;
 pub use error::{DescriptorError, KeyError, MiniscriptFault};
+pub(crate) use miniscript::{Means, decode as decode_miniscript};
 pub use node::Output;
 
 use crate::checksum::{self, with_checksum};

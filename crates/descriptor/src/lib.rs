@@ -4,9 +4,10 @@
 //! that is displayed with Core's message.
 //!
 //! [`Address`]: addresses. [`Descriptors`]: descriptors and miniscript. [`solve`]: the type of a script.
-//! [`write_inferred`]: the descriptor of a script alone. [`write_asm`]: its operations by name.
+//! [`write_inferred`]: the descriptor of a script alone. [`write_asm`]: its operations by name. [`sign_transaction`]:
+//! signatures with given keys.
 //!
-//! Invariants: no input causes a panic; private keys in a descriptor are in no text that this crate writes. No I/O, no
+//! Invariants: no input causes a panic; private keys are in no text that this crate writes, nor in `Debug`. No I/O, no
 //! clock, no chain state.
 
 #![forbid(unsafe_code)]
@@ -18,7 +19,9 @@ mod bech32;
 mod checksum;
 mod expression;
 mod infer;
+mod infer_wsh;
 pub mod limits;
+mod sign;
 mod solver;
 
 pub use address::{Address, AddressError, UnknownProgram};
@@ -27,4 +30,6 @@ pub use bech32::{Bech32Error, Bech32Fault};
 pub use checksum::ChecksumError;
 pub use expression::{DescriptorError, Descriptors, KeyError, MiniscriptFault, Output};
 pub use infer::write_inferred;
+pub use infer_wsh::infer_wsh;
+pub use sign::{AMOUNT_NOT_GIVEN, InputError, Keystore, PrivateKey, Signed, combine, sign_transaction};
 pub use solver::{TxoutType, solve};

@@ -36,9 +36,18 @@ fn prefixes(chain: Chain) -> Prefixes {
     }
 }
 
-/// Decodes a private key in WIF, and whether its public key is compressed: Core's `DecodeSecret`.
-pub(super) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool)> {
-    let bytes = base58::decode_check(text, 34)?;
+/// Decodes a private key in WIF, and whether its public key is compressed: Core's `DecodeSecret`. The decoded bytes are
+/// wiped.
+pub(crate) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool)> {
+    let mut bytes = base58::decode_check(text, 34)?;
+    let found = parse_secret(&bytes, chain);
+    bytes.fill(0);
+    // Keeps the compiler from removing a write that nothing reads.
+    std::hint::black_box(&bytes);
+    found
+}
+
+fn parse_secret(bytes: &[u8], chain: Chain) -> Option<(SecretKey, bool)> {
     let body = bytes.strip_prefix(&[prefixes(chain).secret])?;
     let (secret, is_compressed) = match body.len() {
         32 => (body, false),

@@ -1,19 +1,23 @@
 //! Miniscript (BIP-0379): expressions that show the spending conditions of a script, in wsh() and in the leaves of
 //! tr().
 //!
-//! Input: a string. Output: a [`Fragment`] with its type, limits, text and script; or the reason why Core refuses it.
-//! Core's `miniscript::Node`.
+//! Input: a string, or a script. Output: a [`Fragment`] with its type, limits, text and script; or the reason why Core
+//! refuses it. Core's `miniscript::Node`.
 //!
 //! Invariants: an accepted expression is sane: it needs a signature, is not malleable, contains no duplicate keys and
 //! no mix of time and height locks, and respects the resource limits of scripts. Nesting is at most
 //! [`crate::limits::MINISCRIPT_DEPTH_MAX`].
 
 mod bounds;
+mod decode;
 mod parse;
+mod satisfy;
 mod script;
 mod types;
 
+pub(crate) use decode::decode;
 pub(super) use parse::parse;
+pub(crate) use satisfy::Means;
 
 use super::error::MiniscriptFault;
 use bounds::{Ops, Stack};
@@ -22,7 +26,7 @@ use types::{Type, compute, has};
 
 /// One expression.
 #[derive(Clone, Debug)]
-pub(super) struct Fragment {
+pub(crate) struct Fragment {
     kind: Kind,
     /// A threshold or a locktime.
     k: u32,
@@ -157,7 +161,7 @@ impl Fragment {
         self.has_valid_satisfactions() && has(self.kind_type, "mk") && !self.has_duplicates
     }
 
-    fn is_sane(&self) -> bool {
+    pub(crate) fn is_sane(&self) -> bool {
         self.is_valid() && has(self.kind_type, "Bs") && self.is_sane_inside()
     }
 

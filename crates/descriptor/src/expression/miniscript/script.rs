@@ -48,7 +48,7 @@ impl Fragment {
     }
 
     /// The text. `key` writes a key; its second argument is whether the script only contains the hash of the key.
-    pub(in super::super) fn text(&self, key: &dyn Fn(usize, bool) -> String) -> String {
+    pub(crate) fn text(&self, key: &dyn Fn(usize, bool) -> String) -> String {
         self.write(false, key)
     }
 

@@ -1,0 +1,240 @@
+//! Satisfactions: the cheapest witness that no third party can change. Core's `ProduceInput` and `Satisfy`.
+//!
+//! Input: an expression with its keys; what signs and what knows the lock times. Output: the elements of the witness.
+//! Preimages are never known. Cost: each pair of alternatives is compared once; witnesses share their parts, so that a
+//! threshold of n parts costs n squared steps and not n cubed.
+
+use super::{Fragment, Kind};
+use std::rc::Rc;
+
+/// What an expression asks for.
+pub(crate) trait Means {
+    /// A signature for a key, if it can be made or is known.
+    fn sign(&mut self, key: &[u8]) -> Option<Vec<u8>>;
+
+    /// Whether an absolute lock time has passed.
+    fn is_after(&self, lock_time: u32) -> bool;
+
+    /// Whether a relative lock time has passed.
+    fn is_older(&self, lock_time: u32) -> bool;
+}
+
+/// Elements of a witness, from the bottom of the stack to the top.
+#[derive(Clone)]
+enum Elements {
+    None,
+    One(Rc<[u8]>),
+    Joined(Rc<(Elements, Elements)>),
+}
+
+impl Elements {
+    fn joined(self, other: Elements) -> Elements {
+        match (self, other) {
+            (Elements::None, one) | (one, Elements::None) => one,
+            both => Elements::Joined(Rc::new(both)),
+        }
+    }
+
+    fn into_vec(self) -> Vec<Vec<u8>> {
+        let (mut waiting, mut all) = (vec![self], Vec::new());
+        while let Some(next) = waiting.pop() {
+            match next {
+                Elements::None => {}
+                Elements::One(bytes) => all.push(bytes.to_vec()),
+                Elements::Joined(both) => waiting.extend([both.1.clone(), both.0.clone()]),
+            }
+        }
+        all
+    }
+}
+
+/// A way to satisfy or dissatisfy an expression: Core's `InputStack` that is available.
+#[derive(Clone)]
+struct Way {
+    has_signature: bool,
+    is_malleable: bool,
+    /// Serialized size in bytes.
+    size: usize,
+    elements: Elements,
+}
+
+/// `None`: there is no way.
+type Choice = Option<Way>;
+
+fn nothing() -> Choice {
+    Some(Way { has_signature: false, is_malleable: false, size: 0, elements: Elements::None })
+}
+
+fn element(bytes: &[u8]) -> Choice {
+    let elements = Elements::One(bytes.into());
+    Some(Way { has_signature: false, is_malleable: false, size: bytes.len() + 1, elements })
+}
+
+fn zero() -> Choice {
+    element(&[])
+}
+
+fn one() -> Choice {
+    element(&[1])
+}
+
+fn signature(bytes: Option<Vec<u8>>) -> Choice {
+    Some(Way { has_signature: true, ..element(&bytes?)? })
+}
+
+fn malleable(way: Choice) -> Choice {
+    Some(Way { is_malleable: true, ..way? })
+}
+
+/// Both, `a` below `b`.
+fn and(a: &Choice, b: &Choice) -> Choice {
+    let (a, b) = (a.clone()?, b.clone()?);
+    Some(Way {
+        has_signature: a.has_signature || b.has_signature,
+        is_malleable: a.is_malleable || b.is_malleable,
+        size: a.size + b.size,
+        elements: a.elements.joined(b.elements),
+    })
+}
+
+/// The better of two: a third party must not be able to change one into the other, so one without a signature wins.
+fn or(a: Choice, b: Choice) -> Choice {
+    let (mut a, mut b) = match (a, b) {
+        (Some(a), Some(b)) => (a, b),
+        (a, b) => return a.or(b),
+    };
+    match (a.has_signature, b.has_signature) {
+        (false, true) => return Some(a),
+        (true, false) => return Some(b),
+        (false, false) => (a.is_malleable, b.is_malleable) = (true, true),
+        (true, true) if a.is_malleable != b.is_malleable => return Some(if a.is_malleable { b } else { a }),
+        (true, true) => {}
+    }
+    Some(if a.size <= b.size { a } else { b })
+}
+
+/// The ways to dissatisfy and to satisfy an expression.
+struct Ways {
+    no: Choice,
+    yes: Choice,
+}
+
+impl Fragment {
+    /// The elements of a satisfaction that is not malleable.
+    pub(crate) fn satisfy(&self, keys: &[Vec<u8>], means: &mut dyn Means) -> Option<Vec<Vec<u8>>> {
+        let way = self.ways(keys, means).yes?;
+        (!way.is_malleable && way.has_signature).then(|| way.elements.into_vec())
+    }
+
+    fn ways(&self, keys: &[Vec<u8>], means: &mut dyn Means) -> Ways {
+        let key = |place: usize| self.keys.get(place).and_then(|index| keys.get(*index)).map_or(&[][..], |key| key);
+        match self.kind {
+            Kind::Just0 => return Ways { no: nothing(), yes: None },
+            Kind::Just1 => return Ways { no: None, yes: nothing() },
+            Kind::PkK => return Ways { no: zero(), yes: signature(means.sign(key(0))) },
+            Kind::PkH => {
+                let shown = element(key(0));
+                return Ways { no: and(&zero(), &shown), yes: and(&signature(means.sign(key(0))), &shown) };
+            }
+            Kind::Older => return Ways { no: None, yes: nothing().filter(|_| means.is_older(self.k)) },
+            Kind::After => return Ways { no: None, yes: nothing().filter(|_| means.is_after(self.k)) },
+            // No preimage is known; any other 32 bytes dissatisfy.
+            Kind::Sha256 | Kind::Hash256 | Kind::Ripemd160 | Kind::Hash160 => {
+                return Ways { no: malleable(element(&[0; 32])), yes: None };
+            }
+            Kind::Multi => {
+                let signatures = (0..self.keys.len()).map(|place| signature(means.sign(key(place)))).collect();
+                return self.multi(signatures);
+            }
+            // Only in a leaf of taproot, which is not decoded.
+            Kind::MultiA => return Ways { no: None, yes: None },
+            _ => {}
+        }
+        let mut subs: Vec<Ways> = self.subs.iter().map(|sub| sub.ways(keys, means)).collect();
+        if self.kind == Kind::Thresh {
+            return self.thresh(&subs);
+        }
+        match &subs[..] {
+            [x, y, z] => {
+                Ways { no: or(and(&y.no, &x.yes), and(&z.no, &x.no)), yes: or(and(&y.yes, &x.yes), and(&z.yes, &x.no)) }
+            }
+            [x, y] => self.of_two(x, y),
+            [_] => subs.pop().map_or(Ways { no: None, yes: None }, |x| self.of_one(x)),
+            _ => Ways { no: None, yes: None },
+        }
+    }
+
+    fn of_two(&self, x: &Ways, y: &Ways) -> Ways {
+        match self.kind {
+            Kind::AndV => Ways { no: and(&y.no, &x.yes), yes: and(&y.yes, &x.yes) },
+            Kind::AndB => {
+                let no = or(and(&y.no, &x.no), malleable(and(&y.yes, &x.no)));
+                Ways { no: or(no, malleable(and(&y.no, &x.yes))), yes: and(&y.yes, &x.yes) }
+            }
+            Kind::OrB => {
+                let either = or(and(&y.no, &x.yes), and(&y.yes, &x.no));
+                Ways { no: and(&y.no, &x.no), yes: or(either, malleable(and(&y.yes, &x.yes))) }
+            }
+            Kind::OrC => Ways { no: None, yes: or(x.yes.clone(), and(&y.yes, &x.no)) },
+            Kind::OrD => Ways { no: and(&y.no, &x.no), yes: or(x.yes.clone(), and(&y.yes, &x.no)) },
+            _ => Ways {
+                no: or(and(&x.no, &one()), and(&y.no, &zero())),
+                yes: or(and(&x.yes, &one()), and(&y.yes, &zero())),
+            },
+        }
+    }
+
+    fn of_one(&self, x: Ways) -> Ways {
+        match self.kind {
+            Kind::WrapD => Ways { no: zero(), yes: and(&x.yes, &one()) },
+            Kind::WrapV => Ways { no: None, yes: x.yes },
+            Kind::WrapJ => {
+                // Another dissatisfaction without a signature may exist.
+                let is_malleable = x.no.as_ref().is_some_and(|no| !no.has_signature);
+                Ways { no: zero().map(|no| Way { is_malleable, ..no }), yes: x.yes }
+            }
+            _ => x,
+        }
+    }
+
+    /// OP_CHECKMULTISIG takes one element too many.
+    fn multi(&self, signatures: Vec<Choice>) -> Ways {
+        // By the number of signatures.
+        let mut best = vec![zero()];
+        for signature in &signatures {
+            best = grown(&best, |with_none| with_none.clone(), |with_one| and(with_one, signature));
+        }
+        let no = (0..self.k).fold(zero(), |no, _| and(&no, &zero()));
+        Ways { no, yes: self.at_threshold(&best) }
+    }
+
+    fn thresh(&self, subs: &[Ways]) -> Ways {
+        let mut best = vec![nothing()];
+        for sub in subs.iter().rev() {
+            best = grown(&best, |without| and(without, &sub.no), |with| and(with, &sub.yes));
+        }
+        let yes = self.at_threshold(&best);
+        let mut no = None;
+        for (count, way) in (0_u32..).zip(best) {
+            if count != self.k {
+                no = or(no, if count == 0 { way } else { malleable(way) });
+            }
+        }
+        Ways { no, yes }
+    }
+
+    fn at_threshold(&self, best: &[Choice]) -> Choice {
+        usize::try_from(self.k).ok().and_then(|k| best.get(k)).cloned().flatten()
+    }
+}
+
+/// The best ways by the number of satisfied parts, with one part more.
+fn grown(best: &[Choice], without: impl Fn(&Choice) -> Choice, with: impl Fn(&Choice) -> Choice) -> Vec<Choice> {
+    let mut next: Vec<Choice> = best.iter().map(&without).collect();
+    next.push(None);
+    for (count, way) in best.iter().enumerate() {
+        let above = next[count + 1].take();
+        next[count + 1] = or(above, with(way));
+    }
+    next
+}
