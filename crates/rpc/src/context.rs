@@ -6,6 +6,7 @@
 use crate::error::{RpcError, code};
 use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
 use crate::scan_state::ScanState;
+use crate::sources::{MempoolView, TransactionIndex};
 use crate::tip_watch::TipWatch;
 use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
@@ -13,6 +14,7 @@ pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
 use lydian_index::CoinStatsReader;
 use lydian_p2p::manager::{Question, Reply};
+use lydian_primitives::{Transaction, Txid};
 use lydian_serve::Budget;
 use lydian_stdx::lock;
 use std::fmt;
@@ -147,6 +149,8 @@ pub struct Context {
     indexes: OnceLock<Indexes>,
     /// Set once the network has started.
     peers: OnceLock<Arc<dyn Peers>>,
+    /// Set once the mempool has started.
+    mempool: OnceLock<Arc<dyn MempoolView>>,
     /// The warm-up status, until calls are answered.
     warmup: Mutex<Option<String>>,
     /// Seconds since 1970; 0: the system clock is used.
@@ -166,6 +170,8 @@ pub struct Context {
 #[derive(Debug, Default)]
 pub struct Indexes {
     pub coinstats: Option<CoinStatsReader>,
+    /// `-txindex`.
+    pub transactions: Option<Arc<dyn TransactionIndex>>,
     /// The names of those that could not be opened, each with the reason.
     pub unopened: Vec<(&'static str, String)>,
 }
@@ -187,6 +193,7 @@ impl Context {
             engine: OnceLock::new(),
             indexes: OnceLock::new(),
             peers: OnceLock::new(),
+            mempool: OnceLock::new(),
             warmup: Mutex::new(Some("RPC server started".to_owned())),
             mock_time: AtomicI64::new(0),
             started_micros,
@@ -222,7 +229,7 @@ impl Context {
 
     /// The indexes; none during warm-up.
     pub fn indexes(&self) -> &Indexes {
-        const NONE: &Indexes = &Indexes { coinstats: None, unopened: Vec::new() };
+        const NONE: &Indexes = &Indexes { coinstats: None, transactions: None, unopened: Vec::new() };
         self.indexes.get().unwrap_or(NONE)
     }
 
@@ -230,6 +237,17 @@ impl Context {
     pub fn set_peers(&self, peers: Arc<dyn Peers>) {
         // A node has only one network.
         let _ = self.peers.set(peers);
+    }
+
+    /// Makes the mempool available.
+    pub fn set_mempool(&self, mempool: Arc<dyn MempoolView>) {
+        // A node has only one mempool.
+        let _ = self.mempool.set(mempool);
+    }
+
+    /// The transaction, if the mempool contains it.
+    pub(crate) fn mempool_transaction(&self, txid: &Txid) -> Option<Arc<Transaction>> {
+        self.mempool.get()?.transaction(txid)
     }
 
     /// Returns the peer manager's answer; `None` if there is no network.

@@ -16,3 +16,6 @@ pub const ANSWERS_SIZE_MAX: usize = 128 << 20;
 
 /// The answer to a batch is sent in chunks while it is produced, without `Content-Length`, once it exceeds this size.
 pub const ANSWER_BUFFERED_SIZE_MAX: usize = 32 << 20;
+
+/// Maximum transactions of the block in a merkle proof: Core's `MAX_BLOCK_WEIGHT / MIN_TRANSACTION_WEIGHT`.
+pub const PROOF_TRANSACTIONS_MAX: usize = 4_000_000 / 240;

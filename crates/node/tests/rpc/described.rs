@@ -74,6 +74,14 @@ fn chain(described: &Described) {
     assert_eq!(full["tx"][1]["fee"].as_f64(), Some(0.0001));
     described.ask("gettxout", &format!("[{},0]", full["tx"][1]["txid"]));
     described.ask("gettxout", &format!("[\"{txid}\",0]"));
+    let spending = &full["tx"][1]["txid"];
+    for details in 0..3 {
+        described.ask("getrawtransaction", &format!("[{spending},{details},{hash}]"));
+    }
+    let proof = described.ask("gettxoutproof", &format!("[[{spending}]]"));
+    assert_eq!(&described.ask("verifytxoutproof", &format!("[{proof}]"))[0], spending);
+    let unsigned = described.ask("createrawtransaction", &format!("[[{{\"txid\":{spending},\"vout\":0}}],{{}}]"));
+    described.ask("combinerawtransaction", &format!("[[{unsigned},{unsigned}]]"));
     for method in ["getblockheader", "getblockstats", "getdeploymentinfo", "preciousblock"] {
         described.ask(method, &format!("[{hash}]"));
     }
@@ -149,10 +157,31 @@ fn network(described: &Described, peer: &Server, port: u16) {
     described.ask("disconnectnode", &format!("[\"\",{id}]"));
 }
 
+/// Transactions that are created, signed with too few keys and with enough, and decoded.
+fn raw_transactions(described: &Described) {
+    let address = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
+    let txid = "11".repeat(32);
+    let input = format!("{{\"txid\":\"{txid}\",\"vout\":0}}");
+    let tx = described.ask("createrawtransaction", &format!("[[{input}],[{{\"{address}\":1}}]]"));
+    described.ask("decoderawtransaction", &format!("[{tx}]"));
+    let spent = format!(
+        "{{\"txid\":\"{txid}\",\"vout\":0,\"scriptPubKey\":\"0014751e76e8199196d454941c45d1b3a323f1433bd6\",\"amount\":1}}"
+    );
+    let none = described.ask("signrawtransactionwithkey", &format!("[{tx},[],[{spent}]]"));
+    assert_eq!(none["complete"], false);
+    // The private key 1.
+    let key = "\"cMahea7zqjxrtgAbB7LSGbcQUr1uX1ojuat9jZodMN87JcbXMTcA\"";
+    let signed = described.ask("signrawtransactionwithkey", &format!("[{tx},[{key}],[{spent}]]"));
+    assert_eq!(signed["complete"], true);
+    described.ask("decoderawtransaction", &format!("[{}]", signed["hex"]));
+}
+
 /// Calls that depend on nothing.
 fn others(described: &Described) {
     let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
-    for script in ["", "51", &format!("21{key}ac"), &format!("0014{}", "22".repeat(20)), "6a0411223344"] {
+    raw_transactions(described);
+    let nested = format!("21{key}ad53b2");
+    for script in ["", "51", &format!("21{key}ac"), &format!("0014{}", "22".repeat(20)), "6a0411223344", &nested] {
         described.ask("decodescript", &format!("[\"{script}\"]"));
     }
     let tree = "wpkh(tpubD6NzVbkrYhZ4XgiXtGrdW5XDAPFCL9h7we1vwNCpn8tGbBcgfVYjXyhWo4E1xkh56hjod1RhGjxbaTLV3X4FyWuejifB9jusQ46QzG87VKp";

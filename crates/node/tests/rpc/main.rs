@@ -18,6 +18,7 @@ mod http;
 mod log;
 mod meanwhile;
 mod peers;
+mod raw;
 mod refusals;
 mod same;
 mod second_opinion;

@@ -11,8 +11,8 @@ mod number;
 mod parse;
 mod write;
 
-pub(crate) use number::double_text;
 pub use number::{Amount, Double};
+pub(crate) use number::{double_text, parse_fixed_point};
 pub(crate) use parse::{Member, count, member_after, parse};
 pub(crate) use write::{write_indented, write_text, write_value};
 
@@ -105,6 +105,37 @@ impl Json {
                 text.parse().map_err(|_| RpcError::new(code::MISC_ERROR, "JSON integer out of range"))
             }
             _ => Err(self.is_not("number")),
+        }
+    }
+
+    /// An amount in bitcoin, as a number or a string: Core's `AmountFromValue`. In satoshis.
+    pub(crate) fn as_amount(&self) -> Result<lydian_primitives::Amount, RpcError> {
+        let refuse = |words: &str| RpcError::new(code::TYPE_ERROR, words);
+        let (Json::Number(text) | Json::Text(text)) = self else {
+            return Err(refuse("Amount is not a number or string"));
+        };
+        let amount = parse_fixed_point(text, 8).map(lydian_primitives::Amount);
+        let amount = amount.ok_or_else(|| refuse("Invalid amount"))?;
+        if amount.is_in_money_range() { Ok(amount) } else { Err(refuse("Amount out of range")) }
+    }
+
+    /// Bytes in hex: Core's `ParseHexV`. Any value but a string counts as an empty one, which is refused.
+    pub(crate) fn as_hex(&self, name: &str) -> Result<Vec<u8>, RpcError> {
+        let text = self.as_text().unwrap_or_default();
+        let bytes = lydian_primitives::hex(text).ok().filter(|bytes| !bytes.is_empty());
+        bytes.ok_or_else(|| RpcError::parameter(format!("{name} must be hexadecimal string (not '{text}')")))
+    }
+
+    /// The value of a key, or null: Core's `find_value`.
+    pub(crate) fn field(&self, key: &str) -> &Json {
+        self.get(key).unwrap_or(&Json::Null)
+    }
+
+    /// The entries of an object.
+    pub(crate) fn as_object(&self) -> Result<&[(String, Json)], RpcError> {
+        match self {
+            Json::Object(entries) => Ok(entries),
+            _ => Err(self.is_not("object")),
         }
     }
 

@@ -5,12 +5,12 @@ use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::output::{Asm, Hex, OwnedScript};
 use crate::result::{Answer, Form, Inline, result};
 use lydian_consensus::Chain;
-use lydian_descriptor::{Address, TxoutType, solve, write_inferred};
+use lydian_descriptor::{Address, TxoutType, infer_wsh, solve, write_inferred};
 use lydian_hash::{hash160, sha256};
 use lydian_primitives::hex;
 use lydian_script::builder::scripts;
 use lydian_script::opcodes::{OP_CHECKSIGADD, is_op_success};
-use lydian_script::{is_unspendable, ops};
+use lydian_script::{has_valid_ops, is_unspendable, ops};
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
@@ -19,7 +19,7 @@ pub(crate) const METHODS: &[Method] = &[
         help: "Returns the type of a script, and the addresses of outputs that would pay it.",
         args: &[Arg::new("hexstring", Kind::Hex, "the script")],
         examples: &["\"hexstring\""],
-        remark: "The descriptor of `segwit` is that of its address; Core describes the inner script if it has one of a few forms.",
+        remark: "Miniscript nested deeper than 250 expressions is not recognised.",
         call: &returns("", decodescript),
     },
     Method {
@@ -152,9 +152,12 @@ fn decodescript(call: &Call<'_>) -> Result<DecodedScript, RpcError> {
     let mut desc = Vec::new();
     write_inferred(&script, &kind, own_address.as_deref(), &mut desc);
     let can_wrap = can_wrap(&script, &kind);
-    let segwit = witness_script(&script, &kind).filter(|_| can_wrap).map(|witness| WrappedScript {
-        p2sh: p2sh_address(&witness, chain),
-        script: Inline(OwnedScript { bytes: witness.into(), chain }),
+    let segwit = witness_script(&script, &kind).filter(|_| can_wrap).map(|witness| {
+        // The hash of a key says nothing about the script.
+        let of_script = matches!(kind, TxoutType::Multisig { .. } | TxoutType::Nonstandard);
+        let desc = if of_script { infer_wsh(&script) } else { None };
+        let p2sh = p2sh_address(&witness, chain);
+        WrappedScript { p2sh, script: Inline(OwnedScript::new(witness, chain).described(desc)) }
     });
     Ok(DecodedScript {
         desc: String::from_utf8(desc).unwrap_or_default(),
@@ -182,16 +185,8 @@ fn can_wrap(script: &[u8], script_type: &TxoutType<'_>) -> bool {
             | TxoutType::WitnessV0KeyHash(_)
             | TxoutType::WitnessV0ScriptHash(_)
     );
-    /// Core's `MAX_OPCODE` and `MAX_SCRIPT_ELEMENT_SIZE`, which `HasValidOps` checks.
-    const OPCODE_MAX: u8 = 0xb9;
-    const ELEMENT_SIZE_MAX: usize = 520;
-    let is_plain = |op: lydian_script::Op<'_>| {
-        op.opcode <= OPCODE_MAX
-            && op.push.len() <= ELEMENT_SIZE_MAX
-            && op.opcode != OP_CHECKSIGADD
-            && !is_op_success(op.opcode)
-    };
-    is_of_type && !is_unspendable(script) && ops(script).all(|op| op.is_ok_and(is_plain))
+    let is_plain = |op: lydian_script::Op<'_>| op.opcode != OP_CHECKSIGADD && !is_op_success(op.opcode);
+    is_of_type && has_valid_ops(script) && !is_unspendable(script) && ops(script).all(|op| op.is_ok_and(is_plain))
 }
 
 /// The witness program that pays the script, if there can be one.

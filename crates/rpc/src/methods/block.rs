@@ -92,7 +92,7 @@ pub(crate) const METHODS: &[Method] = &[
 ];
 
 /// Core's error for a block that is not stored.
-fn not_available(info: &HeaderInfo) -> RpcError {
+pub(super) fn not_available(info: &HeaderInfo) -> RpcError {
     RpcError::misc(match info.is_pruned() {
         true => "Block not available (pruned data)",
         false => "Block not available (not fully downloaded)",
@@ -194,7 +194,7 @@ fn gettxout(call: &Call<'_>) -> Result<OutputResult, RpcError> {
         bestblock: at.hash,
         confirmations: i64::from(at.height.0) - i64::from(coin.height.0) + 1,
         value: Amount(coin.value.0),
-        script: OwnedScript { bytes: coin.script_pubkey, chain: engine.params().chain },
+        script: OwnedScript::new(coin.script_pubkey, engine.params().chain),
         coinbase: coin.is_coinbase,
     }))
 }

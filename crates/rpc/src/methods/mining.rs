@@ -3,10 +3,11 @@
 
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json};
-use crate::method::{Arg, Call, Category, Kind, Method, returns};
+use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
 use crate::methods::blockchain::Warnings;
 use crate::methods::descriptor::{UNDERSTOOD, paid_script};
 use crate::output::{Hex, difficulty, target};
+use crate::raw_tx::{Reading, decode};
 use crate::result::result;
 use crate::versionbits::next_version;
 use lydian_consensus::limits::MAX_TIMEWARP;
@@ -14,7 +15,7 @@ use lydian_consensus::{Deployment, HeaderView, U256, block_subsidy, pow};
 use lydian_descriptor::Address;
 use lydian_engine::Engine;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Transaction, hex};
+use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid};
 use lydian_script::ScriptBuilder;
 
 const TRIES: Arg = Arg::new("maxtries", Kind::Number, "the number of nonces to try").default("1000000");
@@ -26,12 +27,12 @@ pub(crate) const METHODS: &[Method] = &[
         help: "Mines a block with the given transactions, in their order. Their fees are not collected.",
         args: &[
             Arg::new("output", Kind::Text, "the address or descriptor to pay"),
-            Arg::new("transactions", Kind::Array, "transactions in hex")
+            Arg::new("transactions", Kind::Array, "transactions in hex, or ids of transactions in the mempool")
                 .of(&[Arg::new("rawtx/txid", Kind::Hex, "").omitted()]),
             Arg::new("submit", Kind::Bool, "whether to submit the block; if not, it is returned").default("true"),
         ],
         examples: &["\"myaddress\" '[\"rawtx\"]'"],
-        remark: "There is no mempool yet, so a transaction cannot be given by its id. A block that is not submitted is not checked.",
+        remark: "There is no mempool yet, so no id is found. A block that is not submitted is not checked.",
         call: &returns("", generateblock),
     },
     Method {
@@ -236,7 +237,7 @@ fn generateblock(call: &Call<'_>) -> Result<Generated, RpcError> {
     };
     let mut txs = Vec::new();
     for value in call.arg(1).as_array()? {
-        txs.push(transaction(value.as_text()?)?);
+        txs.push(transaction(call, value.as_text()?)?);
     }
     let is_submitted = call.bool_or(2, true)?;
     let engine = call.context.engine()?;
@@ -249,29 +250,24 @@ fn generateblock(call: &Call<'_>) -> Result<Generated, RpcError> {
     if !is_submitted {
         return Ok(Generated { hash, hex: Some(Hex(block.as_bytes().into())) });
     }
-    match engine.accept_block(*block, call.context.now(), call.context)? {
-        Ok(_) => Ok(Generated { hash, hex: None }),
-        Err(rejected) => {
-            let message = format!("TestBlockValidity failed: {}", rejected.reason());
-            Err(RpcError::new(code::VERIFY_ERROR, message))
-        }
-    }
+    let submitted = Block::clone(&block);
+    let Err(rejected) = engine.accept_block(submitted, call.context.now(), call.context)? else {
+        return Ok(Generated { hash, hex: None });
+    };
+    let state = rejected.state(&hash, Some(&block));
+    Err(RpcError::new(code::VERIFY_ERROR, format!("TestBlockValidity failed: {state}")))
 }
 
-/// Parses a transaction in hex. A transaction id is never found, since there is no mempool.
-fn transaction(text: &str) -> Result<MutTx, RpcError> {
-    let bytes = hex(text).unwrap_or_default();
-    if bytes.len() == 32 {
-        let message = format!("Transaction {text} not in mempool.");
-        return Err(RpcError::new(code::INVALID_ADDRESS_OR_KEY, message));
+/// A transaction of the mempool by its id, or one in hex.
+fn transaction(call: &Call<'_>, text: &str) -> Result<MutTx, RpcError> {
+    if let Some(txid) = parse_hash(&Json::Text(text.to_owned()), "").ok().map(Txid) {
+        let found = call.context.mempool_transaction(&txid).map(|tx| MutTx::from(tx.view()));
+        let message = || format!("Transaction {text} not in mempool.");
+        return found.ok_or_else(|| RpcError::new(code::INVALID_ADDRESS_OR_KEY, message()));
     }
-    match Transaction::parse(bytes) {
-        Ok(tx) => Ok(MutTx::from(tx.view())),
-        Err(_) => {
-            let message = format!("Transaction decode failed for {text}. Make sure the tx has at least one input.");
-            Err(RpcError::new(code::DESERIALIZATION_ERROR, message))
-        }
-    }
+    let tx = decode(text, Reading::WithWitness);
+    let message = || format!("Transaction decode failed for {text}. Make sure the tx has at least one input.");
+    tx.map(|tx| MutTx::from(tx.view())).ok_or_else(|| RpcError::new(code::DESERIALIZATION_ERROR, message()))
 }
 
 result! {

@@ -11,4 +11,4 @@ mod transaction;
 pub(crate) use block::{BlockAnswer, HeaderAnswer, SerializedBlock, Transactions, TxIds, difficulty, target};
 pub(crate) use hashes::Hex;
 pub(crate) use script::{Asm, OwnedScript};
-pub(crate) use transaction::Detail;
+pub(crate) use transaction::{DecodedTransaction, Detail, OwnedTransaction};

@@ -61,14 +61,39 @@ impl Answer for Asm<'_> {
 /// An output script that outlives its block.
 #[derive(Debug)]
 pub(crate) struct OwnedScript {
-    pub(crate) bytes: Box<[u8]>,
-    pub(crate) chain: Chain,
+    bytes: Box<[u8]>,
+    chain: Chain,
+    /// Replaces the descriptor of the script alone.
+    desc: Option<String>,
+}
+
+impl OwnedScript {
+    pub(crate) fn new(bytes: impl Into<Box<[u8]>>, chain: Chain) -> OwnedScript {
+        OwnedScript { bytes: bytes.into(), chain, desc: None }
+    }
+
+    /// With a descriptor that says more than the script alone, if there is one.
+    pub(crate) fn described(self, desc: Option<String>) -> OwnedScript {
+        OwnedScript { desc, ..self }
+    }
+
+    fn answer(&self) -> ScriptAnswer<'_> {
+        let answer = ScriptAnswer::new(&self.bytes, self.chain);
+        match &self.desc {
+            Some(desc) => ScriptAnswer { desc: desc.clone(), ..answer },
+            None => answer,
+        }
+    }
 }
 
 impl Answer for OwnedScript {
     const FORM: Form = ScriptAnswer::FORM;
 
     fn write(&self, out: &mut Vec<u8>) {
-        ScriptAnswer::new(&self.bytes, self.chain).write(out);
+        self.answer().write(out);
+    }
+
+    fn write_fields(&self, out: &mut Vec<u8>) {
+        self.answer().write_fields(out);
     }
 }

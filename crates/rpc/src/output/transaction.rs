@@ -6,9 +6,9 @@
 use super::hashes::Hex;
 use super::script::{Asm, ScriptAnswer};
 use crate::json::Amount;
-use crate::result::{Answer, Form, result, write_array};
+use crate::result::{Answer, Form, Inline, result, write_array};
 use lydian_consensus::{Chain, Coin};
-use lydian_primitives::{Tx, Txid, Wtxid};
+use lydian_primitives::{Transaction, Tx, Txid, Wtxid};
 
 /// How much is written about inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,19 @@ pub(crate) enum Detail {
 }
 
 result! {
-    /// A transaction.
+    /// A transaction with its bytes, and its fee if the coins it spends are known.
     pub(crate) struct TransactionAnswer<'a> {
+        fields: Inline<TransactionFields<'a>>,
+        /// the transaction fee in BTC, omitted if block undo data is not available
+        fee: Option<Amount>,
+        /// the serialized transaction
+        hex: Hex<&'a [u8]>,
+    }
+}
+
+result! {
+    /// A transaction: Core's `TxToUniv` without hex.
+    struct TransactionFields<'a> {
         /// the transaction id
         txid: Txid,
         /// the transaction hash (differs from txid for witness transactions)
@@ -38,23 +49,27 @@ result! {
         locktime: u32,
         vin: Inputs<'a>,
         vout: Outputs<'a>,
-        /// the transaction fee in BTC, omitted if block undo data is not available
-        fee: Option<Amount>,
-        /// the serialized transaction
-        hex: Hex<&'a [u8]>,
     }
 }
 
 impl<'a> TransactionAnswer<'a> {
     /// `spent` has a coin for each input.
     pub(crate) fn new(tx: Tx<'a>, spent: Option<&'a [Coin]>, detail: Detail, chain: Chain) -> TransactionAnswer<'a> {
-        let weight = tx.weight();
         let fee = spent.map(|spent| {
             let total_in: i128 = spent.iter().map(|coin| i128::from(coin.value.0)).sum();
             let total_out: i128 = tx.outputs().map(|output| i128::from(output.value.0)).sum();
             Amount(i64::try_from(total_in - total_out).unwrap_or(0))
         });
-        TransactionAnswer {
+        let shown = spent.filter(|_| detail == Detail::Prevouts);
+        TransactionAnswer { fields: Inline(TransactionFields::new(tx, shown, chain)), fee, hex: Hex(tx.bytes()) }
+    }
+}
+
+impl<'a> TransactionFields<'a> {
+    /// `spent` has a coin for each input, if they are written.
+    fn new(tx: Tx<'a>, spent: Option<&'a [Coin]>, chain: Chain) -> TransactionFields<'a> {
+        let weight = tx.weight();
+        TransactionFields {
             txid: tx.txid(),
             hash: tx.wtxid(),
             version: tx.version(),
@@ -62,11 +77,51 @@ impl<'a> TransactionAnswer<'a> {
             vsize: weight.div_ceil(4),
             weight,
             locktime: tx.lock_time(),
-            vin: Inputs { tx, spent: spent.filter(|_| detail == Detail::Prevouts), chain },
+            vin: Inputs { tx, spent, chain },
             vout: Outputs { tx, chain },
-            fee,
-            hex: Hex(tx.bytes()),
         }
+    }
+}
+
+/// A transaction that outlives its block.
+#[derive(Debug)]
+pub(crate) struct OwnedTransaction {
+    pub(crate) tx: Transaction,
+    /// The coin of each input, if they are known.
+    pub(crate) spent: Option<Vec<Coin>>,
+    pub(crate) chain: Chain,
+}
+
+impl OwnedTransaction {
+    fn answer(&self) -> TransactionAnswer<'_> {
+        TransactionAnswer::new(self.tx.view(), self.spent.as_deref(), Detail::Prevouts, self.chain)
+    }
+}
+
+impl Answer for OwnedTransaction {
+    const FORM: Form = TransactionAnswer::FORM;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        self.answer().write(out);
+    }
+
+    fn write_fields(&self, out: &mut Vec<u8>) {
+        self.answer().write_fields(out);
+    }
+}
+
+/// A transaction without its bytes.
+#[derive(Debug)]
+pub(crate) struct DecodedTransaction {
+    pub(crate) tx: Transaction,
+    pub(crate) chain: Chain,
+}
+
+impl Answer for DecodedTransaction {
+    const FORM: Form = TransactionFields::FORM;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        TransactionFields::new(self.tx.view(), None, self.chain).write(out);
     }
 }
 

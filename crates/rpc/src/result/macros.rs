@@ -41,11 +41,15 @@ macro_rules! result {
 
             fn write(&self, out: &mut Vec<u8>) {
                 out.push(b'{');
+                self.write_fields(out);
+                $crate::result::close(b'}', out);
+            }
+
+            fn write_fields(&self, out: &mut Vec<u8>) {
                 $(
                     let key = concat!("\"", $crate::result::field_name!($field $($own)?), "\":");
                     $crate::result::write_member(key, &self.$field, out);
                 )+
-                $crate::result::close(b'}', out);
             }
 
             fn write_field(&self, name: &str, out: &mut Vec<u8>) -> bool {

@@ -38,6 +38,9 @@ pub(crate) trait Answer {
     /// Appends the value as JSON.
     fn write(&self, out: &mut Vec<u8>);
 
+    /// Appends the fields of an object, each followed by a comma.
+    fn write_fields(&self, _out: &mut Vec<u8>) {}
+
     /// Appends the value of one field of an object. Returns false if there is no such field.
     fn write_field(&self, _name: &str, _out: &mut Vec<u8>) -> bool {
         false
@@ -122,9 +125,11 @@ pub(crate) fn write_member<T: Answer>(key: &str, value: &T, out: &mut Vec<u8>) {
     if value.is_omitted() {
         return;
     }
-    if !T::IS_INLINE {
-        out.extend_from_slice(key.as_bytes());
+    if T::IS_INLINE {
+        value.write_fields(out);
+        return;
     }
+    out.extend_from_slice(key.as_bytes());
     value.write(out);
     out.push(b',');
 }
@@ -222,10 +227,11 @@ impl<T: Answer> Answer for Inline<T> {
     const IS_INLINE: bool = true;
 
     fn write(&self, out: &mut Vec<u8>) {
-        let start = out.len();
         self.0.write(out);
-        out.pop();
-        out.remove(start);
+    }
+
+    fn write_fields(&self, out: &mut Vec<u8>) {
+        self.0.write_fields(out);
     }
 }
 

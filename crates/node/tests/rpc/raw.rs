@@ -1,0 +1,20 @@
+//! Methods about single transactions, held against Core: decoding, creating, finding, proving, signing and combining.
+//! Answers field by field, errors word by word, signatures byte by byte.
+
+mod locks;
+mod proofs;
+mod scripts;
+mod signing;
+mod texts;
+
+use lydian_stdx::SplitMix64;
+
+/// A random element of a list.
+fn pick<'a, T: ?Sized>(random: &mut SplitMix64, from: &[&'a T]) -> &'a T {
+    from[random.below(from.len())]
+}
+
+/// A string as JSON.
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
