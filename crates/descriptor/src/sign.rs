@@ -142,3 +142,6 @@ pub fn combine(variants: &[Tx<'_>], spent: &[Output<'_>]) -> Option<MutTx> {
     }
     Some(combined)
 }
+
+#[cfg(test)]
+mod tests;

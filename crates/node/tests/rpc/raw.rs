@@ -9,6 +9,12 @@ mod texts;
 
 use lydian_stdx::SplitMix64;
 
+/// A generator of its own for each test. `LYDIAN_SEED` selects other cases.
+fn seeded(test: u64) -> SplitMix64 {
+    let seed = std::env::var("LYDIAN_SEED").ok().map_or(0, |text| text.parse::<u64>().unwrap());
+    SplitMix64::new(test + 1_000 * seed)
+}
+
 /// A random element of a list.
 fn pick<'a, T: ?Sized>(random: &mut SplitMix64, from: &[&'a T]) -> &'a T {
     from[random.below(from.len())]

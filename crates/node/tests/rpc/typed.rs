@@ -215,6 +215,12 @@ fn good(name: &str, random: &mut Random) -> String {
         "scanobjects" => "[\"raw(51)\"]".to_owned(),
         "transactions" => "[]".to_owned(),
         "hash_type" => "\"none\"".to_owned(),
+        "txids" => format!("[\"{GENESIS}\"]"),
+        "hexstring" => random.pick(&["\"00\"", "\"02000000000000000000\""]).to_owned(),
+        "inputs" | "privkeys" | "prevtxs" => random.pick(&["[]", "null"]).to_owned(),
+        "outputs" => random.pick(&["[]", "{}", "[{\"data\":\"00\"}]"]).to_owned(),
+        "txs" => "[\"02000000000000000000\",\"02000000000000000000\"]".to_owned(),
+        "sighashtype" => random.pick(&["\"ALL\"", "\"SINGLE|ANYONECANPAY\"", "null"]).to_owned(),
         _ => random.pick(&["0", "1", "true", "\"00\"", "null"]).to_owned(),
     }
 }
@@ -235,6 +241,8 @@ fn is_harmful(method: &Asked, params: &[String]) -> bool {
         "generatetodescriptor" => too_many(arg("num_blocks"), 3),
         // The block's time is the clock's if no time is set.
         "setmocktime" => arg("timestamp").and_then(number).is_some_and(|time| (0..=4_294_967_295).contains(&time)),
+        // A type that is not printable is refused first; see the remark in docs/rpc.md.
+        "sendmsgtopeer" => arg("msg_type").is_some_and(|text| text.contains('\\')),
         // These look up names.
         "addnode" | "addconnection" | "disconnectnode" => arg("command") == Some("\"onetry\""),
         _ => false,

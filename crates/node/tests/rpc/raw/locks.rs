@@ -99,8 +99,60 @@ fn inner(random: &mut SplitMix64, keys: &[Key]) -> Vec<u8> {
         1 => scripts::p2pkh(&hash160(key(random, keys))),
         2 => vec![[0x51, 0x00, 0x6a, 0xac][random.below(4)]],
         3 | 4 => multisig(random, keys),
+        5..=7 => template(random, &keys[..keys.len() - 2]),
         _ => expression(random, keys, 3),
     }
+}
+
+/// Sane miniscript: each has several ways to be spent.
+fn template(random: &mut SplitMix64, keys: &[Key]) -> Vec<u8> {
+    let [a, b, c] = [(); 3].map(|()| scripts::p2pk(key(random, keys)));
+    let hash = hash160(key(random, keys));
+    let start = ScriptBuilder::new();
+    match random.below(11) {
+        // and_v(v:pk,pk)
+        0 => start.raw(&verified(a)).raw(&b),
+        // or_d(pk,and_v(v:pk,older(10)))
+        1 => {
+            let start = start.raw(&a).op(OP_IFDUP).op(OP_NOTIF).raw(&verified(b));
+            start.push_int(10).op(OP_CHECKSEQUENCEVERIFY).op(OP_ENDIF)
+        }
+        // or_i(pk,and_v(v:pk,after(100)))
+        2 => {
+            let start = start.op(OP_IF).raw(&a).op(OP_ELSE).raw(&verified(b));
+            start.push_int(100).op(OP_CHECKLOCKTIMEVERIFY).op(OP_ENDIF)
+        }
+        // thresh(2,pk,s:pk,s:pk)
+        3 => {
+            let start = start.raw(&a).op(OP_SWAP).raw(&b).op(OP_ADD).op(OP_SWAP).raw(&c).op(OP_ADD);
+            start.push_int(2).op(OP_EQUAL)
+        }
+        // thresh(2,pk,s:pk,sln:older(5))
+        4 => {
+            let start = start.raw(&a).op(OP_SWAP).raw(&b).op(OP_ADD).op(OP_SWAP).op(OP_IF).op(OP_0).op(OP_ELSE);
+            let start = start.push_int(5).op(OP_CHECKSEQUENCEVERIFY).op(OP_0NOTEQUAL).op(OP_ENDIF);
+            start.op(OP_ADD).push_int(2).op(OP_EQUAL)
+        }
+        // and_v(v:pk,pkh)
+        5 => start.raw(&verified(a)).raw(&scripts::p2pkh(&hash)),
+        // andor(pk,older(10),pk)
+        6 => {
+            let start = start.raw(&a).op(OP_NOTIF).raw(&b).op(OP_ELSE);
+            start.push_int(10).op(OP_CHECKSEQUENCEVERIFY).op(OP_ENDIF)
+        }
+        // and_v(v:multi,pk)
+        7 => start.raw(&verified(multisig(random, keys))).raw(&c),
+        // and_b(pk,a:pk)
+        8 => start.raw(&a).op(OP_TOALTSTACK).raw(&b).op(OP_FROMALTSTACK).op(OP_BOOLAND),
+        // or_b(pk,s:pk)
+        9 => start.raw(&a).op(OP_SWAP).raw(&b).op(OP_BOOLOR),
+        // or_i(j:and_v(v:pk,older(5)),pk)
+        _ => {
+            let start = start.op(OP_IF).op(OP_SIZE).op(OP_0NOTEQUAL).op(OP_IF).raw(&verified(a));
+            start.push_int(5).op(OP_CHECKSEQUENCEVERIFY).op(OP_ENDIF).op(OP_ELSE).raw(&b).op(OP_ENDIF)
+        }
+    }
+    .into_bytes()
 }
 
 /// A lock of any kind.

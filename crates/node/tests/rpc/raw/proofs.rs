@@ -1,16 +1,15 @@
 //! `gettxoutproof` and `verifytxoutproof`, and `generateblock` with given transactions.
 
-use super::{pick, quoted};
+use super::{pick, quoted, seeded};
 use crate::chain::Pair;
 use lydian_primitives::{hex, to_hex};
-use lydian_stdx::SplitMix64;
 use serde_json::Value;
 
 #[test]
 fn proofs_are_made_and_verified_as_in_core() {
     let Some(pair) = Pair::start("proofs_are_made_and_verified", &[]) else { return };
     let tip = pair.feed_mix();
-    let mut random = SplitMix64::new(21);
+    let mut random = seeded(21);
     let mut proofs = Vec::new();
     for height in [1, 2, 99, 300, tip - 2, tip - 1, tip] {
         let hash = pair.core.result("getblockhash", &format!("[{height}]"));

@@ -1,16 +1,16 @@
 //! `decodescript`, with scripts of every kind.
 
 use super::locks::{expression, keys, lock};
+use super::seeded;
 use crate::chain::Pair;
 use lydian_primitives::to_hex;
-use lydian_stdx::SplitMix64;
 
 #[test]
 fn scripts_are_decoded_as_core_decodes_them() {
     let Some(pair) = Pair::start("scripts_are_decoded", &[]) else { return };
     let keys = keys(&pair, 6);
     let compressed = &keys[..4];
-    let mut random = SplitMix64::new(31);
+    let mut random = seeded(31);
     let (mut scripts, mut sane) = (Vec::new(), 0);
     for _ in 0..300 {
         let lock = lock(&mut random, &keys);

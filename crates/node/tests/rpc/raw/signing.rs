@@ -1,7 +1,7 @@
 //! `signrawtransactionwithkey` and `combinerawtransaction`.
 
 use super::locks::{Key, Lock, keys, lock};
-use super::pick;
+use super::{pick, seeded};
 use crate::chain::Pair;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Txid, to_hex};
@@ -108,7 +108,7 @@ fn sign(pair: &Pair, params: &str) -> Value {
 fn described_outputs_are_signed_as_in_core() {
     let Some(pair) = Pair::start("described_outputs_are_signed", &[]) else { return };
     let keys = keys(&pair, 6);
-    let mut random = SplitMix64::new(41);
+    let mut random = seeded(41);
     let (mut complete, mut partial) = (0, 0);
     for _ in 0..900 {
         let coins: Vec<Coin> = (0..1 + random.below(3))
@@ -196,7 +196,7 @@ fn wrong_arguments_of_signing() {
 fn outputs_of_the_chain_are_signed_and_combined() {
     let Some(pair) = Pair::start("outputs_of_the_chain_are_signed", &[]) else { return };
     let keys = keys(&pair, 5);
-    let mut random = SplitMix64::new(42);
+    let mut random = seeded(42);
     for server in [&pair.lydian, &pair.core] {
         server.result("setmocktime", "[1700000000]");
     }

@@ -1,6 +1,6 @@
 //! `decoderawtransaction`, `createrawtransaction` and `getrawtransaction`.
 
-use super::{pick, quoted};
+use super::{pick, quoted, seeded};
 use crate::chain::Pair;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Txid, to_hex};
@@ -39,7 +39,7 @@ fn random_tx(random: &mut SplitMix64) -> MutTx {
 #[test]
 fn transactions_are_decoded_as_core_decodes_them() {
     let Some(pair) = Pair::start("transactions_are_decoded", &[]) else { return };
-    let mut random = SplitMix64::new(11);
+    let mut random = seeded(11);
     for _ in 0..400 {
         let mut bytes = random_tx(&mut random).encode();
         match random.below(6) {
@@ -189,7 +189,7 @@ fn random_creation(random: &mut SplitMix64) -> String {
 #[test]
 fn transactions_are_created_as_core_creates_them() {
     let Some(pair) = Pair::start("transactions_are_created", &[]) else { return };
-    let mut random = SplitMix64::new(12);
+    let mut random = seeded(12);
     for _ in 0..2_500 {
         pair.ask_about_help("createrawtransaction", &random_creation(&mut random));
     }
