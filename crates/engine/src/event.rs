@@ -46,8 +46,9 @@ pub enum Event<'a> {
     InvalidChain { invalid: BranchTip, best: BranchTip },
     /// A stored block could not be read, or its bytes do not match its hash; it counts as missing.
     UnreadableBlock { hash: BlockHash, height: Height, reason: &'a UnreadableReason },
-    /// The chain with most work leaves the active chain at this block.
-    Reorganisation { fork_height: Height, disconnected: u32 },
+    /// The chain with most work, which ends at `target`, leaves the active chain at this height: the blocks above are
+    /// disconnected next, by the same thread.
+    Reorganisation { fork_height: Height, disconnected: u32, target: BlockHash },
     /// A block that a review found to break a rule could not be disconnected; the engine must be opened again.
     NotTakenOff { hash: BlockHash, height: Height, error: &'a EngineError },
     /// Everything up to the tip is durable.

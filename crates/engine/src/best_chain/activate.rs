@@ -106,10 +106,10 @@ fn leave_for(
     observer: &dyn Observer,
     advance: &mut Advance,
 ) -> Result<Vec<PathBlock>, EngineError> {
-    let (fork, tip_height, fork_height) = {
+    let (fork, tip_height, fork_height, target) = {
         let tree = chainstate.tree();
         let fork = tree.fork(tree.tip(), candidate);
-        (fork, tree.height(tree.tip()), tree.height(fork))
+        (fork, tree.height(tree.tip()), tree.height(fork), *tree.hash(candidate))
     };
     let last = chainstate.settings.stop_at.unwrap_or(Height(u32::MAX));
     if tip_height >= last {
@@ -118,7 +118,7 @@ fn leave_for(
     }
     if fork_height < tip_height {
         let disconnected = tip_height.0 - fork_height.0;
-        observer.event(&Event::Reorganisation { fork_height, disconnected });
+        observer.event(&Event::Reorganisation { fork_height, disconnected, target });
     }
     while chainstate.tree().tip() != fork {
         if cancel.is_cancelled() {

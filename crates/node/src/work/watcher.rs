@@ -265,7 +265,7 @@ impl Observer for Watcher {
             Event::UnreadableBlock { hash, height, reason } => {
                 self.log.error(format!("block {hash} at height {} cannot be read: {reason}", height.0));
             }
-            Event::Reorganisation { fork_height, disconnected } => {
+            Event::Reorganisation { fork_height, disconnected, .. } => {
                 self.log.info(format!(
                     "Reorganisation: {disconnected} blocks above height {} are disconnected",
                     fork_height.0
