@@ -243,6 +243,7 @@ mod tests {
             ("-pid", crate::run::PID_FILES),
             ("-settings", lydian_options::SETTINGS_FILES),
             ("-rpccookiefile", lydian_serve::COOKIE_FILES),
+            ("-zmqpub...", lydian_zmq::SOCKET_FILES),
         ];
         let rows = tables.iter().flat_map(|(directory, files)| files.iter().map(move |file| (directory, file)));
         let known: BTreeSet<_> = rows.map(|(directory, file)| [directory, file.name, file.proof.name()]).collect();

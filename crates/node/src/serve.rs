@@ -119,6 +119,7 @@ impl Serving {
             block_version: settings.blockversion,
             deprecated: settings.rpc.deprecated.clone(),
             checks_help: settings.rpc.checks_help,
+            notifiers: settings.zmq.notifiers().into_iter().map(to_rpc).collect(),
         };
         raise_file_limit();
         let context = Arc::new(Context::new(Arc::new(host), node, observer));
@@ -168,6 +169,11 @@ impl Serving {
     pub(crate) fn begins(&self, engine: &Arc<Engine>) {
         self.context.set_ready(engine);
     }
+}
+
+fn to_rpc(notifier: lydian_zmq::Notifier) -> lydian_rpc::Notifier {
+    let lydian_zmq::Notifier { topic, address, high_water_mark } = notifier;
+    lydian_rpc::Notifier { kind: topic.notifier(), address, high_water_mark }
 }
 
 /// The network, as RPC sees it.

@@ -107,6 +107,8 @@ pub struct NodeSettings {
     pub deprecated: Vec<String>,
     /// `-rpcdoccheck`: it is an error if an answer differs from the result section of the method's help.
     pub checks_help: bool,
+    /// The notifiers of `-zmqpub...`, in Core's order.
+    pub notifiers: Vec<Notifier>,
     /// `-blockversion`, for blocks that methods create.
     pub block_version: Option<i32>,
 }
@@ -116,6 +118,16 @@ impl NodeSettings {
     pub(crate) fn is_deprecated_enabled(&self, name: &str) -> bool {
         self.deprecated.iter().any(|enabled| enabled == name)
     }
+}
+
+/// A notifier of ZeroMQ.
+#[derive(Clone, Debug)]
+pub struct Notifier {
+    /// Such as `pubhashblock`.
+    pub kind: &'static str,
+    pub address: String,
+    /// Messages that may wait for one subscriber.
+    pub high_water_mark: i32,
 }
 
 /// `-prune`.

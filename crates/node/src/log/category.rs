@@ -44,6 +44,7 @@ pub(crate) struct Category(usize);
 
 impl Category {
     pub(crate) const BENCH: Category = Category(4);
+    pub(crate) const ZMQ: Category = Category(5);
     pub(crate) const COINDB: Category = Category(17);
     pub(crate) const VALIDATION: Category = Category(20);
 

@@ -231,7 +231,8 @@ impl Log {
         self.line_at(now_micros(), None, level, source, &text.to_string());
     }
 
-    fn is_debug_on(&self, category: Category) -> bool {
+    /// Whether debug lines of the category are logged.
+    pub(crate) fn is_debug_on(&self, category: Category) -> bool {
         self.categories().contains(category) && self.levels.of(category) <= Level::Debug
     }
 

@@ -1,5 +1,5 @@
 //! Bitcoin Core's options that Lydian lacks, and what happens if they are given. An option is accepted without effect
-//! if Core accepts it too when built without the part that it belongs to (wallet, GUI, ZMQ), and if no program relies
+//! if Core accepts it too when built without the part that it belongs to (wallet, GUI), and if no program relies
 //! on its effect; it is refused if a promise would be broken. Data only.
 //!
 //! An option that is given but switched off (`-txindex=0`) asks for nothing and is ignored. A test reads all of Core's
@@ -34,7 +34,6 @@ const NO_WINDOW: &str = "Lydian has no GUI";
 const NO_SUCH_MEMORY: &str = "Lydian's store has no such setting; -dbcache sets the memory";
 const NO_INDEX: &str = "Lydian builds no such index";
 const NO_SERVER: &str = "Lydian has no such server";
-const NO_ZMQ: &str = "nothing is published, as in a Bitcoin Core built without ZMQ";
 const OTHER_TEST: &str = "tests that use it would test something else";
 
 const fn accepted(name: &'static str, reason: &'static str) -> CoreOption {
@@ -128,14 +127,4 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("walletnotify", NO_WALLET),
     accepted("walletrbf", NO_WALLET),
     accepted("walletrejectlongchains", NO_WALLET),
-    accepted("zmqpubhashblock", NO_ZMQ),
-    accepted("zmqpubhashblockhwm", NO_ZMQ),
-    accepted("zmqpubhashtx", NO_ZMQ),
-    accepted("zmqpubhashtxhwm", NO_ZMQ),
-    accepted("zmqpubrawblock", NO_ZMQ),
-    accepted("zmqpubrawblockhwm", NO_ZMQ),
-    accepted("zmqpubrawtx", NO_ZMQ),
-    accepted("zmqpubrawtxhwm", NO_ZMQ),
-    accepted("zmqpubsequence", NO_ZMQ),
-    accepted("zmqpubsequencehwm", NO_ZMQ),
 ];

@@ -25,6 +25,7 @@ pub(crate) mod table;
 mod unused;
 mod values;
 mod words;
+pub(crate) mod zmq;
 
 #[cfg(test)]
 mod core_source;

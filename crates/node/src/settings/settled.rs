@@ -4,6 +4,7 @@
 use super::net::NetSettings;
 use super::rpc::RpcSettings;
 use super::values::{DBCACHE_MIB_DEFAULT, dbcache_bytes};
+use super::zmq::ZmqSettings;
 use crate::log::{Categories, Levels, LogForm};
 use lydian_consensus::{Chain, Params, U256};
 use lydian_engine::TIP_AGE_SECONDS_DEFAULT;
@@ -60,6 +61,7 @@ pub(crate) struct Settings {
     /// Its paths are absolute.
     pub(crate) rpc: RpcSettings,
     pub(crate) net: NetSettings,
+    pub(crate) zmq: ZmqSettings,
     /// The time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
     /// With an older tip, the node is in initial block download.
@@ -156,6 +158,7 @@ impl Settings {
             log: LogSettings { file: Some(datadir.join("debug.log")), ..LogSettings::default() },
             rpc: RpcSettings::default(),
             net,
+            zmq: ZmqSettings::default(),
             mocktime: None,
             max_tip_age_seconds: TIP_AGE_SECONDS_DEFAULT,
             is_signet_of_others,

@@ -8,6 +8,7 @@ mod connection;
 mod debug;
 mod general;
 mod rpc;
+mod zmq;
 
 use super::core;
 use super::error::SettingsError;
@@ -28,11 +29,12 @@ pub(crate) mod group {
     pub(crate) const DEBUG: Group = Group("Debugging/Testing options");
     pub(crate) const RPC: Group = Group("RPC server options");
     pub(crate) const CONNECTION: Group = Group("Connection options");
+    pub(crate) const ZMQ: Group = Group("ZeroMQ notification options");
     /// Options of single commands.
     pub(crate) const COMMAND: Group = Group("Options of commands");
 
     /// In the order of help.
-    pub(crate) const SHOWN: [Group; 7] = [START, COMMAND, OPTIONS, CONNECTION, CHAIN, DEBUG, RPC];
+    pub(crate) const SHOWN: [Group; 8] = [START, COMMAND, OPTIONS, CONNECTION, ZMQ, CHAIN, DEBUG, RPC];
 }
 
 /// A command: the first word that is not an option.
@@ -84,7 +86,7 @@ const TEXT: Opt = Opt { group: group::OPTIONS, ..Opt::TEXT };
 const COMMAND: Opt = Opt { argument: "<cmd>", is_list: true, ..TEXT };
 
 /// The parts of the table, in the order of help.
-const PARTS: &[&[Opt]] = &[general::OPTIONS, debug::OPTIONS, rpc::OPTIONS, connection::OPTIONS];
+const PARTS: &[&[Opt]] = &[general::OPTIONS, debug::OPTIONS, rpc::OPTIONS, connection::OPTIONS, zmq::OPTIONS];
 
 /// Every option.
 pub(crate) fn options() -> impl Iterator<Item = &'static Opt> {

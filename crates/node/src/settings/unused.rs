@@ -1,6 +1,6 @@
-//! Options that Bitcoin Core checks and that have no effect here: those of the mempool, mining, indexes, I2P, Tor and
-//! ZMQ. Input: [`Given`]. Output: nothing, or the first error in Core's words, so that a start script fails here if it
-//! fails with Core.
+//! Options that Bitcoin Core checks and that have no effect here: those of the mempool, mining, indexes, I2P and
+//! Tor; and the ports of the notifications, which Core checks at the same place. Input: [`Given`]. Output: nothing, or
+//! the first error in Core's words, so that a start script fails here if it fails with Core.
 
 use super::error::SettingsError;
 use super::given::Given;
@@ -173,7 +173,7 @@ fn is_money(text: &str) -> bool {
     part(whole) * COIN + part(&format!("{decimals:0<8}")) <= MONEY_MAX
 }
 
-/// The part of Core's `CheckHostPortOptions` for options without effect here.
+/// The part of Core's `CheckHostPortOptions` for options without effect here, and for the notifications.
 fn ports(given: &Given<'_>) -> Result<(), SettingsError> {
     const PUBLISHERS: [&str; 5] =
         ["zmqpubhashblock", "zmqpubhashtx", "zmqpubrawblock", "zmqpubrawtx", "zmqpubsequence"];

@@ -30,6 +30,8 @@ pub(super) enum Failure {
     Serve(ServeError),
     /// An index that is required cannot be opened.
     Index(IndexError),
+    /// The notifications of `-zmqpub...` cannot be published.
+    Zmq(lydian_zmq::StartError),
     /// The network could not be started.
     Network(NetworkError),
     /// `-sigengine` names an engine that this machine lacks.
@@ -44,7 +46,7 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn code(&self) -> u8 {
         match self {
-            Failure::Serve(_) | Failure::Network(_) | Failure::NoSecondOpinion => exit::SETTINGS,
+            Failure::Serve(_) | Failure::Zmq(_) | Failure::Network(_) | Failure::NoSecondOpinion => exit::SETTINGS,
             // The path on the command line is wrong.
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
@@ -86,6 +88,7 @@ impl fmt::Display for Failure {
             }
             Failure::Space { path } => write!(f, "Error: Disk space is low for \"{}\"", path.display()),
             Failure::Serve(error) => error.fmt(f),
+            Failure::Zmq(error) => error.fmt(f),
             Failure::Index(error) => write!(f, "{COINSTATS_NAME}: {error}"),
             Failure::Network(error @ NetworkError::Bind { .. }) => {
                 // Two messages, as in Core.

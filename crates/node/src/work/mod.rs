@@ -18,6 +18,7 @@ mod peers;
 mod space;
 mod watcher;
 mod words;
+mod zmq;
 
 use crate::daemon;
 use crate::display::{Display, Doing, Style};
@@ -26,6 +27,7 @@ use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
+use lydian_zmq::Publisher;
 use opening::Opened;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,10 +80,14 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let display = Display::start(style, session.settings.threads, to_log, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let (server, observer) = serve(session, task, &watcher)?;
+    // Dropped after the engine has made everything durable.
+    let publisher = zmq::start(session, task)?;
+    let feed = publisher.as_ref().map(Publisher::feed);
+    watcher.feeds(feed.clone());
     let begins = |words: &str| init_message(session, server.as_ref(), words);
     let show = |words: String| display.show(Doing::Something(words));
     let Opened { engine, indexes, second_opinion, is_loss } =
-        opening::open(session, Arc::clone(&observer), &begins, &show)?;
+        opening::open(session, Arc::clone(&observer), feed.as_ref(), &begins, &show)?;
     let engine = Arc::new(engine);
     watcher.lacks(&indexes.unopened);
     if let Some(monitor) = second_opinion {

@@ -22,6 +22,7 @@ use lydian_index::{COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex};
 use lydian_primitives::Height;
 use lydian_rpc::Indexes;
 use lydian_second_opinion::{Monitor, SecondOpinion};
+use lydian_zmq::Feed;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io::{self, Write};
@@ -45,15 +46,16 @@ pub(super) struct Opened {
 pub(super) fn open(
     session: &Session<'_>,
     background: Arc<dyn Observer + Send>,
+    feed: Option<&Feed>,
     begins: &dyn Fn(&str),
     show: &dyn Fn(String),
 ) -> Result<Opened, Failure> {
     let settings = session.settings;
     let may_retry = settings.test.reindex_after_failure && !settings.reindex;
-    match try_open(session, Arc::clone(&background), begins, show, settings.reindex) {
+    match try_open(session, Arc::clone(&background), feed, begins, show, settings.reindex) {
         Err(failure @ (Failure::Engine(_) | Failure::Inconsistent(_) | Failure::FutureTip)) if may_retry => {
             session.log.error(&failure);
-            try_open(session, background, begins, show, true)
+            try_open(session, background, feed, begins, show, true)
         }
         opened => opened,
     }
@@ -62,6 +64,7 @@ pub(super) fn open(
 fn try_open(
     session: &Session<'_>,
     background: Arc<dyn Observer + Send>,
+    feed: Option<&Feed>,
     begins: &dyn Fn(&str),
     show: &dyn Fn(String),
     reindex: bool,
@@ -86,6 +89,7 @@ fn try_open(
     let (mut followers, indexes) = open_indexes(session)?;
     let monitor = second_opinion.as_ref().map(SecondOpinion::monitor);
     followers.extend(second_opinion.map(|one| Box::new(one) as Box<dyn Follower>));
+    followers.extend(feed.map(Feed::follower));
     let opened = Engine::open_with(
         session.disk.clone(),
         &layout,

@@ -18,10 +18,11 @@ use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::{BlockHash, Height};
 use lydian_second_opinion::Monitor;
 use lydian_stdx::lock;
+use lydian_zmq::Feed;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 #[derive(Debug)]
 pub(super) struct Watcher {
@@ -34,6 +35,8 @@ pub(super) struct Watcher {
     initial_download: Arc<InitialDownload>,
     headers: AtomicU32,
     is_invalid_found: AtomicBool,
+    /// The notifications over ZeroMQ. They get every event.
+    feed: OnceLock<Feed>,
     state: Mutex<State>,
 }
 
@@ -65,6 +68,7 @@ impl Watcher {
             initial_download: Arc::clone(&session.initial_download),
             headers: AtomicU32::new(0),
             is_invalid_found: AtomicBool::new(true),
+            feed: OnceLock::new(),
             state: Mutex::default(),
         }
     }
@@ -82,6 +86,14 @@ impl Watcher {
         }
         self.aims_at(engine.best_header_height());
         self.keep_status();
+    }
+
+    /// The notifications over ZeroMQ, if there are any. To be called before the engine is opened.
+    pub(super) fn feeds(&self, feed: Option<Feed>) {
+        if let Some(feed) = feed {
+            // A node starts them once.
+            let _ = self.feed.set(feed);
+        }
     }
 
     /// Indexes that could not be opened, each with the reason.
@@ -241,6 +253,9 @@ fn now() -> i64 {
 
 impl Observer for Watcher {
     fn event(&self, event: &Event<'_>) {
+        if let Some(feed) = self.feed.get() {
+            feed.event(event);
+        }
         match event {
             Event::UpdateTip(tip) => self.tip(tip),
             Event::Settled { tip, .. } => self.announce(tip.height),

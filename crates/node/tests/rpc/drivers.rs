@@ -62,8 +62,8 @@ const DRIVERS: &[Driver] = &[
             "-rpcport=RPC",
             "-port=P2P",
             "-bind=127.0.0.1:P2P=onion",
-            "-zmqpubrawblock=tcp://127.0.0.1:28332",
-            "-zmqpubrawtx=tcp://127.0.0.1:28333",
+            "-zmqpubrawblock=tcp://127.0.0.1:ZMQ0",
+            "-zmqpubrawtx=tcp://127.0.0.1:ZMQ1",
             "-v2transport=1",
         ],
         conf: "",
@@ -101,8 +101,8 @@ const DRIVERS: &[Driver] = &[
         arguments: &["-datadir=DIR", "-conf=DIR/raspiblitz.conf", "-pid=DIR/bitcoind.pid"],
         conf: "regtest=1\nserver=1\ndaemon=0\nlogips=1\nprinttoconsole=0\ndisablewallet=1\ndatacarriersize=83\nmain.zmqpubrawblock=tcp://127.0.0.1:28332\n\
                main.rpcport=8332\nmain.debuglogfile=/nowhere/debug.log\nregtest.rpcport=RPC\nregtest.port=P2P\nregtest.rpcbind=127.0.0.1\n\
-               rpcallowip=127.0.0.1\nregtest.zmqpubrawblock=tcp://127.0.0.1:21332\nregtest.zmqpubrawtx=tcp://127.0.0.1:21333\n\
-               regtest.zmqpubhashblock=tcp://*:8433\ndbcache=512\nmaxmempool=300\nmaxconnections=20\nmaxuploadtarget=1000\npeerbloomfilters=1\n\
+               rpcallowip=127.0.0.1\nregtest.zmqpubrawblock=tcp://127.0.0.1:ZMQ0\nregtest.zmqpubrawtx=tcp://127.0.0.1:ZMQ1\n\
+               regtest.zmqpubhashblock=tcp://*:ZMQ2\ndbcache=512\nmaxmempool=300\nmaxconnections=20\nmaxuploadtarget=1000\npeerbloomfilters=1\n\
                onlynet=onion\nproxy=127.0.0.1:9050\nregtest.bind=127.0.0.1\ndnsseed=0\ndns=0\nrpcuser=raspibolt\nrpcpassword=passwordB\n",
         credentials: "raspibolt:passwordB",
     },
@@ -122,10 +122,10 @@ const DRIVERS: &[Driver] = &[
             "-rpcallowip=10.21.0.0/16",
             "-rpcauth=user:5c6e4ba7b1f0a1d1$b5c915cf7582f23156fd1d1e094d31a0f9cfdad3765b93d909a869df33aee6af",
             "-dbcache=450",
-            "-zmqpubrawblock=tcp://0.0.0.0:28332",
-            "-zmqpubrawtx=tcp://0.0.0.0:28333",
-            "-zmqpubhashblock=tcp://0.0.0.0:28334",
-            "-zmqpubsequence=tcp://0.0.0.0:28335",
+            "-zmqpubrawblock=tcp://0.0.0.0:ZMQ0",
+            "-zmqpubrawtx=tcp://0.0.0.0:ZMQ1",
+            "-zmqpubhashblock=tcp://0.0.0.0:ZMQ2",
+            "-zmqpubsequence=tcp://0.0.0.0:ZMQ3",
             "-deprecatedrpc=create_bdb",
             "-whitelist=127.0.0.1",
             "-torcontrol=127.0.0.1:9051",
@@ -149,9 +149,11 @@ impl Driver {
         let folder = Scratch::new(&format!("driver-{}", self.name.replace(' ', "-")));
         let data = folder.path().display().to_string();
         let (rpc, p2p, onion) = (free_port().unwrap(), free_port().unwrap(), free_port().unwrap());
+        let zmq: [u16; 4] = std::array::from_fn(|_| free_port().unwrap());
         let fill = |text: &str| {
             let text = text.replace("DIR", &data).replace("RPC", &rpc.to_string());
-            text.replace("P2P", &p2p.to_string()).replace("ONION", &onion.to_string())
+            let text = text.replace("P2P", &p2p.to_string()).replace("ONION", &onion.to_string());
+            (0..).zip(zmq).fold(text, |text, (index, port)| text.replace(&format!("ZMQ{index}"), &port.to_string()))
         };
         fs::create_dir_all(folder.path().join("regtest")).unwrap();
         let name = if self.name == "RaspiBlitz" { "raspiblitz.conf" } else { "bitcoin.conf" };

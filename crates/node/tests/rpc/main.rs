@@ -25,5 +25,8 @@ mod second_opinion;
 mod server;
 mod startup;
 mod strange;
+#[path = "../../../zmq/tests/common/subscriber.rs"]
+mod subscriber;
 mod typed;
 mod verify;
+mod zmq;

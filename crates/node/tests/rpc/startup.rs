@@ -111,7 +111,7 @@ const LINES: &[&[&str]] = &[
         "-walletnotify=x",
         "-fallbackfee=0.0002",
         "-keypool=1",
-        "-zmqpubrawtx=tcp://127.0.0.1:1",
+        "-zmqpubrawtx=unix:DIR/zmq",
     ],
     &["-nodebuglogfile", "-nopid", "-nosettings", "-noconf"],
 ];

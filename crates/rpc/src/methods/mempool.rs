@@ -1,10 +1,10 @@
-//! Methods about the mempool and ZeroMQ notifications. Neither exists yet: the answers are those of an empty mempool
-//! and of no notifications.
+//! Methods about the mempool and ZeroMQ notifications. There is no mempool yet: the answers are those of an empty one.
 
+use crate::context::Notifier;
 use crate::error::RpcError;
 use crate::json::Amount;
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
-use crate::result::{Answer, Field, Form, Map, cases, result};
+use crate::result::{Answer, Form, Map, cases, result};
 use lydian_primitives::Txid;
 
 pub(crate) const METHODS: &[Method] = &[
@@ -32,10 +32,10 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getzmqnotifications",
         category: Category::Util,
-        help: "Lists the ZeroMQ notifications that are sent.",
+        help: "Returns information about the active ZeroMQ notifications.",
         args: &[],
         examples: &[""],
-        remark: "Lydian does not send any yet.",
+        remark: "",
         call: &returns("", getzmqnotifications),
     },
 ];
@@ -141,22 +141,24 @@ fn getrawmempool(call: &Call<'_>) -> Result<MempoolResult, RpcError> {
     }
 }
 
-/// A notification that is sent. There is none yet.
-#[derive(Debug)]
-enum Notification {}
-
-impl Answer for Notification {
-    const FORM: Form = Form::Object(&[
-        Field::new("type", Form::Text, "type of notification"),
-        Field::new("address", Form::Text, "address of the publisher"),
-        Field::new("hwm", Form::Number, "outbound message high water mark"),
-    ]);
-
-    fn write(&self, _: &mut Vec<u8>) {
-        match *self {}
+result! {
+    /// A notifier: an element of the answer of `getzmqnotifications`.
+    struct Notification {
+        /// type of notification
+        #[name("type")]
+        kind: &'static str,
+        /// address of the publisher
+        address: String,
+        /// outbound message high water mark
+        hwm: i64,
     }
 }
 
-fn getzmqnotifications(_: &Call<'_>) -> Result<Vec<Notification>, RpcError> {
-    Ok(Vec::new())
+fn getzmqnotifications(call: &Call<'_>) -> Result<Vec<Notification>, RpcError> {
+    let of_notifier = |notifier: &Notifier| Notification {
+        kind: notifier.kind,
+        address: notifier.address.clone(),
+        hwm: i64::from(notifier.high_water_mark),
+    };
+    Ok(call.context.settings.notifiers.iter().map(of_notifier).collect())
 }

@@ -96,13 +96,6 @@ pub(crate) struct Field {
     pub(crate) value: Value,
 }
 
-impl Field {
-    /// A field that is always present.
-    pub(crate) const fn new(name: &'static str, form: Form, words: &'static str) -> Field {
-        Field { name, is_optional: false, is_inline: false, value: Value { form, words, key: "", each: "" } }
-    }
-}
-
 /// One of several answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Case {

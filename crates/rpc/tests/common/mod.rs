@@ -44,6 +44,7 @@ impl Host for Still {
 
 pub(crate) fn context() -> Context {
     let settings = NodeSettings {
+        notifiers: Vec::new(),
         params: Params::new(Chain::Regtest),
         minimum_chain_work: U256::ZERO,
         initial_download: Arc::new(InitialDownload::new(U256::ZERO, TIP_AGE_SECONDS_DEFAULT)),
