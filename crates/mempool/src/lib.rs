@@ -3,9 +3,12 @@
 //!
 //! [`policy`] decides about one transaction, [`graph`] about the order of many and knows nothing of Bitcoin. [`scripts`]
 //! verifies and remembers. [`pool`] keeps the transactions, and [`Mempool`] is the pool at work in a node.
+//! [`policy`] decides about one transaction, [`graph`] about the order of many and knows nothing of Bitcoin; [`files`]
+//! reads and writes `mempool.dat`.
 
 #![forbid(unsafe_code)]
 
+pub mod files;
 pub mod graph;
 pub mod limits;
 pub mod policy;
