@@ -1,10 +1,9 @@
 //! Unconfirmed transactions: whether one is accepted, how they depend on each other, and in which order a miner would
 //! take them.
 //!
-//! [`policy`] decides about one transaction, [`graph`] about the order of many and knows nothing of Bitcoin. [`scripts`]
-//! verifies and remembers. [`pool`] keeps the transactions, and [`Mempool`] is the pool at work in a node.
-//! [`policy`] decides about one transaction, [`graph`] about the order of many and knows nothing of Bitcoin; [`files`]
-//! reads and writes `mempool.dat`.
+//! [`policy`] decides about one transaction, [`graph`] about the order of many and knows nothing of Bitcoin.
+//! [`scripts`] verifies and remembers, [`files`] reads and writes `mempool.dat`. [`pool`] keeps the transactions, and
+//! [`Mempool`] is the pool at work in a node.
 
 #![forbid(unsafe_code)]
 

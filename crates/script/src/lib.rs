@@ -40,10 +40,10 @@ pub use lydian_curve::Engine;
 /// Decompresses a public key. Re-exported for the compressed form of pay-to-public-key scripts.
 pub use lydian_curve::uncompressed_key;
 pub use obligations::{Obligation, ObligationLists, Obligations, Pair, Settled};
-pub use redeem::redeem_script;
 pub use pattern::{
     WitnessProgram, has_valid_ops, is_minimal_push, is_p2sh, is_push_only, is_unspendable, witness_program,
 };
+pub use redeem::redeem_script;
 pub use sighash::{LegacyCache, TaprootExt, TxContext};
 pub use signing::InputChecks;
 pub use sigops::{legacy_sigop_count, p2sh_sigop_count, transaction_legacy_sigop_count, witness_sigop_count};

@@ -176,8 +176,18 @@ fn open(
     Ok((active, sockets))
 }
 
+/// However the thread ends, neither validation nor the mempool waits for it.
+struct Ending<'a>(&'a Shared);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.queue.end();
+    }
+}
+
 /// The thread.
 async fn work(shared: &Shared, active: Vec<Active>, sockets: Sockets) {
+    let _ending = Ending(shared);
     let all: Vec<Arc<PubSocket>> = sockets.iter().map(|(socket, _)| Arc::clone(socket)).collect();
     for (socket, listener) in sockets {
         tokio::spawn(async move {

@@ -76,13 +76,22 @@ impl Linearizer {
         let ancestors = |group: &Group| (group.set, group.ancestors);
         let mut pieces = Vec::with_capacity(groups.len());
         for group in in_topological_order(groups, 0, ancestors) {
-            let outside = !group.set;
-            let members: Vec<usize> = ranked.iter().copied().filter(|&at| group.set & bit(at) != 0).collect();
-            let mut order = in_topological_order(members, outside, |&at| (bit(at), inputs[at].item.ancestors));
-            improve(&self.items, &mut order);
+            let order = if group.set.is_power_of_two() {
+                vec![group.greatest] // The common case, and the only member.
+            } else {
+                self.order_within(group.set, &ranked)
+            };
             pieces.push(Piece { feerate: group.feerate, order, greatest: group.greatest });
         }
         pieces
+    }
+
+    /// Steps 3 and 4 for the chunk `set`.
+    fn order_within(&self, set: u64, ranked: &[usize]) -> Vec<usize> {
+        let members: Vec<usize> = ranked.iter().copied().filter(|&at| set & bit(at) != 0).collect();
+        let mut order = in_topological_order(members, !set, |&at| (bit(at), self.items[at].ancestors));
+        improve(&self.items, &mut order);
+        order
     }
 
     /// Step 1. The recursion is a stack of sets that are still to be split.
@@ -90,6 +99,10 @@ impl Linearizer {
         let mut open = vec![super::bits::below(inputs.len())];
         let mut groups = Vec::with_capacity(inputs.len());
         while let Some(set) = open.pop() {
+            if set.is_power_of_two() {
+                groups.push(Group::new(inputs, set));
+                continue;
+            }
             match self.flow.split(&self.items, set) {
                 Split::First(first) => open.extend([first, set & !first]),
                 Split::Groups(sets) => groups.extend(sets.into_iter().map(|set| Group::new(inputs, set))),

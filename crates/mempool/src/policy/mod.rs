@@ -32,11 +32,12 @@ pub use fee::check_fee_rate;
 pub use fee_rate::FeeRate;
 pub use package::{
     PackageReplacementFacts, check_package, check_package_replacement, check_package_replacement_fees,
-    check_submitted_package, is_child_with_parents, is_child_with_parents_tree,
+    check_submitted_package, is_child_with_parents, is_child_with_parents_tree, package_hash,
 };
 pub use rejection::{BrokenRule, Rejection};
 pub use replacement::{
     ReplacementFees, check_ancestors_disjoint, check_cluster, check_replacement_clusters, check_replacement_fees,
+    signals_opt_in_rbf,
 };
 pub use rule::{POLICY_RULES, PolicyRule, PolicyRuleInfo, PolicyStep, ValidationResult};
 pub use scripts::{check_scripts, script_rejection};

@@ -10,6 +10,7 @@ use super::rejection::Rejection;
 use super::replacement::{ReplacementFees, clusters_message, fees_fault};
 use super::rule::PolicyRule;
 use lydian_consensus::{Check, first_broken};
+use lydian_hash::sha256;
 use lydian_primitives::{Amount, OutPoint, Tx, Txid};
 use std::collections::{HashMap, HashSet};
 
@@ -79,6 +80,14 @@ pub fn is_child_with_parents_tree(package: &[Tx<'_>]) -> bool {
     let txids: HashSet<Txid> = parents.iter().map(Tx::txid).collect();
     let spends_parent = |tx: &Tx<'_>| tx.inputs().any(|input| txids.contains(&input.prevout.txid));
     is_child_with_parents(package) && !parents.iter().any(spends_parent)
+}
+
+/// The hash by which relay remembers a package: SHA-256 of the wtxids in ascending order, as they are displayed. The
+/// order of the transactions does not matter. Core's `GetPackageHash`.
+pub fn package_hash(package: &[Tx<'_>]) -> [u8; 32] {
+    let mut wtxids: Vec<[u8; 32]> = package.iter().map(|tx| tx.wtxid().0).collect();
+    wtxids.sort_unstable_by(|a, b| a.iter().rev().cmp(b.iter().rev()));
+    sha256(wtxids.as_flattened())
 }
 
 /// Checks a package that is submitted: by itself, and that it is one transaction or a child with its parents.

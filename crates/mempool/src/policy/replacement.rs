@@ -11,8 +11,17 @@ use super::rule::PolicyRule;
 use super::settings::Settings;
 use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
 use lydian_consensus::{Check, first_broken, format_money};
-use lydian_primitives::{Amount, Txid};
+use lydian_primitives::{Amount, Tx, Txid};
 use std::collections::BTreeSet;
+
+/// The highest sequence that signals replaceability: `MAX_BIP125_RBF_SEQUENCE` (util/rbf.h).
+const SEQUENCE_SIGNALLING_MAX: u32 = 0xffff_fffd;
+
+/// Whether a transaction signals replaceability (BIP-0125). RPC reports that of a transaction and its ancestors; every
+/// transaction can be replaced, whatever it signals. Core's `SignalsOptInRBF` (util/rbf.cpp).
+pub fn signals_opt_in_rbf(tx: Tx<'_>) -> bool {
+    tx.inputs().any(|input| input.sequence <= SEQUENCE_SIGNALLING_MAX)
+}
 
 /// The fees of a replacement, which may be a package.
 #[derive(Clone, Copy, Debug)]
@@ -125,5 +134,39 @@ pub fn check_ancestors_disjoint(
             let message = format!("{replacement} spends conflicting transaction {ancestor}");
             Err(Rejection::with_message(PolicyRule::SpendsConflicting, message))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_primitives::OutPoint;
+    use lydian_primitives::build::{MutInput, MutOutput, MutTx};
+
+    #[test]
+    fn one_low_sequence_signals() {
+        let signals = |sequences: &[u32]| {
+            let input = |sequence: &u32| MutInput {
+                prevout: OutPoint::NULL,
+                script_sig: Vec::new(),
+                sequence: *sequence,
+                witness: Vec::new(),
+            };
+            let outputs = vec![MutOutput { value: Amount(0), script_pubkey: Vec::new() }];
+            let inputs = sequences.iter().map(input).collect();
+            signals_opt_in_rbf(MutTx { version: 2, inputs, outputs, lock_time: 0 }.to_transaction().unwrap().view())
+        };
+        assert!(signals(&[0xffff_fffd]) && signals(&[0xffff_ffff, 0]));
+        assert!(!signals(&[0xffff_fffe, 0xffff_ffff]));
+    }
+
+    /// The conflict is found among the ancestors only.
+    #[test]
+    fn a_replacement_is_no_descendant_of_what_it_replaces() {
+        let (a, b) = (Txid([1; 32]), Txid([2; 32]));
+        let conflicts = BTreeSet::from([b]);
+        assert_eq!(check_ancestors_disjoint([a], &conflicts, a), Ok(()));
+        let rejection = check_ancestors_disjoint([a, b], &conflicts, a).unwrap_err();
+        assert_eq!(rejection.debug_message, format!("{a} spends conflicting transaction {b}"));
     }
 }

@@ -10,7 +10,7 @@ use super::store::Pool;
 use super::tables::Member;
 use crate::graph::{Level, NodeId};
 use crate::policy::{
-    FeeRate, Mode, NextBlock, PolicyRule, PoolEntry, PoolView, PreChecked, Rejection, ReplacementFees, adjusted_weight,
+    FeeRate, Mode, NextBlock, PolicyRule, PoolEntry, PoolView, PreChecked, Rejection, ReplacementFees,
     check_ancestors_disjoint, check_ephemeral_spends, check_max_feerate, check_replacement_clusters,
     check_replacement_fees, pre_checks, script_rejection,
 };
@@ -310,8 +310,7 @@ impl Pool {
         let parents = parents.iter().map(|parent| parent.member.node).collect();
         let highest = spending.last_coin_height;
         let hash = chain.next.headers.ancestor(highest).map_or(BlockHash::ZERO, |ancestor| ancestor.hash);
-        let weight = adjusted_weight(tx.view().weight(), spending.sigops_cost, self.settings.bytes_per_sigop);
-        let adjusted_weight = i32::try_from(weight).unwrap_or(i32::MAX);
+        let adjusted_weight = i32::try_from(spending.adjusted_weight).unwrap_or(i32::MAX);
         let sequence = self.sequence();
         let node = self.stage(tx.view().txid(), adjusted_weight, modified_fee.0);
         Ok(Candidate {

@@ -182,23 +182,9 @@ impl Pool {
         how: &How,
         chain: &Chain<'_, H>,
     ) -> Result<PackageResult, Box<PackageResult>> {
-        let failed = |wtxid, rejection| Box::new(PackageResult::failed(wtxid, rejection));
+        let candidates = self.check_each(txs, how, chain)?;
         let rejected = |rejection| Box::new(PackageResult::rejected(rejection));
-        let mut candidates: Vec<Candidate> = Vec::with_capacity(txs.len());
-        let mut before = Package::new();
-        for tx in txs {
-            let wtxid = tx.view().wtxid();
-            let candidate = self.check(tx, how, chain, &before).map_err(|rejection| failed(wtxid, rejection))?;
-            check_max_feerate(candidate.modified_fee, candidate.vsize, how.feerate_max)
-                .map_err(|rejection| failed(wtxid, rejection))?;
-            candidates.push(candidate);
-            before.insert(tx.view().txid(), Arc::clone(tx));
-        }
         let txs_of_package = views(txs);
-        for (index, candidate) in candidates.iter().enumerate() {
-            let parents = self.relatives(&candidate.parents);
-            check_package_truc(&txs_of_package, index, candidate.vsize, &parents).map_err(rejected)?;
-        }
         let vsize = candidates.iter().map(|candidate| candidate.vsize).sum();
         let fees = candidates.iter().fold(0_i64, |sum, candidate| sum.saturating_add(candidate.modified_fee.0));
         let (feerate, wtxids) =
@@ -206,8 +192,9 @@ impl Pool {
         if how.mode.package_feerates {
             let min_fee = self.min_fee(how.now);
             let last = candidates.last().map(Candidate::wtxid);
-            check_fee_rate(vsize, Amount(fees), min_fee, self.settings.min_relay_fee)
-                .map_err(|rejection| last.map_or_else(Box::default, |wtxid| failed(wtxid, rejection)))?;
+            check_fee_rate(vsize, Amount(fees), min_fee, self.settings.min_relay_fee).map_err(|rejection| {
+                Box::new(last.map_or_else(PackageResult::default, |wtxid| PackageResult::failed(wtxid, rejection)))
+            })?;
         }
         let is_replacement = candidates.iter().any(|candidate| !candidate.conflicts.is_empty());
         let replaced = match is_replacement {
@@ -225,34 +212,15 @@ impl Pool {
             check_ephemeral_spends(&txs_of_package, self.settings.dust_relay_fee, parent).map_err(
                 |(index, rejection)| {
                     let unspent = Rejection::of(PolicyRule::PackageUnspentDust);
-                    Box::new(PackageResult { rejection: Some(unspent), ..*failed(wtxids[index], rejection) })
+                    Box::new(PackageResult {
+                        rejection: Some(unspent),
+                        ..PackageResult::failed(wtxids[index], rejection)
+                    })
                 },
             )?;
         }
-        let mut results = HashMap::new();
-        for candidate in &candidates {
-            let wtxid = candidate.wtxid();
-            if let Err(rejection) = verify_scripts(candidate, chain) {
-                let mut result = PackageResult::failed(wtxid, rejection);
-                if how.is_test {
-                    // As in Core, those before it keep their result.
-                    result.results.extend(results);
-                }
-                return Err(Box::new(result));
-            }
-            let (effective_feerate, effective_of) = match how.mode.package_feerates {
-                true => (feerate, wtxids.clone()),
-                false => (candidate.feerate(), vec![wtxid]),
-            };
-            let accepted = Accepted {
-                replaced: Vec::new(),
-                vsize: candidate.vsize,
-                fee: candidate.fee,
-                effective_feerate,
-                effective_of,
-            };
-            results.insert(wtxid, TxResult::Accepted(accepted));
-        }
+        let package_feerate = how.mode.package_feerates.then_some((feerate, &wtxids[..]));
+        let mut results = verify_each(&candidates, package_feerate, how, chain)?;
         if how.is_test {
             return Ok(PackageResult { rejection: None, results });
         }
@@ -266,6 +234,31 @@ impl Pool {
             }
         }
         Ok(PackageResult { rejection: None, results })
+    }
+
+    /// The checks of each transaction up to its scripts, and of TRUC in the package.
+    fn check_each<H: HeaderView>(
+        &mut self,
+        txs: &[Arc<Transaction>],
+        how: &How,
+        chain: &Chain<'_, H>,
+    ) -> Result<Vec<Candidate>, Box<PackageResult>> {
+        let mut candidates: Vec<Candidate> = Vec::with_capacity(txs.len());
+        let mut before = Package::new();
+        for tx in txs {
+            let failed = |rejection| Box::new(PackageResult::failed(tx.view().wtxid(), rejection));
+            let candidate = self.check(tx, how, chain, &before).map_err(failed)?;
+            check_max_feerate(candidate.modified_fee, candidate.vsize, how.feerate_max).map_err(failed)?;
+            candidates.push(candidate);
+            before.insert(tx.view().txid(), Arc::clone(tx));
+        }
+        let txs = views(txs);
+        for (index, candidate) in candidates.iter().enumerate() {
+            let parents = self.relatives(&candidate.parents);
+            check_package_truc(&txs, index, candidate.vsize, &parents)
+                .map_err(|rejection| Box::new(PackageResult::rejected(rejection)))?;
+        }
+        Ok(candidates)
     }
 
     /// Core's `PackageRBFChecks`. Returns what is replaced, which is removed from the staging copy.
@@ -303,4 +296,39 @@ impl Pool {
             false => Err(Rejection::of(PolicyRule::PackageReplacementDiagram)),
         }
     }
+}
+
+/// Verifies the scripts of all. Returns the results of accepted transactions: with the feerate of the package and whose
+/// it is, or with their own.
+fn verify_each<H>(
+    candidates: &[Candidate],
+    package_feerate: Option<(FeeRate, &[Wtxid])>,
+    how: &How,
+    chain: &Chain<'_, H>,
+) -> Result<HashMap<Wtxid, TxResult>, Box<PackageResult>> {
+    let mut results = HashMap::new();
+    for candidate in candidates {
+        let wtxid = candidate.wtxid();
+        if let Err(rejection) = verify_scripts(candidate, chain) {
+            let mut result = PackageResult::failed(wtxid, rejection);
+            if how.is_test {
+                // As in Core, those before it keep their result.
+                result.results.extend(results);
+            }
+            return Err(Box::new(result));
+        }
+        let (effective_feerate, effective_of) = match package_feerate {
+            Some((feerate, wtxids)) => (feerate, wtxids.to_vec()),
+            None => (candidate.feerate(), vec![wtxid]),
+        };
+        let accepted = Accepted {
+            replaced: Vec::new(),
+            vsize: candidate.vsize,
+            fee: candidate.fee,
+            effective_feerate,
+            effective_of,
+        };
+        results.insert(wtxid, TxResult::Accepted(accepted));
+    }
+    Ok(results)
 }

@@ -9,9 +9,10 @@ use super::world::{World, open_lock, output};
 use lydian_mempool::policy::{
     BrokenRule, FeeRate, Mode, PackageReplacementFacts, PolicyRule, PreChecked, Rejection, ReplacementFees, Settings,
     check_max_feerate, check_package, check_package_replacement, check_package_replacement_fees, check_package_truc,
+    package_hash,
 };
 use lydian_oracle::generate::Random;
-use lydian_primitives::{Amount, OutPoint, Transaction, Tx, to_hex};
+use lydian_primitives::{Amount, BlockHash, OutPoint, Transaction, Tx, to_hex};
 use serde_json::{Value, json};
 
 /// The verdict on a package: that on each transaction as far as Core gives it, or one on the package.
@@ -228,7 +229,8 @@ fn random_packages_have_cores_verdict() {
 #[test]
 fn replacement_by_packages() {
     let world = World::new();
-    let Some(mut pair) = Pair::new("replacement_by_packages", &world, &[], Settings::default()) else { return };
+    let options = ["-debug=txpackages"];
+    let Some(mut pair) = Pair::new("replacement_by_packages", &world, &options, Settings::default()) else { return };
     let coins: Vec<OutPoint> = world.funds(&open_lock()).iter().map(|fund| fund.outpoint).collect();
     let replaced = pair.payment(2, &coins[..1], 2, 20 * FEE);
     pair.submit("to be replaced", replaced);
@@ -283,6 +285,18 @@ fn replacement_by_packages() {
     let answer = pair.core.call("submitpackage", &json!([[to_hex(rich.as_bytes())], "0.00001"])).unwrap();
     assert_eq!(answer["tx-results"][wtxid]["error"], ours.state());
     assert_eq!(check_max_feerate(Amount(1), 1, Some(FeeRate::per_kvb(1000))), Ok(()), "at the maximum");
+    // A package that replaces; Core logs its hash.
+    let tx = pair.payment(2, &coins[8..9], 2, 20 * FEE);
+    pair.submit("to be replaced by a package", tx);
+    let (poor, young) = {
+        let poor = pair.payment(2, &coins[8..9], 1, 1);
+        let young = child(&mut pair, 2, &[(&poor, 0)], 1, 100 * FEE);
+        (poor, young)
+    };
+    assert_eq!(message(&mut pair, &[&poor, &young]), "success");
+    let hash = BlockHash(package_hash(&[young.view(), poor.view()])).to_string();
+    let log = pair.core.log_tail(1 << 20).unwrap();
+    assert!(log.contains(&format!("package hash ({hash})")), "{hash}");
     // One hundred and one clusters.
     for coin in &coins[20..120] {
         let tx = pair.payment(2, &[*coin], 1, FEE);

@@ -8,8 +8,8 @@ use super::duel::{Counts, ask, compare, count};
 use super::locate::{read, report, shared};
 use super::model::Model;
 use super::world::{World, open_lock, output};
-use lydian_consensus::{Ancestor, Chain, HeaderView, Params};
-use lydian_mempool::policy::steps::check_alone;
+use lydian_consensus::{Ancestor, Chain, Coin, HeaderView, Params};
+use lydian_mempool::policy::steps::{check_alone, check_coins, check_payment};
 use lydian_mempool::policy::{BrokenRule, NextBlock, PolicyRule, Rejection, Settings};
 use lydian_oracle::generate::{Random, random_case};
 use lydian_oracle::{Daemon, or_skip};
@@ -17,10 +17,10 @@ use lydian_primitives::build::MutTx;
 use lydian_primitives::{Amount, Height, OutPoint, Transaction, hex};
 use serde_json::Value;
 
-/// A transaction and the scripts that it spends.
+/// A transaction and the coins that it spends.
 struct Real {
     tx: Transaction,
-    spent: Vec<Vec<u8>>,
+    coins: Vec<Coin>,
 }
 
 fn transactions() -> Option<Vec<Real>> {
@@ -28,8 +28,14 @@ fn transactions() -> Option<Vec<Real>> {
     let real = |line: &str| {
         let json: Value = serde_json::from_str(line).unwrap();
         let bytes = |value: &Value| hex(value.as_str().unwrap()).unwrap();
-        let spent = json["prevouts"].as_array().unwrap().iter().map(|spent| bytes(&spent[1])).collect();
-        Real { tx: Transaction::parse(bytes(&json["hex"])).unwrap(), spent }
+        let coin = |spent: &Value| Coin {
+            value: Amount(spent[0].as_i64().unwrap()),
+            script_pubkey: bytes(&spent[1]).into(),
+            height: Height(0),
+            is_coinbase: false,
+        };
+        let coins = json["prevouts"].as_array().unwrap().iter().map(coin).collect();
+        Real { tx: Transaction::parse(bytes(&json["hex"])).unwrap(), coins }
     };
     Some(text.lines().map(real).collect())
 }
@@ -61,6 +67,33 @@ fn transactions_of_2024_alone() {
     assert_eq!(counts.values().sum::<usize>(), 4000);
 }
 
+/// A chain so high and late that every lock has passed.
+struct Late;
+
+impl HeaderView for Late {
+    fn ancestor(&self, _: Height) -> Option<Ancestor> {
+        None
+    }
+
+    fn median_time_past(&self, height: Height) -> Option<i64> {
+        Some(i64::from(height.0) * 2000)
+    }
+}
+
+/// With their own coins and values. They come from mempools of 2024, whose limits are today's or stricter.
+#[test]
+fn transactions_of_2024_are_standard() {
+    let Some(all) = transactions() else { return };
+    let next = NextBlock { height: Height(1_000_000), headers: &Late };
+    let settings = Settings::default();
+    for Real { tx, coins } in &all {
+        let view = tx.view();
+        let checked = check_alone(view, &next, &settings).and_then(|()| check_coins(view, coins, &next, &settings));
+        let paid = checked.and_then(|spending| check_payment(view, &spending, spending.base_fee, &settings));
+        assert_eq!(paid, Ok(()), "{}", view.txid());
+    }
+}
+
 /// Value of each coin, and of each output: enough not to be dust.
 const COIN: i64 = 1_000_000;
 const OUTPUT: i64 = 1000;
@@ -70,7 +103,8 @@ const COINS: usize = 4500;
 #[test]
 fn transactions_of_2024_on_regtest() {
     let Some(all) = transactions() else { return };
-    let all: Vec<_> = all.into_iter().map(|real| (MutTx::from(real.tx.view()), real.spent)).collect();
+    let scripts = |coins: Vec<Coin>| coins.into_iter().map(|coin| coin.script_pubkey.into()).collect();
+    let all: Vec<_> = all.into_iter().map(|real| (MutTx::from(real.tx.view()), scripts(real.coins))).collect();
     let Some(counts) = transplant("transactions_of_2024_on_regtest", &all, &[], Settings::default()) else { return };
     report(&format!("policy: transactions of 2024 on regtest, {counts:?}"));
     assert!(counts[&BrokenRule::Policy(PolicyRule::ScriptVerify)] > 3500);

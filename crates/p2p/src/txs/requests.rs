@@ -17,7 +17,7 @@
 //! candidates back into delayed ones. The specification is the plain model in `requests/model.rs`, against which random
 //! sequences are tested. Memory: about 300 bytes per announcement, and the caller limits those of one peer
 //! ([`PEER_ANNOUNCEMENTS_MAX`]). Cost: logarithmic in the number of announcements, for each announcement that changes
-//! its state.
+//! its state; linear if the clock goes back.
 //!
 //! [`PEER_ANNOUNCEMENTS_MAX`]: crate::limits::PEER_ANNOUNCEMENTS_MAX
 
@@ -95,9 +95,9 @@ pub struct TxRequests {
     best: BTreeSet<(PeerId, u64, Hash)>,
     /// Those in [`State::Delayed`] and [`State::Requested`], by their time.
     waiting: BTreeSet<(Duration, PeerId, Hash)>,
-    /// Those in [`State::Ready`] and [`State::Best`], by their time: needed only if the clock goes back.
-    selectable: BTreeSet<(Duration, PeerId, Hash)>,
     peers: BTreeMap<PeerId, Counts>,
+    /// The last time that was reported.
+    now: Duration,
 }
 
 impl std::fmt::Debug for TxRequests {
@@ -121,8 +121,8 @@ impl TxRequests {
             by_hash: BTreeSet::new(),
             best: BTreeSet::new(),
             waiting: BTreeSet::new(),
-            selectable: BTreeSet::new(),
             peers: BTreeMap::new(),
+            now: Duration::ZERO,
         }
     }
 
@@ -242,11 +242,13 @@ impl TxRequests {
                 }
             }
         }
-        while let Some(&(time, peer, hash)) = self.selectable.last()
-            && time > now
-        {
-            self.deselect((peer, hash), State::Delayed);
+        // The clock goes back only if the operator sets it, so no index is kept for this.
+        if now < self.now {
+            let is_early = |one: &Announcement| matches!(one.state, State::Ready | State::Best) && one.time > now;
+            let early = self.announcements.iter().filter(|(_, one)| is_early(one)).map(|(key, _)| *key);
+            early.collect::<Vec<_>>().into_iter().for_each(|key| self.deselect(key, State::Delayed));
         }
+        self.now = now;
     }
 
     /// Makes a delayed candidate selectable, and selects it if it is the best one and nothing is requested.
@@ -327,11 +329,12 @@ impl TxRequests {
     }
 
     fn change(&mut self, key: (PeerId, Hash), change: impl FnOnce(&mut Announcement)) {
-        let Some(mut announcement) = self.announcements.get(&key).copied() else { return };
-        self.unlink(key, announcement);
-        change(&mut announcement);
-        self.link(key, announcement);
-        self.announcements.insert(key, announcement);
+        let Some(announcement) = self.announcements.get_mut(&key) else { return };
+        let before = *announcement;
+        change(announcement);
+        let after = *announcement;
+        self.unlink(key, before);
+        self.link(key, after);
     }
 
     fn drop_announcement(&mut self, key: (PeerId, Hash)) {
@@ -343,11 +346,9 @@ impl TxRequests {
     fn link(&mut self, key: (PeerId, Hash), announcement: Announcement) {
         let (peer, hash) = key;
         self.by_hash.insert(self.hash_entry(key, announcement));
-        match announcement.state {
-            State::Delayed | State::Requested => self.waiting.insert((announcement.time, peer, hash)),
-            State::Ready | State::Best => self.selectable.insert((announcement.time, peer, hash)),
-            State::Completed => false,
-        };
+        if matches!(announcement.state, State::Delayed | State::Requested) {
+            self.waiting.insert((announcement.time, peer, hash));
+        }
         if announcement.state == State::Best {
             self.best.insert((peer, announcement.sequence, hash));
         }
@@ -360,11 +361,9 @@ impl TxRequests {
     fn unlink(&mut self, key: (PeerId, Hash), announcement: Announcement) {
         let (peer, hash) = key;
         self.by_hash.remove(&self.hash_entry(key, announcement));
-        match announcement.state {
-            State::Delayed | State::Requested => self.waiting.remove(&(announcement.time, peer, hash)),
-            State::Ready | State::Best => self.selectable.remove(&(announcement.time, peer, hash)),
-            State::Completed => false,
-        };
+        if matches!(announcement.state, State::Delayed | State::Requested) {
+            self.waiting.remove(&(announcement.time, peer, hash));
+        }
         if announcement.state == State::Best {
             self.best.remove(&(peer, announcement.sequence, hash));
         }

@@ -230,6 +230,17 @@ fn a_flood_of_orphans_evicts_the_orphans_of_the_flooder_only() {
     assert_eq!(orphanage.len(), usize::try_from(ORPHANAGE_LATENCY_MAX).unwrap());
 }
 
+/// Both peers use twice their share: one of the latency score, the other of the weight.
+#[test]
+fn of_equal_uses_that_of_the_latency_score_is_worse() {
+    let mut orphanage = Orphanage::new(OrphanLimits { latency_max: 6, weight_per_peer: 10_000 });
+    (0..6).for_each(|salt| assert!(orphanage.add(&lone(salt), PeerId(0))));
+    orphanage.add(&of_weight(20_000, 7), PeerId(1));
+    // The first peer loses one, which is not enough; then the use of the second peer is the larger one.
+    assert_eq!(orphanage.announcement_count_of(PeerId(0)), 5);
+    assert!(!orphanage.has(&lone(0).view().wtxid()) && orphanage.weight_of(PeerId(1)) == 0);
+}
+
 /// More peers than the latency score allows for: Core asserts that this does not happen.
 #[test]
 fn more_peers_than_announcements_are_allowed_for() {

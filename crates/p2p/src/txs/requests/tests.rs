@@ -32,7 +32,6 @@ impl TxRequests {
         };
         assert_eq!(self.by_hash.len(), self.announcements.len());
         assert_eq!(self.waiting.len(), states(&[State::Delayed, State::Requested]));
-        assert_eq!(self.selectable.len(), states(&[State::Ready, State::Best]));
         assert_eq!(self.best.len(), states(&[State::Best]));
         let mut counts = BTreeMap::<PeerId, Counts>::new();
         for (key, announcement) in &self.announcements {
