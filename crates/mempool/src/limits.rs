@@ -20,5 +20,8 @@ pub const DISCONNECTED_BYTES_MAX: u64 = 20_000_000;
 /// Transactions and calls that wait for the accepting thread.
 pub const QUEUE_MAX: usize = 5_000;
 
+/// Bytes of the transactions of peers among them.
+pub const QUEUE_BYTES_MAX: usize = 32 << 20;
+
 /// Transactions that are decided together.
 pub const BATCH_MAX: usize = 256;

@@ -213,8 +213,8 @@ impl<H: HeaderView> PoolView for View<'_, H> {
 }
 
 impl Pool {
-    /// The coins of a transaction that is not rejected for its parents' absence, if some of its parents are in
-    /// `package`: only the checks before replacement are made.
+    /// The transaction with its coins, if it would be accepted now but for its scripts. It may spend outputs of
+    /// `package`, whose transactions are not in the pool yet. The pool stays as it is.
     pub(crate) fn look_ahead<H: HeaderView>(
         &mut self,
         tx: &Arc<Transaction>,
@@ -222,10 +222,19 @@ impl Pool {
         chain: &Chain<'_, H>,
         package: &Package,
     ) -> Option<Spend> {
-        let min_fee = self.min_fee(how.now);
-        let view = View { pool: self, chain, package, min_fee };
-        let checked = pre_checks(tx.view(), how.mode, &chain.next, &self.settings, &view).ok()?;
-        Spend::new(Arc::clone(tx), checked.coins.into())
+        self.graph.start_staging();
+        let candidate = self.check(tx, how, chain, package).and_then(|candidate| {
+            if candidate.conflicts.is_empty() {
+                self.depend(std::slice::from_ref(&candidate));
+            } else {
+                self.check_replacement(&candidate)?;
+            }
+            Ok(candidate)
+        });
+        let is_oversized = self.graph.is_oversized(Level::Staging);
+        self.graph.abort_staging();
+        let candidate = candidate.ok().filter(|_| !is_oversized)?;
+        Spend::new(candidate.tx, candidate.coins)
     }
 
     /// Accepts a transaction, or says why not.

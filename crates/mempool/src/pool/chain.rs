@@ -50,7 +50,7 @@ impl Disconnected {
         let txs: Vec<Tx<'_>> = block.txs().collect();
         for tx in txs.into_iter().rev() {
             let Ok(owned) = Transaction::parse(tx.bytes()) else { unreachable!("a transaction of a parsed block") };
-            self.bytes += usage::of_transaction(owned.view());
+            self.bytes += bytes_of(owned.view());
             self.places.insert(tx.txid(), self.removed + self.queue.len() as u64);
             self.queue.push_back(Some(Arc::new(owned)));
         }
@@ -68,7 +68,7 @@ impl Disconnected {
 
     fn forget(&mut self, tx: &Transaction) {
         self.places.remove(&tx.view().txid());
-        self.bytes -= usage::of_transaction(tx.view());
+        self.bytes -= bytes_of(tx.view());
     }
 
     /// Removes the transactions of a block that joined the chain.
@@ -90,6 +90,11 @@ impl Disconnected {
     }
 }
 
+/// The memory that Core would need for a waiting transaction, without the exact number of buckets of its map.
+fn bytes_of(tx: Tx<'_>) -> u64 {
+    usage::of_transaction(tx) + usage::WAITING
+}
+
 impl Pool {
     /// A block joined the chain and is its tip: its transactions and everything that conflicts with them leave.
     pub(crate) fn connect(&mut self, block: &Block, height: Height, now: i64) {
@@ -97,11 +102,14 @@ impl Pool {
         self.moves += 1;
         self.disconnected.remove(block);
         if self.len() > 0 || self.has_deltas() {
+            // From the graph all at once, so that a cluster is put in order once.
+            let node_of = |tx: Tx<'_>| self.get(&tx.txid()).map(|member| member.node);
+            let nodes: Vec<NodeId> = block.txs().filter_map(node_of).collect();
+            self.touch(&nodes);
+            self.graph.remove(&nodes);
             for tx in block.txs() {
                 let txid = tx.txid();
-                if let Some(node) = self.get(&txid).map(|member| member.node) {
-                    self.remove(&[node], RemovalReason::Block);
-                }
+                self.forget(&[txid], RemovalReason::Block);
                 self.remove_conflicts(tx);
                 self.clear_delta(&txid);
             }
@@ -155,6 +163,18 @@ impl Pool {
         self.has_left
     }
 
+    /// Whether the pool is for the block after this one, and complete.
+    pub(crate) fn is_at(&self, tip: &Tip) -> bool {
+        self.tip == *tip && !self.has_left
+    }
+
+    /// Removes a transaction that was accepted by a wrong verdict, with its descendants.
+    pub(crate) fn remove_invalid_transaction(&mut self, txid: &Txid) {
+        if let Some(node) = self.get(txid).map(|member| member.node) {
+            self.remove_recursive(&[node], RemovalReason::Conflict);
+        }
+    }
+
     /// The number of blocks that joined and left the chain.
     pub(crate) fn moves(&self) -> u64 {
         self.moves
@@ -176,15 +196,15 @@ impl Pool {
             .collect()
     }
 
-    /// The chain is whole again: returns what left it, and removes what is not valid in the next block.
-    pub(crate) fn reorganised<H: HeaderView>(&mut self, now: i64, chain: &Chain<'_, H>) {
+    /// The chain is whole again: returns what left it, or drops it, and removes what is not valid in the next block.
+    pub(crate) fn reorganised<H: HeaderView>(&mut self, returns: bool, now: i64, chain: &Chain<'_, H>) {
         let returning = self.disconnected.take();
         self.has_left = false;
         let how = How { mode: Mode::DISCONNECTED, ..How::single(now) };
         let mut returned = Vec::new();
         for tx in &returning {
             let txid = tx.view().txid();
-            if tx.view().is_coinbase() || self.accept(tx, &how, chain).is_err() {
+            if !returns || tx.view().is_coinbase() || self.accept(tx, &how, chain).is_err() {
                 self.remove_with_descendants(tx);
             } else if self.get(&txid).is_some() {
                 returned.push(txid);
@@ -301,7 +321,7 @@ mod tests {
     }
 
     fn usages(block: &Block) -> u64 {
-        block.txs().map(usage::of_transaction).sum()
+        block.txs().map(bytes_of).sum()
     }
 
     fn txids(txs: &[Arc<Transaction>]) -> Vec<Txid> {
@@ -324,8 +344,8 @@ mod tests {
         }
         // The last one fills it.
         let left = DISCONNECTED_BYTES_MAX - waiting.bytes;
-        let empty = usages(&block(&[0]));
-        blocks.push(block(&[left - empty - 16]));
+        let empty = usages(&block(&[0, 0]));
+        blocks.push(block(&[left - empty - 16, 0]));
         assert!(waiting.add(&blocks[6]).is_empty());
         assert_eq!(waiting.bytes, DISCONNECTED_BYTES_MAX);
         blocks.push(block(&[0]));
@@ -343,7 +363,7 @@ mod tests {
         blocks.iter().for_each(|block| drop(waiting.add(block)));
         waiting.remove(&block(&[50, 60]));
         let left = [txids_of(&blocks[1]), vec![txids_of(&blocks[0])[2]]].concat();
-        assert_eq!(waiting.bytes, usages(&blocks[1]) + usage::of_transaction(blocks[0].tx(2)));
+        assert_eq!(waiting.bytes, usages(&blocks[1]) + bytes_of(blocks[0].tx(2)));
         assert_eq!(txids(&waiting.take()), left, "in the order of the chain");
         assert!(waiting.is_empty() && waiting.bytes == 0 && waiting.take().is_empty());
     }

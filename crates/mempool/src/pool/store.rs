@@ -141,8 +141,8 @@ impl Pool {
         self.vsize += u64::from(entry.vsize.unsigned_abs());
         self.fees += entry.fee.0;
         let cluster = Arc::new(ClusterView { members: Box::default(), chunks: Box::default() });
-        let delta = self.delta(&txid);
-        self.tables.add(Member { entry: Arc::clone(&entry), node, delta, cluster, position: 0 });
+        let modified_fee = entry.fee.0.saturating_add(self.delta(&txid));
+        self.tables.add(Member { entry: Arc::clone(&entry), node, modified_fee, cluster, position: 0 });
         self.changed.insert(node);
         entry
     }
@@ -245,8 +245,9 @@ impl Pool {
         };
         if let Some(member) = self.tables.get(txid) {
             // Core adds to the modified fee, which may have saturated, and so does this.
-            let member = Member { delta: member.delta.saturating_add(delta), ..member.clone() };
-            let (node, fee) = (member.node, member.modified_fee());
+            let fee = member.modified_fee.saturating_add(delta);
+            let member = Member { modified_fee: fee, ..member.clone() };
+            let node = member.node;
             self.tables.set(member);
             self.touch(&[node]);
             self.graph.set_fee(node, fee);

@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub struct Member {
     pub(crate) entry: Arc<Entry>,
     pub(crate) node: NodeId,
-    /// The sum of what `prioritisetransaction` added to its fee, in satoshi.
-    pub(crate) delta: i64,
+    /// The fee with what `prioritisetransaction` added to it, in satoshi.
+    pub(crate) modified_fee: i64,
     /// Its cluster, and its position there.
     pub(crate) cluster: Arc<ClusterView>,
     pub(crate) position: u8,
@@ -27,7 +27,7 @@ impl Member {
 
     /// The fee by which a miner orders it, in satoshi: Core's `GetModifiedFee`.
     pub fn modified_fee(&self) -> i64 {
-        self.entry.fee.0.saturating_add(self.delta)
+        self.modified_fee
     }
 
     pub fn cluster(&self) -> &Arc<ClusterView> {

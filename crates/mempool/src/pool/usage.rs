@@ -33,6 +33,8 @@ const INPUT: u64 = 112;
 const OUTPUT: u64 = 48;
 /// A stack of a witness has `std::vector`s.
 const VECTOR: u64 = 24;
+/// A transaction of a disconnected block that waits: a node of the list, one of the map, and its bucket.
+pub(crate) const WAITING: u64 = malloc(32) + malloc(48) + 8;
 /// A script of at most this size needs no allocation of its own (`prevector`).
 const SCRIPT_INLINE: u64 = 36;
 

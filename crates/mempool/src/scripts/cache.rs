@@ -9,10 +9,12 @@
 //! transaction cannot choose which others it displaces.
 //!
 //! Invariants: a cached verdict never makes anything invalid; at most [`ScriptCache::capacity`] verdicts are kept, and
-//! the last half of that number always is. Cost: one SHA-256 of two blocks and one lock of a shard for a lookup, about
+//! each shard keeps the last half of its part. A verdict counts no longer once the kernel that gave it is distrusted.
+//! Cost: one SHA-256 of two blocks and one lock of a shard for a lookup, about
 //! 0.2 us; [`ENTRY_BYTES`] for each verdict.
 
 use lydian_consensus::KnownScripts;
+use lydian_curve::Refereed;
 use lydian_hash::sha256;
 use lydian_primitives::Wtxid;
 use lydian_script::Flags;
@@ -20,7 +22,8 @@ use lydian_stdx::lock;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Memory of one verdict: a key of 16 bytes, a control byte, and the free places of a table.
 pub const ENTRY_BYTES: usize = 40;
@@ -32,6 +35,9 @@ pub struct ScriptCache {
     flags: Flags,
     shard_max: usize,
     shards: Vec<Mutex<Shard>>,
+    /// Who gives the verdicts, and whether it did when they were given.
+    signatures: OnceLock<Arc<Refereed>>,
+    was_trusted: AtomicBool,
 }
 
 /// Verdicts in two generations. When the young one is full, the old one is dropped.
@@ -68,7 +74,23 @@ impl ScriptCache {
     /// A cache of at most about `bytes`. `salt` must be secret; all verdicts are under `flags`.
     pub fn new(bytes: usize, flags: Flags, salt: [u8; 32]) -> ScriptCache {
         let shard_max = bytes / ENTRY_BYTES / SHARDS;
-        ScriptCache { salt, flags, shard_max, shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        let (signatures, was_trusted) = (OnceLock::new(), AtomicBool::new(true));
+        ScriptCache { salt, flags, shard_max, shards, signatures, was_trusted }
+    }
+
+    /// The verdicts come from these engines: when the kernel is distrusted, everything is forgotten.
+    pub fn watch(&self, signatures: Arc<Refereed>) {
+        // A node has one.
+        let _ = self.signatures.set(signatures);
+    }
+
+    /// Forgets the verdicts of a kernel that was found to be wrong.
+    fn forget_if_distrusted(&self) {
+        let is_distrusted = self.signatures.get().is_some_and(|signatures| !signatures.is_trusted());
+        if is_distrusted && self.was_trusted.swap(false, Ordering::Relaxed) {
+            self.clear();
+        }
     }
 
     /// The most verdicts that are kept.
@@ -93,9 +115,6 @@ impl ScriptCache {
         }
         let key = self.key(wtxid);
         let mut shard = lock(self.shard(&key));
-        if shard.old.contains(&key) {
-            return;
-        }
         if shard.young.len() >= half && !shard.young.contains(&key) {
             shard.old = std::mem::take(&mut shard.young);
         }
@@ -129,6 +148,7 @@ impl KnownScripts for ScriptCache {
         if !self.flags.contains(flags) {
             return false;
         }
+        self.forget_if_distrusted();
         let key = self.key(wtxid);
         let shard = lock(self.shard(&key));
         shard.young.contains(&key) || shard.old.contains(&key)

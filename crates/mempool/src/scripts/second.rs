@@ -6,7 +6,7 @@
 //! in any case (`lydian_engine`'s review), so this only shortens the time until a broken kernel is noticed.
 //!
 //! Invariants: acceptance never waits for it; at most [`SECOND_CHECK_MAX`] transactions wait. Cost: the signatures at
-//! the speed of libsecp256k1, 70 us for a transaction with two inputs, so 35 ms a second at most.
+//! the speed of libsecp256k1, 70 us for a transaction with two inputs; a pause of a second follows each sample.
 
 use super::verify::{InputFailure, Spend, verify_many};
 use crate::limits::SECOND_CHECK_MAX;
@@ -103,7 +103,7 @@ impl SecondCheck {
         Ok(SecondCheck { shared, thread: Some(thread) })
     }
 
-    /// Adds an accepted transaction, unless libsecp256k1 verified it in the first place.
+    /// Adds an accepted transaction, unless the kernel is no longer trusted: then the cache forgets what it verified.
     pub fn push(&self, spend: &Spend) {
         if !self.shared.signatures.is_watched() {
             return;

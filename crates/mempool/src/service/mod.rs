@@ -14,7 +14,7 @@ mod worker;
 
 pub use worker::SubmitError;
 
-use crate::limits::QUEUE_MAX;
+use crate::limits::{QUEUE_BYTES_MAX, QUEUE_MAX};
 use crate::policy::{FeeRate, Settings};
 use crate::pool::{Accepted, Feed, PackageResult, Pool, Snapshot};
 use crate::scripts::{OnWrong, ScriptCache, SecondCheck};
@@ -26,7 +26,7 @@ use lydian_script::Flags;
 use lydian_stdx::lock;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
@@ -49,6 +49,7 @@ pub struct Secrets {
 
 /// What the follower, the accepting thread and the readers share.
 struct Shared {
+    settings: Settings,
     pool: Mutex<Pool>,
     /// The chain moved.
     moved: Condvar,
@@ -56,6 +57,13 @@ struct Shared {
     feed: Arc<Feed>,
     clock: Arc<dyn Clock>,
     cache: Arc<ScriptCache>,
+    /// Calls that disconnect blocks one after another are under way: [`ReturnAfterEach`].
+    stepwise: AtomicUsize,
+    /// What leaves the chain now does not return.
+    drops: AtomicBool,
+    /// Bytes of the transactions in the queue.
+    queued_bytes: AtomicUsize,
+    is_ended: AtomicBool,
 }
 
 impl Shared {
@@ -63,19 +71,23 @@ impl Shared {
         self.clock.unix_seconds()
     }
 
-    /// Shows readers the pool as it is now.
+    /// Shows readers the pool as it is now. During a reorganisation they keep the last whole pool.
     fn publish(&self, pool: &mut Pool) {
+        if pool.has_left() {
+            return self.feed.push(pool.take_changes());
+        }
         let snapshot = Arc::new(pool.snapshot(self.now()));
         // The feed first: a reader that takes the snapshot and then the changes from its number on misses none.
         self.feed.push(pool.take_changes());
-        *lock(&self.published) = snapshot;
+        let old = std::mem::replace(&mut *lock(&self.published), snapshot);
+        // Freeing it takes long if it was the last, so it is done outside the lock.
+        drop(old);
     }
 }
 
 /// The pool of a node. For use from any thread.
 pub struct Mempool {
     shared: Arc<Shared>,
-    settings: Settings,
     seed: u64,
     jobs: OnceLock<SyncSender<Job>>,
     worker: Mutex<Option<JoinHandle<()>>>,
@@ -94,15 +106,20 @@ impl Mempool {
         let snapshot = Arc::new(pool.snapshot(now));
         let feed = Arc::new(Feed::new(pool.sequence()));
         let shared = Shared {
+            settings,
             pool: Mutex::new(pool),
             moved: Condvar::new(),
             published: Mutex::new(snapshot),
             feed,
             clock,
             cache,
+            stepwise: AtomicUsize::new(0),
+            drops: AtomicBool::new(false),
+            queued_bytes: AtomicUsize::new(0),
+            is_ended: AtomicBool::new(false),
         };
         let (shared, worker) = (Arc::new(shared), Mutex::default());
-        Mempool { shared, settings, seed: secrets.seed, jobs: OnceLock::new(), worker }
+        Mempool { shared, seed: secrets.seed, jobs: OnceLock::new(), worker }
     }
 
     /// The follower that tells the pool of blocks.
@@ -125,8 +142,17 @@ impl Mempool {
             }
             self.shared.publish(&mut pool);
         }
-        let cache = Arc::clone(&self.shared.cache);
-        let on_wrong: Box<OnWrong> = Box::new(move |_| cache.clear());
+        self.shared.cache.watch(Arc::clone(engine.signatures()));
+        let shared = Arc::downgrade(&self.shared);
+        let on_wrong: Box<OnWrong> = Box::new(move |found| {
+            let Some(shared) = shared.upgrade() else { return };
+            shared.cache.clear();
+            if let Some((spend, _)) = found {
+                let mut pool = lock(&shared.pool);
+                pool.remove_invalid_transaction(&spend.tx().view().txid());
+                shared.publish(&mut pool);
+            }
+        });
         let second = SecondCheck::start(Arc::clone(engine.signatures()), Flags::STANDARD, self.seed, on_wrong)?;
         let (jobs, queue) = sync_channel(QUEUE_MAX);
         let worker = Worker::new(Arc::clone(&self.shared), engine, second, threads);
@@ -139,6 +165,9 @@ impl Mempool {
 
     /// Ends the accepting thread; what waits is answered with [`SubmitError::Ended`].
     pub fn end(&self) {
+        // Whatever the thread waits for.
+        self.shared.is_ended.store(true, Ordering::Relaxed);
+        self.shared.moved.notify_all();
         if let Some(jobs) = self.jobs.get() {
             // It fails only if the thread has ended.
             let _ = jobs.send(Job::End);
@@ -151,7 +180,7 @@ impl Mempool {
     }
 
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.shared.settings
     }
 
     /// The pool as it is now.
@@ -169,10 +198,21 @@ impl Mempool {
         self.ask(|reply| Job::Accept { tx, is_test, reply })?
     }
 
-    /// Queues a transaction of a peer; `done` is called by the accepting thread. Returns false if the queue is full.
+    /// Queues a transaction of a peer; `done` is called by the accepting thread, also at its end. Returns false if the
+    /// queue is full: it has [`QUEUE_MAX`] places and room for [`QUEUE_BYTES_MAX`].
     pub fn offer(&self, tx: Arc<Transaction>, done: Box<dyn FnOnce(Result<Accepted, SubmitError>) + Send>) -> bool {
+        let bytes = tx.as_bytes().len();
+        let queued = &self.shared.queued_bytes;
+        let is_over = |all: usize| (all + bytes <= QUEUE_BYTES_MAX).then_some(all + bytes);
+        if queued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_over).is_err() {
+            return false;
+        }
         let job = Job::Accept { tx, is_test: false, reply: worker::Reply::Call(done) };
-        self.jobs.get().is_some_and(|jobs| jobs.try_send(job).is_ok())
+        let is_queued = self.jobs.get().is_some_and(|jobs| jobs.try_send(job).is_ok());
+        if !is_queued {
+            queued.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        is_queued
     }
 
     /// Accepts a package as far as possible: `submitpackage`.
@@ -244,18 +284,39 @@ impl Drop for Mempool {
     }
 }
 
-/// An observer for calls that disconnect blocks one after another, as `invalidateblock`: transactions return to the
-/// pool after each block, as in Core, and not only after the last one.
+/// An observer for a call that disconnects blocks one after another, as `invalidateblock`: transactions return to the
+/// pool after each block, as in Core, and not only after the last one; those of the eleventh block and later do not
+/// return. The call waits for the accepting thread meanwhile, which needs nothing that the call holds.
 pub struct ReturnAfterEach<'a> {
     mempool: &'a Mempool,
     observer: &'a dyn Observer,
     /// The search for the best chain has begun: what it disconnects returns at its end.
     is_reorganising: AtomicBool,
+    /// Blocks disconnected so far.
+    disconnected: AtomicUsize,
 }
+
+/// The blocks whose transactions return: Core's `InvalidateBlock`.
+const RETURNING_BLOCKS: usize = 10;
 
 impl<'a> ReturnAfterEach<'a> {
     pub fn new(mempool: &'a Mempool, observer: &'a dyn Observer) -> ReturnAfterEach<'a> {
-        ReturnAfterEach { mempool, observer, is_reorganising: AtomicBool::new(false) }
+        mempool.shared.stepwise.fetch_add(1, Ordering::Relaxed);
+        let (is_reorganising, disconnected) = (AtomicBool::new(false), AtomicUsize::new(0));
+        ReturnAfterEach { mempool, observer, is_reorganising, disconnected }
+    }
+
+    fn end_steps(&self) {
+        if !self.is_reorganising.swap(true, Ordering::Relaxed) {
+            self.mempool.shared.stepwise.fetch_sub(1, Ordering::Relaxed);
+            self.mempool.shared.drops.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for ReturnAfterEach<'_> {
+    fn drop(&mut self) {
+        self.end_steps();
     }
 }
 
@@ -269,8 +330,15 @@ impl Observer for ReturnAfterEach<'_> {
     fn event(&self, event: &Event<'_>) {
         self.observer.event(event);
         match event {
-            Event::Reorganisation { .. } => self.is_reorganising.store(true, Ordering::Relaxed),
-            Event::Settled { .. } if !self.is_reorganising.load(Ordering::Relaxed) => {
+            Event::Reorganisation { .. } => self.end_steps(),
+            Event::UpdateTip(tip) if tip.is_disconnect => {
+                let before = self.disconnected.fetch_add(1, Ordering::Relaxed);
+                let is_dropped = before >= RETURNING_BLOCKS && !self.is_reorganising.load(Ordering::Relaxed);
+                self.mempool.shared.drops.store(is_dropped, Ordering::Relaxed);
+            }
+            Event::Settled { .. }
+                if !self.is_reorganising.load(Ordering::Relaxed) && lock(&self.mempool.shared.pool).has_left() =>
+            {
                 // Without the thread nothing returns.
                 let _ = self.mempool.ask(|reply| Job::Settle { whole: false, reply });
             }

@@ -1,13 +1,15 @@
 //! The thread that accepts. Input: jobs from a bounded queue. Output: the changed pool, and an answer to each job.
 //!
-//! Transactions that wait are decided in batches: their coins are looked up together, and the scripts of those that
-//! pass all other checks are captured and settled together, by several threads if there are many. Then each is accepted
-//! in the order of the queue, exactly as alone; a verdict on scripts that is missing by then is made on the spot.
+//! Transactions that wait are decided in batches: those that pass the checks of a transaction alone have their coins
+//! looked up together, and the scripts of those that would be accepted now are captured and settled together, by
+//! several threads if there are many. Then each is accepted in the order of the queue, exactly as alone; a verdict on
+//! scripts that is missing by then is made on the spot.
 
 use super::Shared;
 use super::headers::Headers;
 use crate::limits::BATCH_MAX;
-use crate::policy::{FeeRate, NextBlock, Rejection};
+use crate::policy::steps::check_alone;
+use crate::policy::{FeeRate, Mode, NextBlock, Rejection};
 use crate::pool::{Accepted, Chain, ChainCoins, How, Package, PackageResult, Pool, TxResult};
 use crate::scripts::{InputFailure, SecondCheck, Spend, verify_many};
 use lydian_engine::{ChainSnapshot, Engine, EngineError};
@@ -17,12 +19,19 @@ use lydian_stdx::{IgnorePoison, lock};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// How long to wait for the next step of the chain before looking again.
 const STEP: Duration = Duration::from_millis(1);
+
+/// How often a step of a chain that stands still is tried.
+const STEP_TRIES_MAX: u32 = 100;
+
+/// The outputs of a transaction without its coins that are looked for, to tell whether it is in the chain already.
+const OWN_OUTPUTS_MAX: u32 = 1_000;
 
 /// The fewest transactions for which another thread verifies scripts.
 const THREAD_TRANSACTIONS_MIN: usize = 16;
@@ -49,6 +58,15 @@ pub(super) enum Job {
         reply: Reply<()>,
     },
     End,
+}
+
+impl Job {
+    /// Answers that the pool has ended. A channel says so by itself.
+    fn refuse(self) {
+        if let Job::Accept { reply: Reply::Call(call), .. } = self {
+            call(Err(SubmitError::Ended));
+        }
+    }
 }
 
 /// Where an answer goes.
@@ -117,7 +135,10 @@ impl Worker {
         let mut next = queue.recv().ok();
         while let Some(job) = next.take() {
             match job {
-                Job::End => return,
+                Job::End => {
+                    queue.try_iter().for_each(Job::refuse);
+                    return;
+                }
                 Job::Settle { whole, reply } => {
                     self.settle(whole);
                     reply.send(());
@@ -154,40 +175,49 @@ impl Worker {
     fn decide_batch(&self, batch: Vec<Waiting>) {
         let txs: Vec<(Arc<Transaction>, bool)> =
             batch.iter().map(|(tx, is_test, _)| (Arc::clone(tx), *is_test)).collect();
-        let answers = self.decide(&txs);
-        let mut answers = match answers {
+        let answers = match self.decide(&txs) {
             Ok(answers) => answers.into_iter().map(|answer| answer.map_err(SubmitError::Rejected)).collect(),
-            Err(error) => vec![Err(SubmitError::from(error)); txs.len()],
+            Err(error) => vec![Err(error); txs.len()],
         };
-        for ((_, _, reply), answer) in batch.into_iter().zip(answers.drain(..)) {
+        for ((tx, _, reply), answer) in batch.into_iter().zip(answers) {
+            if matches!(reply, Reply::Call(_)) {
+                self.shared.queued_bytes.fetch_sub(tx.as_bytes().len(), Ordering::Relaxed);
+            }
             reply.send(answer);
         }
     }
 
+    /// Whether the pool is at its end: then nothing is waited for.
+    fn check_running(&self) -> Result<(), SubmitError> {
+        if self.shared.is_ended.load(Ordering::Relaxed) { Err(SubmitError::Ended) } else { Ok(()) }
+    }
+
     /// Decides about transactions in their order.
-    fn decide(&self, txs: &[(Arc<Transaction>, bool)]) -> Result<Vec<Result<Accepted, Rejection>>, EngineError> {
+    fn decide(&self, txs: &[(Arc<Transaction>, bool)]) -> Result<Vec<Result<Accepted, Rejection>>, SubmitError> {
         let all: Vec<Arc<Transaction>> = txs.iter().map(|(tx, _)| Arc::clone(tx)).collect();
-        let mut verdicts = Verdicts::new();
         loop {
+            self.check_running()?;
             let Some((pool, snapshot)) = self.at_tip(true)? else { continue };
             drop(pool);
-            let Some(coins) = self.coins_of(&snapshot, &all)? else { continue };
             let Some(headers) = Headers::up_to(&self.engine, &snapshot.tip().hash) else { continue };
             let height = Height(snapshot.tip().height.0 + 1);
-            let no_scripts = |_: &Spend| Ok(());
             let next = || NextBlock { height, headers: &headers };
-            let Some(spends) =
-                self.look_ahead(&all, &snapshot, &Chain { next: next(), coins: &coins, scripts: &no_scripts })
-            else {
+            let Some(coins) = self.coins_of(&snapshot, &self.with_alone_checked(&all, &next()))? else { continue };
+            let was_watched = self.engine.signatures().is_watched();
+            let no_scripts = |_: &Spend| Ok(());
+            let chain = Chain { next: next(), coins: &coins, scripts: &no_scripts };
+            let how = How::single(self.shared.now());
+            let Some(spends) = self.look_ahead(&all, &how, &chain, |pool| pool.is_at(&snapshot.tip())) else {
                 continue;
             };
-            self.verify(spends, &mut verdicts);
-            let known = RefCell::new(std::mem::take(&mut verdicts));
+            let known = RefCell::new(self.verify(spends));
+            if self.is_doubtful(was_watched) {
+                continue;
+            }
             let scripts = |spend: &Spend| self.verdict(spend, &known);
             let chain = Chain { next: next(), coins: &coins, scripts: &scripts };
             let mut pool = lock(&self.shared.pool);
-            if pool.tip != snapshot.tip() || pool.has_left() {
-                verdicts = known.into_inner();
+            if !pool.is_at(&snapshot.tip()) {
                 continue;
             }
             let now = self.shared.now();
@@ -199,8 +229,23 @@ impl Worker {
             };
             let answers = txs.iter().map(decide).collect();
             self.shared.publish(&mut pool);
+            drop(pool);
+            if self.is_doubtful(was_watched) {
+                self.shared.cache.clear();
+            }
             return Ok(answers);
         }
+    }
+
+    /// Whether verdicts may be those of a kernel that was found to be wrong meanwhile.
+    fn is_doubtful(&self, was_watched: bool) -> bool {
+        was_watched && !self.engine.signatures().is_watched()
+    }
+
+    /// The transactions that pass the checks of a transaction alone: only their coins are looked up.
+    fn with_alone_checked(&self, txs: &[Arc<Transaction>], next: &NextBlock<'_, Headers<'_>>) -> Vec<Arc<Transaction>> {
+        let is_good = |tx: &&Arc<Transaction>| check_alone(tx.view(), next, &self.shared.settings).is_ok();
+        txs.iter().filter(is_good).map(Arc::clone).collect()
     }
 
     fn decide_package(
@@ -209,15 +254,17 @@ impl Worker {
         decide: impl Fn(&mut Pool, &Chain<'_, Headers<'_>>, i64) -> PackageResult,
     ) -> Result<PackageResult, SubmitError> {
         loop {
+            self.check_running()?;
             let Some((pool, snapshot)) = self.at_tip(true)? else { continue };
             drop(pool);
-            let Some(coins) = self.coins_of(&snapshot, txs)? else { continue };
             let Some(headers) = Headers::up_to(&self.engine, &snapshot.tip().hash) else { continue };
             let next = NextBlock { height: Height(snapshot.tip().height.0 + 1), headers: &headers };
+            let Some(coins) = self.coins_of(&snapshot, &self.with_alone_checked(txs, &next))? else { continue };
+            let was_watched = self.engine.signatures().is_watched();
             let known = RefCell::default();
             let scripts = |spend: &Spend| self.verdict(spend, &known);
             let mut pool = lock(&self.shared.pool);
-            if pool.tip != snapshot.tip() || pool.has_left() {
+            if !pool.is_at(&snapshot.tip()) {
                 continue;
             }
             let result = decide(&mut pool, &Chain { next, coins: &coins, scripts: &scripts }, self.shared.now());
@@ -228,15 +275,22 @@ impl Worker {
                 }
             }
             self.shared.publish(&mut pool);
+            drop(pool);
+            if self.is_doubtful(was_watched) {
+                self.shared.cache.clear();
+            }
             return Ok(result);
         }
     }
 
-    /// Lets everything of a reorganisation return.
+    /// Lets everything of a reorganisation return. Without `whole`, the chain stands still and the caller holds it: a
+    /// few tries must do.
     fn settle(&self, whole: bool) {
-        while lock(&self.shared.pool).has_left() {
+        let mut tries = 0;
+        while lock(&self.shared.pool).has_left() && (whole || tries < STEP_TRIES_MAX) {
+            tries += 1;
             // A failing disk is reported with the next transaction.
-            if self.at_tip(whole).is_err() {
+            if self.check_running().is_err() || self.at_tip(whole).is_err() {
                 return;
             }
         }
@@ -264,7 +318,8 @@ impl Worker {
         if !pool.has_left() {
             return Ok(Some((pool, snapshot)));
         }
-        if whole && self.engine.with_tree(|tree| tree.best_candidate().is_some()) {
+        let is_stepwise = !whole || self.shared.stepwise.load(Ordering::Relaxed) > 0;
+        if !is_stepwise && self.engine.with_tree(|tree| tree.best_candidate().is_some()) {
             // In the middle of a reorganisation.
             drop(self.shared.moved.wait_timeout(pool, STEP).ignore_poison());
             return Ok(None);
@@ -284,18 +339,27 @@ impl Worker {
         let Some(mut coins) = self.coins_of(snapshot, &returning)? else { return Ok(()) };
         let Some(found) = coins_at(snapshot, &more)? else { return Ok(()) };
         coins.extend(more.into_iter().zip(found));
-        let scripts = |spend: &Spend| self.verify_one(spend);
-        let chain = Chain { next, coins: &coins, scripts: &scripts };
+        let now = self.shared.now();
+        let how = How { mode: Mode::DISCONNECTED, ..How::single(now) };
+        let no_scripts = |_: &Spend| Ok(());
+        let chain = Chain { next, coins: &coins, scripts: &no_scripts };
+        let Some(spends) = self.look_ahead(&returning, &how, &chain, |pool| pool.moves() == moves) else {
+            return Ok(());
+        };
+        let known = RefCell::new(self.verify(spends));
+        let scripts = |spend: &Spend| self.verdict(spend, &known);
+        let chain = Chain { next: chain.next, coins: &coins, scripts: &scripts };
         let mut pool = lock(&self.shared.pool);
         if pool.moves() == moves {
-            pool.reorganised(self.shared.now(), &chain);
+            let returns = !self.shared.drops.load(Ordering::Relaxed);
+            pool.reorganised(returns, now, &chain);
             self.shared.publish(&mut pool);
         }
         Ok(())
     }
 
-    /// The coins in the chain of every input, and of the outputs of transactions of which an input has none. `None` if
-    /// the snapshot has expired.
+    /// The coins in the chain of every input, and of the first outputs of transactions of which an input has none.
+    /// `None` if the snapshot has expired.
     fn coins_of(&self, snapshot: &ChainSnapshot, txs: &[Arc<Transaction>]) -> Result<Option<ChainCoins>, EngineError> {
         let prevouts = txs.iter().flat_map(|tx| tx.view().inputs().map(|input| input.prevout).collect::<Vec<_>>());
         let prevouts: Vec<OutPoint> = prevouts.collect();
@@ -309,7 +373,8 @@ impl Worker {
             .filter(lacks)
             .flat_map(|tx| {
                 let txid = tx.view().txid();
-                let outputs = 0..u32::try_from(tx.view().output_count()).unwrap_or(u32::MAX);
+                let outputs = 0..u32::try_from(tx.view().output_count())
+                    .map_or(OWN_OUTPUTS_MAX, |count| count.min(OWN_OUTPUTS_MAX));
                 outputs.map(move |vout| OutPoint { txid, vout })
             })
             .collect();
@@ -323,27 +388,23 @@ impl Worker {
     fn look_ahead(
         &self,
         txs: &[Arc<Transaction>],
-        snapshot: &ChainSnapshot,
+        how: &How,
         chain: &Chain<'_, Headers<'_>>,
+        is_at: impl Fn(&Pool) -> bool,
     ) -> Option<Vec<Spend>> {
         let package: Package = txs.iter().map(|tx| (tx.view().txid(), Arc::clone(tx))).collect();
         let mut pool = lock(&self.shared.pool);
-        if pool.tip != snapshot.tip() || pool.has_left() {
-            return None;
-        }
-        let how = How::single(self.shared.now());
-        Some(txs.iter().filter_map(|tx| pool.look_ahead(tx, &how, chain, &package)).collect())
+        is_at(&pool).then(|| txs.iter().filter_map(|tx| pool.look_ahead(tx, how, chain, &package)).collect())
     }
 
     /// Verifies scripts in batches, by several threads if there are many.
-    fn verify(&self, spends: Vec<Spend>, verdicts: &mut Verdicts) {
-        let unknown: Vec<&Spend> =
-            spends.iter().filter(|spend| !verdicts.contains_key(&spend.tx().view().wtxid())).collect();
-        let share = unknown.len().div_ceil(self.threads).max(THREAD_TRANSACTIONS_MIN);
+    fn verify(&self, spends: Vec<Spend>) -> Verdicts {
+        let spends_of: Vec<&Spend> = spends.iter().collect();
+        let share = spends_of.len().div_ceil(self.threads).max(THREAD_TRANSACTIONS_MIN);
         let verify = |part: &[&Spend]| {
             verify_many(part, Flags::STANDARD, &**self.engine.signatures(), &mut CheckCounts::default())
         };
-        let mut parts = unknown.chunks(share);
+        let mut parts = spends_of.chunks(share);
         let own = parts.next().unwrap_or_default();
         let found: Vec<Result<(), InputFailure>> = std::thread::scope(|scope| {
             let others: Vec<_> = parts.map(|part| scope.spawn(move || verify(part))).collect();
@@ -356,12 +417,8 @@ impl Worker {
             }
             found
         });
-        let new: Vec<_> = unknown
-            .into_iter()
-            .zip(found)
-            .map(|(spend, verdict)| (spend.tx().view().wtxid(), (spend.clone(), verdict)))
-            .collect();
-        verdicts.extend(new);
+        let with_wtxid = |(spend, verdict): (Spend, _)| (spend.tx().view().wtxid(), (spend, verdict));
+        spends.into_iter().zip(found).map(with_wtxid).collect()
     }
 
     /// The verdict on a transaction that was verified with others, or alone now.

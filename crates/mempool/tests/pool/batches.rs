@@ -3,10 +3,11 @@
 use crate::maker::random_batch;
 use crate::world::Alone;
 use lydian_mempool::SubmitError;
-use lydian_mempool::limits::{BATCH_MAX, QUEUE_MAX};
+use lydian_mempool::limits::{BATCH_MAX, QUEUE_BYTES_MAX, QUEUE_MAX};
 use lydian_mempool::policy::Settings;
 use lydian_mempool::pool::{Accepted, ChangeKind, Member};
 use lydian_primitives::Transaction;
+use lydian_primitives::build::MutTx;
 use lydian_stdx::SplitMix64;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -107,4 +108,43 @@ fn a_full_queue_refuses() {
     world.pool.end();
     assert!(matches!(world.pool.submit(world.funding(), false), Err(SubmitError::Ended)));
     assert!(!world.pool.offer(world.funding(), Box::new(|_| {})));
+}
+
+/// limit: QUEUE_BYTES_MAX at
+/// limit: QUEUE_BYTES_MAX above
+#[test]
+fn a_queue_of_large_transactions_refuses() {
+    let world = Alone::new(Settings::default());
+    let small = world.funding();
+    let (hold, held) = sync_channel::<()>(0);
+    let (begins, begun) = sync_channel::<()>(0);
+    let wait = Box::new(move |_| {
+        begins.send(()).unwrap();
+        let _ = held.recv();
+    });
+    assert!(world.pool.offer(Arc::clone(&small), wait));
+    begun.recv().unwrap();
+    // The one that is being answered has left the queue.
+    let (large, mut left) = (with_script(&small, 1 << 20), QUEUE_BYTES_MAX);
+    while left >= 2 * large.as_bytes().len() {
+        assert!(world.pool.offer(Arc::clone(&large), Box::new(|_| {})), "{left} bytes left");
+        left -= large.as_bytes().len();
+    }
+    let added = large.as_bytes().len() - (1 << 20);
+    let last = with_script(&small, left - added);
+    assert_eq!(last.as_bytes().len(), left);
+    assert!(world.pool.offer(last, Box::new(|_| {})), "it fills the queue");
+    assert!(!world.pool.offer(Arc::clone(&small), Box::new(|_| {})), "and one more");
+    hold.send(()).unwrap();
+    // It comes after them; then their room is free.
+    assert!(world.pool.submit(Arc::clone(&small), false).is_err());
+    assert!(world.pool.offer(large, Box::new(|_| {})));
+    world.pool.end();
+}
+
+/// The transaction with an output whose script has this size, in bytes.
+fn with_script(tx: &Transaction, size: usize) -> Arc<Transaction> {
+    let mut tx = MutTx::from(tx.view());
+    tx.outputs[0].script_pubkey = vec![0x6a; size];
+    Arc::new(tx.to_transaction().unwrap())
 }
