@@ -15,6 +15,9 @@ use tokio::sync::Notify;
 /// Small messages are written together up to this size, in bytes.
 const BATCH_SIZE: usize = 64 << 10;
 
+/// What a message takes beside its bytes: its place here and its allocation.
+const MESSAGE_OVERHEAD: usize = 128;
+
 /// The queue of a subscriber.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -29,7 +32,7 @@ struct State {
     messages: VecDeque<Bytes>,
     /// Replies of the protocol, which are not messages.
     replies: Vec<u8>,
-    /// The bytes of the messages, and of those being written.
+    /// The memory of the messages, and of those being written.
     bytes: usize,
     writing: usize,
     dropped: u64,
@@ -43,14 +46,15 @@ impl Outbox {
     /// Queues a message, or drops it if there is no room. Returns whether it is the first of a row that is dropped.
     pub(crate) fn offer(&self, message: &Bytes) -> bool {
         let mut state = lock(&self.state);
+        let memory = message.len() + MESSAGE_OVERHEAD;
         let is_full = self.messages_max > 0 && state.messages.len() >= self.messages_max
-            || state.bytes > 0 && state.bytes.saturating_add(message.len()) > OUTBOX_BYTES_MAX;
+            || state.bytes > 0 && state.bytes.saturating_add(memory) > OUTBOX_BYTES_MAX;
         if is_full {
             state.dropped += 1;
             return state.dropped == 1;
         }
         state.dropped = 0;
-        state.bytes += message.len();
+        state.bytes += memory;
         state.messages.push_back(message.clone());
         drop(state);
         self.changed.notify_one();
@@ -99,15 +103,15 @@ impl State {
             return Some(std::mem::take(&mut self.replies).into());
         }
         let first = self.messages.pop_front()?;
-        self.writing = first.len();
-        let fits = |next: &Bytes, writing: usize| writing + next.len() <= BATCH_SIZE;
-        if !self.messages.front().is_some_and(|next| fits(next, self.writing)) {
+        self.writing = first.len() + MESSAGE_OVERHEAD;
+        let fits = |next: &Bytes, size: usize| size + next.len() <= BATCH_SIZE;
+        if !self.messages.front().is_some_and(|next| fits(next, first.len())) {
             return Some(first);
         }
         let mut batch = Vec::with_capacity(BATCH_SIZE);
         batch.extend_from_slice(&first);
-        while let Some(next) = self.messages.front().filter(|next| fits(next, self.writing)) {
-            self.writing += next.len();
+        while let Some(next) = self.messages.front().filter(|next| fits(next, batch.len())) {
+            self.writing += next.len() + MESSAGE_OVERHEAD;
             batch.extend_from_slice(next);
             self.messages.pop_front();
         }
@@ -143,15 +147,16 @@ mod tests {
     /// limit: OUTBOX_BYTES_MAX above
     #[test]
     fn bytes_are_bounded_whatever_the_mark() {
+        let large = OUTBOX_BYTES_MAX - 5 - 2 * MESSAGE_OVERHEAD;
         for messages_max in [0, 1000] {
             let outbox = Outbox::new(messages_max);
-            outbox.offer(&message(OUTBOX_BYTES_MAX - 5));
+            outbox.offer(&message(large));
             outbox.offer(&message(5));
             assert_eq!(waiting(&outbox), 2);
             assert!(outbox.offer(&message(1)) && waiting(&outbox) == 2);
             // What is being written counts.
             let taken = lock(&outbox.state).take().unwrap();
-            assert_eq!(taken.len(), OUTBOX_BYTES_MAX - 5);
+            assert_eq!(taken.len(), large);
             outbox.offer(&message(1));
             assert_eq!(waiting(&outbox), 1);
             outbox.written();

@@ -34,8 +34,8 @@ pub const HIGH_WATER_MARK_DEFAULT: i32 = 1000;
 /// The longest time that the end of the node waits for subscribers to receive the last messages.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// Messages that are published before subscribers get their turn, at most; half of the lowest high-water mark, so that
-/// only a subscriber that does not read loses messages of a burst.
+/// The most messages that are published before subscribers get their turn. It is half of the lowest high-water mark if
+/// that is less, so that only a subscriber that does not read loses messages of a burst.
 const MESSAGES_IN_A_ROW: usize = 64;
 
 /// One notifier, as an option names it.
@@ -153,6 +153,8 @@ fn open(
             sockets.iter().find(|(socket, _)| socket.address() == address).map(|(socket, _)| Arc::clone(socket));
         let mark =
             || log.debug(&format!("Outbound message high water mark for {name} at {address} is {high_water_mark}"));
+        let messages =
+            usize::try_from(*high_water_mark).map_err(|_| StartError::HighWaterMark { notifier: notifier.clone() })?;
         let socket = match known {
             Some(socket) => {
                 log.debug(&format!("Reusing socket for address {address}"));
@@ -161,8 +163,6 @@ fn open(
             }
             None => {
                 mark();
-                let messages = usize::try_from(*high_water_mark)
-                    .map_err(|_| StartError::HighWaterMark { notifier: notifier.clone() })?;
                 let listener =
                     bind(address, disk).map_err(|error| StartError::Bind { notifier: notifier.clone(), error })?;
                 let socket = PubSocket::new(address.clone(), messages, Arc::clone(log));

@@ -1,11 +1,11 @@
 //! The sockets: one for each address, with its subscribers.
 //!
 //! Input: a listening socket, messages of the publisher. Output: the messages at every subscriber that wants their
-//! topic. Runs on the publisher's thread, so that the tasks of the connections need no lock against it.
+//! topic. The connections are tasks on the publisher's thread, between its messages.
 //!
-//! Invariants: to publish never waits; a subscriber that breaks the protocol, does not complete its handshake in time
-//! or lets replies pile up is disconnected, without effect on others. Memory: an outbox for each of at most
-//! [`SUBSCRIBERS_MAX`] subscribers.
+//! Invariants: publishing never waits; a subscriber that sends without end does not keep the thread; one that breaks
+//! the protocol, does not complete its handshake in time or lets replies pile up is disconnected, without effect on
+//! others. Memory: an outbox for each of at most [`SUBSCRIBERS_MAX`] subscribers.
 
 use crate::endpoint::{Listener, SocketFile};
 use crate::limits::{FRAME_SIZE_MAX, SUBSCRIBERS_MAX};
@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 /// A subscriber that has not completed its handshake by then is disconnected: libzmq's `ZMQ_HANDSHAKE_IVL`.
@@ -139,8 +140,9 @@ impl PubSocket {
                 }
             }
             Listener::Ipc(listener, file) => {
-                let _file: SocketFile = file;
                 let listener = UnixListener::from_std(listener)?;
+                // Dropped before the listener: the file goes while the socket is still open.
+                let _file: SocketFile = file;
                 loop {
                     match listener.accept().await {
                         Ok((stream, _)) => self.spawn(stream),
@@ -226,6 +228,8 @@ impl Subscriber {
             if is_handshake && is_open {
                 return Ok(());
             }
+            // The next bytes may be here already; others get their turn first.
+            yield_now().await;
         }
     }
 }

@@ -276,6 +276,8 @@ fn an_address_in_use_or_of_another_form_is_an_error_that_names_it() {
         "Unable to bind to tcp://here.example:1 for -zmqpubrawtx: not of the form tcp://ADDRESS:PORT or unix:PATH"
     );
     assert_eq!(error(vec![notifier(Topic::RawTx, &tcp(), -1)]), "-zmqpubrawtxhwm=-1 is negative");
+    let second = vec![notifier(Topic::HashTx, &address, 1), notifier(Topic::RawTx, &address, -1)];
+    assert_eq!(error(second), "-zmqpubrawtxhwm=-1 is negative", "also if the socket is the first one's");
 }
 
 /// What was accepted before the end is still published; a subscriber that does not read does not delay the end.

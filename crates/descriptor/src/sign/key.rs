@@ -11,7 +11,8 @@ use std::fmt;
 
 /// A private key with its public key.
 pub struct PrivateKey {
-    secret: SecretKey,
+    /// In a box: a map that moves its entries leaves no copies.
+    secret: Box<SecretKey>,
     public: Vec<u8>,
 }
 
@@ -24,7 +25,7 @@ impl PrivateKey {
             true => public.serialize().to_vec(),
             false => public.serialize_uncompressed().to_vec(),
         };
-        Some(PrivateKey { secret, public })
+        Some(PrivateKey { secret: Box::new(secret), public })
     }
 
     /// The public key, in 33 bytes if it is compressed and in 65 otherwise.

@@ -264,6 +264,7 @@ impl Loader {
         let (old, end) = (self.buffer.len(), self.start + self.buffer.len() as u64);
         let more = (wanted - old).max(READ_SIZE);
         let more = more.min(lydian_stdx::saturating_usize(self.file.size() - end));
+        self.buffer.reserve_exact(more);
         self.buffer.resize(old + more, 0);
         let added = &mut self.buffer[old..];
         if let Err(error) = self.file.read_at(end, added) {

@@ -9,7 +9,7 @@ use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
 use crate::output::Hex;
 use crate::partial_merkle_tree::MerkleBlock;
 use lydian_engine::{Engine, HeaderInfo};
-use lydian_primitives::{Height, OutPoint, ParseErrorKind, Txid};
+use lydian_primitives::{OutPoint, ParseErrorKind, Txid};
 use std::collections::BTreeSet;
 
 pub(crate) const METHODS: &[Method] = &[
@@ -73,8 +73,7 @@ fn gettxoutproof(call: &Call<'_>) -> Result<Hex<Vec<u8>>, RpcError> {
 /// transaction.
 fn find_block(call: &Call<'_>, engine: &Engine, txids: &BTreeSet<Txid>) -> Result<HeaderInfo, RpcError> {
     for txid in txids {
-        let height = height_of_unspent(call, engine, txid)?;
-        if let Some(info) = height.and_then(|height| engine.header_info_at(height)) {
+        if let Some(info) = block_of_unspent(call, engine, txid)? {
             return Ok(info);
         }
     }
@@ -96,15 +95,17 @@ const MAX_OUTPUTS_PER_BLOCK: u32 = 4_000_000 / (4 * 9);
 const BATCH_MIN: u32 = 16;
 const BATCH_MAX: u32 = 8_192;
 
-/// The height of a transaction that has an unspent output: Core's `AccessByTxid`.
-fn height_of_unspent(call: &Call<'_>, engine: &Engine, txid: &Txid) -> Result<Option<Height>, RpcError> {
+/// The block of a transaction that has an unspent output: Core's `AccessByTxid`.
+fn block_of_unspent(call: &Call<'_>, engine: &Engine, txid: &Txid) -> Result<Option<HeaderInfo>, RpcError> {
     let (mut start, mut size) = (0, BATCH_MIN);
     while start < MAX_OUTPUTS_PER_BLOCK && !call.context.is_stopping() {
         let end = MAX_OUTPUTS_PER_BLOCK.min(start + size);
         let outpoints: Vec<OutPoint> = (start..end).map(|vout| OutPoint { txid: *txid, vout }).collect();
-        let (_, coins) = engine.coins_now(&outpoints)?;
+        let (tip, coins) = engine.coins_now(&outpoints)?;
         if let Some(coin) = coins.into_iter().flatten().next() {
-            return Ok(Some(coin.height));
+            // In the chain of these coins: the tip may have moved since.
+            let tip = engine.header_info(&tip.hash);
+            return Ok(tip.and_then(|tip| engine.ancestor_info(tip.id, coin.height)));
         }
         (start, size) = (end, BATCH_MAX.min(2 * size));
     }
