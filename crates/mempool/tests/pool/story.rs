@@ -296,7 +296,7 @@ fn tell(test: &str, options: &[&str], settings: Settings, shape: Shape) -> Optio
     Some(story.answers)
 }
 
-fn seconds_or(default: u64) -> u64 {
+fn steps_or(default: u64) -> u64 {
     std::env::var("LYDIAN_MEMPOOL_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(default)
 }
 
@@ -306,7 +306,7 @@ fn seed() -> u64 {
 
 #[test]
 fn the_same_answers_and_content_as_core() {
-    let shape = Shape { steps: seconds_or(3_000), data_max: 3_000, small_percent: 80, seed: seed() };
+    let shape = Shape { steps: steps_or(3_000), data_max: 3_000, small_percent: 80, seed: seed() };
     let Some(answers) = tell("the_same_answers_and_content_as_core", &[], Settings::default(), shape) else { return };
     for kind in ["accepted", "accepted, replacing", "package accepted", "reorganised", "insufficient fee"] {
         assert!(answers.contains_key(kind), "{kind}: {answers:?}");
@@ -315,7 +315,7 @@ fn the_same_answers_and_content_as_core() {
 
 #[test]
 fn a_full_pool_evicts_what_core_evicts() {
-    let shape = Shape { steps: seconds_or(1_500), data_max: 95_000, small_percent: 10, seed: seed() };
+    let shape = Shape { steps: steps_or(1_500), data_max: 95_000, small_percent: 10, seed: seed() };
     let settings = Settings { mempool_bytes_max: 5_000_000, ..Settings::default() };
     let Some(answers) = tell("a_full_pool_evicts_what_core_evicts", &["-maxmempool=5"], settings, shape) else {
         return;
@@ -325,7 +325,7 @@ fn a_full_pool_evicts_what_core_evicts() {
 
 #[test]
 fn small_clusters_and_other_fees() {
-    let shape = Shape { steps: seconds_or(1_500), data_max: 6_000, small_percent: 80, seed: seed() };
+    let shape = Shape { steps: steps_or(1_500), data_max: 6_000, small_percent: 80, seed: seed() };
     let options =
         ["-limitclustercount=5", "-limitclustersize=9", "-minrelaytxfee=0.00002", "-incrementalrelayfee=0.00001"];
     let settings = Settings {
