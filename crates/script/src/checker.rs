@@ -55,6 +55,24 @@ impl Checker for Inline {
     }
 }
 
+/// Refuses every check: Core's `BaseSignatureChecker`. No digest is computed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RefuseAll;
+
+impl Checker for RefuseAll {
+    fn ecdsa(&mut self, _: PublicKeyBytes, _: [u8; 64], _: impl FnOnce() -> [u8; 32]) -> bool {
+        false
+    }
+
+    fn schnorr(&mut self, _: [u8; 32], _: [u8; 64], _: impl FnOnce() -> Option<[u8; 32]>) -> Option<bool> {
+        Some(false)
+    }
+
+    fn tweak(&mut self, _: [u8; 32], _: bool, _: [u8; 32], _: [u8; 32]) -> bool {
+        false
+    }
+}
+
 /// The number of checks made, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CheckCounts {

@@ -4,42 +4,24 @@
 //! Core's call of `EvalScript` with no flags and `BaseSignatureChecker` (policy/policy.cpp). Invariant: every signature
 //! counts as wrong, so no digest is computed. Cost: one run of the scriptSig. Decides nothing about validity.
 
-use crate::checker::Checker;
+use crate::checker::RefuseAll;
 use crate::error::ScriptError;
 use crate::flags::Flags;
 use crate::interpreter::{Version, evaluate};
 use crate::sighash::{LegacyCache, TxContext};
 use crate::spend::{EcdsaVersion, Spend};
 use crate::stack::Stack;
-use lydian_curve::PublicKeyBytes;
 
 /// The element that the scriptSig of an input leaves on top of the stack; `None` if the stack is empty.
 ///
 /// Panics if there is no such input.
 pub fn redeem_script(context: &TxContext<'_>, input: usize) -> Result<Option<Vec<u8>>, ScriptError> {
-    let (mut checker, mut cache) = (Refuse, LegacyCache::new());
+    let (mut checker, mut cache) = (RefuseAll, LegacyCache::new());
     let script_sig = context.tx().input(input).script_sig;
     let mut spend = Spend::new(context, input, Flags::NONE, &mut checker, &mut cache);
     let mut stack = Stack::new();
     evaluate(&mut spend, &mut stack, script_sig, Version::Ecdsa(EcdsaVersion::Base))?;
     Ok(stack.elements().last().map(|top| top.as_bytes().to_vec()))
-}
-
-/// Refuses every signature and every lock: Core's `BaseSignatureChecker`.
-struct Refuse;
-
-impl Checker for Refuse {
-    fn ecdsa(&mut self, _: PublicKeyBytes, _: [u8; 64], _: impl FnOnce() -> [u8; 32]) -> bool {
-        false
-    }
-
-    fn schnorr(&mut self, _: [u8; 32], _: [u8; 64], _: impl FnOnce() -> Option<[u8; 32]>) -> Option<bool> {
-        Some(false)
-    }
-
-    fn tweak(&mut self, _: [u8; 32], _: bool, _: [u8; 32], _: [u8; 32]) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

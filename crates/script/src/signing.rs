@@ -4,13 +4,12 @@
 //! Input: a transaction with the outputs it spends, and the input's index. Output: whether a signature or a lock time
 //! holds; the stack that a scriptSig leaves. Never used by validation.
 
-use crate::checker::{Checker, Inline};
+use crate::checker::{Checker, Inline, RefuseAll};
 use crate::flags::Flags;
 use crate::interpreter::{Version, evaluate};
 use crate::sighash::{LegacyCache, TxContext};
 use crate::spend::{EcdsaVersion, Spend};
 use crate::stack::Stack;
-use lydian_curve::PublicKeyBytes;
 
 /// One input of a transaction.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +43,7 @@ impl<'s, 'a> InputChecks<'s, 'a> {
     /// The stack after the script, or when it failed. No signature holds meanwhile, as in Core's `Stacks`.
     pub fn stack_after(&self, script: &[u8]) -> Vec<Vec<u8>> {
         let mut stack = Stack::new();
-        self.with(&mut Nothing, Flags::STRICTENC, |spend| {
+        self.with(&mut RefuseAll, Flags::STRICTENC, |spend| {
             // What was pushed before an error counts.
             let _ = evaluate(spend, &mut stack, script, Version::Ecdsa(EcdsaVersion::Base));
         });
@@ -54,23 +53,5 @@ impl<'s, 'a> InputChecks<'s, 'a> {
     fn with<C: Checker, T>(&self, checker: &mut C, flags: Flags, check: impl FnOnce(&mut Spend<'_, 'a, C>) -> T) -> T {
         let mut cache = LegacyCache::new();
         check(&mut Spend::new(self.context, self.input, flags, checker, &mut cache))
-    }
-}
-
-/// No signature holds.
-#[derive(Debug)]
-struct Nothing;
-
-impl Checker for Nothing {
-    fn ecdsa(&mut self, _: PublicKeyBytes, _: [u8; 64], _: impl FnOnce() -> [u8; 32]) -> bool {
-        false
-    }
-
-    fn schnorr(&mut self, _: [u8; 32], _: [u8; 64], _: impl FnOnce() -> Option<[u8; 32]>) -> Option<bool> {
-        Some(false)
-    }
-
-    fn tweak(&mut self, _: [u8; 32], _: bool, _: [u8; 32], _: [u8; 32]) -> bool {
-        false
     }
 }
