@@ -50,7 +50,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "second-opinion", level: 7, purpose: "Bitcoin Core's own code verifies accepted blocks again; optional, decides nothing", uses: &["engine", "consensus", "script"] },
     Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["wire", "consensus", "chain", "engine", "disk"] },
     Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "wire", "engine", "disk"] },
-    Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "index", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
+    Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "index", "mempool", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "zmq", level: 9, purpose: "notifications of blocks and transactions over ZeroMQ; ZMTP of its own", uses: &["engine", "consensus", "disk"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },
     Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "p2p", "index", "mempool", "second-opinion", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },

@@ -6,13 +6,14 @@
 use crate::error::{RpcError, code};
 use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
 use crate::scan_state::ScanState;
-use crate::sources::{MempoolView, TransactionIndex};
+use crate::sources::TransactionIndex;
 use crate::tip_watch::TipWatch;
 use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
 pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
 use lydian_index::CoinStatsReader;
+use lydian_mempool::Mempool;
 use lydian_p2p::manager::{Question, Reply};
 use lydian_primitives::{Transaction, Txid};
 use lydian_serve::Budget;
@@ -162,7 +163,7 @@ pub struct Context {
     /// Set once the network has started.
     peers: OnceLock<Arc<dyn Peers>>,
     /// Set once the mempool has started.
-    mempool: OnceLock<Arc<dyn MempoolView>>,
+    mempool: OnceLock<Arc<Mempool>>,
     /// The warm-up status, until calls are answered.
     warmup: Mutex<Option<String>>,
     /// Seconds since 1970; 0: the system clock is used.
@@ -251,15 +252,15 @@ impl Context {
         let _ = self.peers.set(peers);
     }
 
-    /// Makes the mempool available.
-    pub fn set_mempool(&self, mempool: Arc<dyn MempoolView>) {
+    /// Makes the mempool available, which has the engine's follower and was started.
+    pub fn set_mempool(&self, mempool: Arc<Mempool>) {
         // A node has only one mempool.
         let _ = self.mempool.set(mempool);
     }
 
     /// The transaction, if the mempool contains it.
     pub(crate) fn mempool_transaction(&self, txid: &Txid) -> Option<Arc<Transaction>> {
-        self.mempool.get()?.transaction(txid)
+        Some(Arc::clone(self.mempool.get()?.snapshot().get(txid)?.entry().tx()))
     }
 
     /// Returns the peer manager's answer; `None` if there is no network.

@@ -1,17 +1,10 @@
-//! Where methods find transactions outside the chain: [`MempoolView`], and [`TransactionIndex`] for those inside it.
+//! Where methods find transactions of the chain: [`TransactionIndex`].
 //!
-//! Input: a txid. Output: the transaction. The rpc crate asks, the mempool and the index answer; without them, methods
-//! return Core's errors for an empty mempool and a missing `-txindex`.
+//! Input: a txid. Output: the transaction. The rpc crate asks, the index answers; without it, methods return Core's
+//! error for a missing `-txindex`.
 
 use lydian_primitives::{BlockHash, Transaction, Txid};
 use std::fmt;
-use std::sync::Arc;
-
-/// The transactions of the mempool.
-pub trait MempoolView: fmt::Debug + Send + Sync {
-    /// The transaction, if the mempool contains it. Must not wait for validation.
-    fn transaction(&self, txid: &Txid) -> Option<Arc<Transaction>>;
-}
 
 /// The transactions of the chain by txid: Core's `-txindex`.
 pub trait TransactionIndex: fmt::Debug + Send + Sync {

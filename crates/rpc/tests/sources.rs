@@ -1,16 +1,13 @@
-//! Transactions of the mempool and of a transaction index, as methods find them through the two traits. Both are small
-//! maps here, on a chain that was made by the node's own methods.
+//! Transactions of the mempool and of a transaction index, as methods find them. The index is a small map here, on a
+//! chain that was made by the node's own methods.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
-use common::context;
-use lydian_consensus::{Chain, Params};
-use lydian_disk::SimDisk;
-use lydian_engine::{Engine, Layout, Settings};
+use common::{Node, node};
 use lydian_primitives::{BlockHash, Transaction, Txid, hex};
 use lydian_rpc::exec::execute;
-use lydian_rpc::{Context, Indexes, MempoolView, TransactionIndex, Whitelist, table};
+use lydian_rpc::{Context, Indexes, TransactionIndex, Whitelist, table};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,15 +20,6 @@ fn ask(context: &Context, method: &str, params: &str) -> Value {
 
 fn parse(text: &Value) -> Transaction {
     Transaction::parse(hex(text.as_str().unwrap()).unwrap()).unwrap()
-}
-
-#[derive(Debug)]
-struct One(Arc<Transaction>);
-
-impl MempoolView for One {
-    fn transaction(&self, txid: &Txid) -> Option<Arc<Transaction>> {
-        Some(Arc::clone(&self.0)).filter(|tx| tx.view().txid() == *txid)
-    }
 }
 
 #[derive(Debug)]
@@ -52,11 +40,7 @@ impl TransactionIndex for Index {
 
 #[test]
 fn the_mempool_and_the_index_answer() {
-    let layout = Layout { blocks: "/blocks".into(), index: "/index".into(), coins: "/coins".into() };
-    let disk = Arc::new(SimDisk::new(1));
-    let opened = Engine::open(disk, &layout, Params::new(Chain::Regtest), Settings::new(1), Vec::new()).unwrap();
-    let (context, engine) = (context(), Arc::new(opened.engine));
-    context.set_ready(&engine);
+    let Node { context, engine: _engine, mempool } = node();
     let result = |method: &str, params: &str| {
         let answer = ask(&context, method, params);
         assert!(answer["error"].is_null(), "{method} {params}: {answer}");
@@ -81,7 +65,7 @@ fn the_mempool_and_the_index_answer() {
     let index = Arc::new(Index { is_synced: AtomicBool::new(false), entry: (spent, block) });
     let shared: Arc<dyn TransactionIndex> = Arc::<Index>::clone(&index);
     context.set_indexes(Indexes { transactions: Some(shared), ..Indexes::default() });
-    context.set_mempool(Arc::new(One(Arc::new(unconfirmed))));
+    mempool.submit(Arc::new(unconfirmed), false).unwrap();
     let found = result("getrawtransaction", &format!("[{txid},2]"));
     assert!(found["txid"] == txid && found.get("blockhash").is_none() && found.get("fee").is_none(), "{found}");
     let confirmed = result("getrawtransaction", &format!("[{coinbase},1]"));

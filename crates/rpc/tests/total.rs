@@ -6,22 +6,11 @@
 
 mod common;
 
-use common::context;
-use lydian_consensus::{Chain, Params};
-use lydian_disk::SimDisk;
-use lydian_engine::{Engine, Layout, Settings};
+use common::{Node, node};
 use lydian_rpc::exec::{Reply, execute};
 use lydian_rpc::{Context, Whitelist, table};
-use std::sync::Arc;
 
 const GENESIS: &str = "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206";
-
-fn engine() -> Arc<Engine> {
-    let layout = Layout { blocks: "/blocks".into(), index: "/index".into(), coins: "/coins".into() };
-    let disk = Arc::new(SimDisk::new(1));
-    let opened = Engine::open(disk, &layout, Params::new(Chain::Regtest), Settings::new(1), Vec::new()).unwrap();
-    Arc::new(opened.engine)
-}
 
 fn ask(context: &Context, body: &[u8]) -> Reply {
     let reply = execute(context, table::METHODS, &Whitelist::default(), "user", body);
@@ -38,8 +27,7 @@ fn ask(context: &Context, body: &[u8]) -> Reply {
 /// Every method with every list of up to three of these values.
 #[test]
 fn every_method_answers_whatever_it_is_asked() {
-    let (context, engine) = (context(), engine());
-    context.set_ready(&engine);
+    let Node { context, engine: _engine, mempool: _mempool } = node();
     context.stop();
     let hash = format!("\"{GENESIS}\"");
     let values =
@@ -66,8 +54,7 @@ fn every_method_answers_whatever_it_is_asked() {
 /// Malformed requests.
 #[test]
 fn mangled_requests_are_answered() {
-    let (context, engine) = (context(), engine());
-    context.set_ready(&engine);
+    let Node { context, engine: _engine, mempool: _mempool } = node();
     context.stop();
     let requests = [
         format!("{{\"method\":\"getblock\",\"params\":[\"{GENESIS}\",2],\"id\":\"\\u0041\"}}"),

@@ -1,14 +1,22 @@
-//! A context without a node.
+//! A context without a node, and one with an engine and a mempool.
+#![allow(clippy::unwrap_used, dead_code, reason = "each test file uses its part, and fails by panicking")]
 
 use lydian_consensus::{Chain, Params, U256};
-use lydian_engine::LogLine;
-use lydian_engine::{InitialDownload, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_disk::SimDisk;
+use lydian_engine::{Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_rpc::{Context, Host, NodeSettings, ProgressOf, PruneMode};
 use std::sync::Arc;
 
 /// A program with a clock that stands still.
 #[derive(Debug)]
 struct Still;
+
+impl Clock for Still {
+    fn unix_seconds(&self) -> i64 {
+        1_700_000_000
+    }
+}
 
 impl Host for Still {
     fn unix_micros(&self) -> u64 {
@@ -59,4 +67,27 @@ pub(crate) fn context() -> Context {
         block_version: None,
     };
     Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
+}
+
+/// A node whose disk is memory and whose mempool accepts transactions that are not standard.
+pub(crate) struct Node {
+    pub(crate) context: Context,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) mempool: Arc<Mempool>,
+}
+
+/// A node at the genesis block of regtest that answers.
+pub(crate) fn node() -> Node {
+    let settings = lydian_mempool::policy::Settings { require_standard: false, ..Default::default() };
+    let mempool = Arc::new(Mempool::new(settings, Arc::new(Still), Secrets { salt: [1; 32], seed: 2 }));
+    let layout = Layout { blocks: "/blocks".into(), index: "/index".into(), coins: "/coins".into() };
+    let settings = Settings { known_scripts: Some(mempool.known_scripts()), ..Settings::new(1) };
+    let (disk, params) = (Arc::new(SimDisk::new(1)), Params::new(Chain::Regtest));
+    let engine = Engine::open(disk, &layout, params, settings, vec![mempool.follower()]).unwrap().engine;
+    let (context, engine) = (context(), Arc::new(engine));
+    mempool.start(Arc::clone(&engine), 1).unwrap();
+    mempool.set_loaded();
+    context.set_mempool(Arc::clone(&mempool));
+    context.set_ready(&engine);
+    Node { context, engine, mempool }
 }
