@@ -7,6 +7,7 @@
 # Settings: LYDIAN_SHARED   folder of the large test data (default ../shared); tests whose data is missing are skipped
 #           JUDGE_SECONDS   time for each random comparison with Bitcoin Core (default 20 in `make test`, 600 in
 #                           `make fuzz`, where it also applies to typed RPC calls)
+#           MEMPOOL_STEPS   steps that `make fuzz` compares with Bitcoin Core's mempool (default 500000)
 #           FUZZ_SECONDS    time for each fuzz target in `make fuzz` (default 60)
 #           RUN_SECONDS     time after the sync at which `make run` ends (default 0 without a terminal)
 #           CRASH_KILLS     number of times `make crash` kills the node with SIGKILL (default 1000)
@@ -28,6 +29,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
 SECOND_OPINION := lydian-node/second-opinion
 JUDGE_SECONDS ?= 20
 FUZZ_SECONDS ?= 60
+MEMPOOL_STEPS ?= 500000
 CRASH_KILLS ?= 1000
 CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
@@ -121,6 +123,7 @@ fuzz: judge ## run each fuzz target for FUZZ_SECONDS, check ten million signatur
 	LYDIAN_LANE_CHECKS=10000000 cargo test --locked --release -p lydian-curve --test lanes
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-oracle -- --nocapture
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_RPC_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-node --test rpc arguments_of_every_type -- --nocapture
+	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_MEMPOOL_STEPS=$(MEMPOOL_STEPS) cargo test --locked --release -p lydian-mempool --test pool story -- --nocapture
 
 crash: judge ## attack the node with hostile peers, kill it CRASH_KILLS times, damage every file of a data directory, crash the engine CRASH_RUNS times in each way, and compare the resulting states
 	LYDIAN_HOSTILE=1 cargo test --locked --release -p lydian-node --test crash hostile -- --nocapture --test-threads=1

@@ -270,6 +270,7 @@ impl Story {
     }
 }
 
+/// One world.
 fn tell(test: &str, options: &[&str], settings: Settings, shape: Shape) -> Option<BTreeMap<String, u64>> {
     let mut world = World::new(test, options, settings)?;
     let outputs = (1..=crate::world::BLOCKS - 95)
@@ -286,46 +287,75 @@ fn tell(test: &str, options: &[&str], settings: Settings, shape: Shape) -> Optio
         let when = format!("at step {step} of seed {}", shape.seed);
         story.step(&when);
         if step % 20 == 0 {
-            let count = compare(&mut story.world, &when);
-            *story.answers.entry("largest pool".to_owned()).or_default() =
-                story.answers.get("largest pool").copied().unwrap_or(0).max(count as u64);
+            let count = compare(&mut story.world, &when) as u64;
+            let largest = story.answers.entry(LARGEST_POOL.to_owned()).or_default();
+            *largest = count.max(*largest);
         }
     }
     compare(&mut story.world, "at the end");
-    eprintln!("{test}: {:?}", story.answers);
     Some(story.answers)
 }
 
-fn steps_or(default: u64) -> u64 {
-    std::env::var("LYDIAN_MEMPOOL_STEPS").ok().and_then(|steps| steps.parse().ok()).unwrap_or(default)
+/// A key of the counted answers that is no answer.
+const LARGEST_POOL: &str = "largest pool";
+/// Steps of one world. Then another begins, with the next seed.
+const WORLD_STEPS: u64 = 5_000;
+
+/// Worlds until all steps are done. Returns how often each answer was given.
+fn tell_worlds(
+    test: &str,
+    options: &[&str],
+    settings: &Settings,
+    shape: Shape,
+    share: u64,
+) -> Option<BTreeMap<String, u64>> {
+    let all = number_or("LYDIAN_MEMPOOL_STEPS", 10_000).div_ceil(share);
+    let mut answers: BTreeMap<String, u64> = BTreeMap::new();
+    let mut done = 0;
+    for seed in number_or("LYDIAN_MEMPOOL_SEED", 1).. {
+        let steps = WORLD_STEPS.min(all - done);
+        for (answer, count) in tell(test, options, settings.clone(), Shape { steps, seed, ..shape })? {
+            let counted = answers.entry(answer.clone()).or_default();
+            *counted = if answer == LARGEST_POOL { count.max(*counted) } else { count + *counted };
+        }
+        done += steps;
+        eprintln!("{test}: {done} steps of {all}, seed {seed} done: {answers:?}");
+        if done == all {
+            break;
+        }
+    }
+    Some(answers)
 }
 
-fn seed() -> u64 {
-    std::env::var("LYDIAN_MEMPOOL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+fn number_or(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(default)
 }
 
+/// Half of `LYDIAN_MEMPOOL_STEPS`.
 #[test]
 fn the_same_answers_and_content_as_core() {
-    let shape = Shape { steps: steps_or(3_000), data_max: 3_000, small_percent: 80, seed: seed() };
-    let Some(answers) = tell("the_same_answers_and_content_as_core", &[], Settings::default(), shape) else { return };
+    let shape = Shape { data_max: 3_000, small_percent: 80, steps: 0, seed: 0 };
+    let test = "the_same_answers_and_content_as_core";
+    let Some(answers) = tell_worlds(test, &[], &Settings::default(), shape, 2) else { return };
     for kind in ["accepted", "accepted, replacing", "package accepted", "reorganised", "insufficient fee"] {
         assert!(answers.contains_key(kind), "{kind}: {answers:?}");
     }
 }
 
+/// A quarter.
 #[test]
 fn a_full_pool_evicts_what_core_evicts() {
-    let shape = Shape { steps: steps_or(1_500), data_max: 95_000, small_percent: 10, seed: seed() };
+    let shape = Shape { data_max: 95_000, small_percent: 10, steps: 0, seed: 0 };
     let settings = Settings { mempool_bytes_max: 5_000_000, ..Settings::default() };
-    let Some(answers) = tell("a_full_pool_evicts_what_core_evicts", &["-maxmempool=5"], settings, shape) else {
-        return;
-    };
+    let test = "a_full_pool_evicts_what_core_evicts";
+    let Some(answers) = tell_worlds(test, &["-maxmempool=5"], &settings, shape, 4) else { return };
     assert!(answers.contains_key("mempool min fee not met") || answers.contains_key("mempool full"), "{answers:?}");
 }
 
+/// A quarter.
 #[test]
 fn small_clusters_and_other_fees() {
-    let shape = Shape { steps: steps_or(1_500), data_max: 6_000, small_percent: 80, seed: seed() };
+    let shape = Shape { data_max: 6_000, small_percent: 80, steps: 0, seed: 0 };
     let options =
         ["-limitclustercount=5", "-limitclustersize=9", "-minrelaytxfee=0.00002", "-incrementalrelayfee=0.00001"];
     let settings = Settings {
@@ -335,6 +365,7 @@ fn small_clusters_and_other_fees() {
         incremental_relay_fee: FeeRate::per_kvb(1_000),
         ..Settings::default()
     };
-    let Some(answers) = tell("small_clusters_and_other_fees", &options, settings, shape) else { return };
+    let test = "small_clusters_and_other_fees";
+    let Some(answers) = tell_worlds(test, &options, &settings, shape, 4) else { return };
     assert!(answers.contains_key("too-large-cluster"), "{answers:?}");
 }
