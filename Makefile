@@ -123,7 +123,7 @@ fuzz: judge ## run each fuzz target for FUZZ_SECONDS, check ten million signatur
 	LYDIAN_LANE_CHECKS=10000000 cargo test --locked --release -p lydian-curve --test lanes
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-oracle -- --nocapture
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_RPC_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-node --test rpc arguments_of_every_type -- --nocapture
-	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_MEMPOOL_STEPS=$(MEMPOOL_STEPS) cargo test --locked --release -p lydian-mempool --test pool story -- --nocapture
+	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_MEMPOOL_STEPS=$(MEMPOOL_STEPS) cargo test --locked --release -p lydian-mempool --test all pool::story -- --nocapture
 
 crash: judge ## attack the node with hostile peers, kill it CRASH_KILLS times, damage every file of a data directory, crash the engine CRASH_RUNS times in each way, and compare the resulting states
 	LYDIAN_HOSTILE=1 cargo test --locked --release -p lydian-node --test crash hostile -- --nocapture --test-threads=1

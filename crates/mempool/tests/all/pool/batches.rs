@@ -1,7 +1,7 @@
 //! Transactions that wait together are decided as one after another.
 
-use crate::maker::random_batch;
-use crate::world::Alone;
+use super::maker::random_batch;
+use super::world::Alone;
 use lydian_mempool::SubmitError;
 use lydian_mempool::limits::{BATCH_MAX, QUEUE_BYTES_MAX, QUEUE_MAX};
 use lydian_mempool::policy::Settings;

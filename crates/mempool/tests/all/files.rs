@@ -1,6 +1,5 @@
 //! `mempool.dat` with Core: each reads the other's file. Core's daemon has transactions in its mempool, with fee
 //! deltas, also of transactions that it does not have.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use lydian_chains::presets::maker::{Maker, free_tx, output};
 use lydian_disk::{Disk, RealDisk, read_whole};

@@ -1,6 +1,6 @@
 //! Everything that Core's RPC tells about its pool, compared with ours.
 
-use crate::world::World;
+use super::world::World;
 use lydian_mempool::pool::{Member, Snapshot};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Random transactions: chained, replacing, packages, TRUC, dust, invalid, floods; with blocks and reorganisations
 //! between. After each, both pools have given the same answer; every few, their content is the same.
 
-use crate::compare::{compare, satoshi};
-use crate::maker::{Maker, Output};
-use crate::world::{World, script, to_hex, witness};
+use super::compare::{compare, satoshi};
+use super::maker::{Maker, Output};
+use super::world::{World, script, to_hex, witness};
 use lydian_mempool::SubmitError;
 use lydian_mempool::policy::{FeeRate, Settings, is_child_with_parents_tree};
 use lydian_mempool::pool::TxResult;
@@ -273,7 +273,7 @@ impl Story {
 /// One world.
 fn tell(test: &str, options: &[&str], settings: Settings, shape: Shape) -> Option<BTreeMap<String, u64>> {
     let mut world = World::new(test, options, settings)?;
-    let outputs = (1..=crate::world::BLOCKS - 95)
+    let outputs = (1..=super::world::BLOCKS - 95)
         .map(|height| {
             let (outpoint, value) = world.coinbase(height);
             Output { outpoint, value, version: 0 }

@@ -1,6 +1,6 @@
 //! Makes random transactions: chained, conflicting, of every version, too cheap, too large, invalid.
 
-use crate::world::{script, witness};
+use super::world::{script, witness};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Transaction};
 use lydian_stdx::SplitMix64;

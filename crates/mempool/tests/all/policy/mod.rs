@@ -3,14 +3,13 @@
 //!
 //! The coins are known, and the pool is a plain model of the transactions that both accepted. `LYDIAN_SEED` sets the
 //! seed of the random ones.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "the modules of a test")]
 
 mod draft;
 mod duel;
 mod limits;
 #[allow(dead_code, reason = "the tests of each crate use a part")]
-#[path = "../../../../testdata/locate.rs"]
+#[path = "../../../../../testdata/locate.rs"]
 mod locate;
 mod locks;
 mod model;

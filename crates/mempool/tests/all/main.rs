@@ -1,0 +1,12 @@
+//! The tests of the crate in one binary, with Bitcoin Core as the judge: policy, the pool, and its file.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says what it did"
+)]
+
+mod files;
+mod policy;
+mod pool;
