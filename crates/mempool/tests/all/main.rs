@@ -8,5 +8,6 @@
 )]
 
 mod files;
+mod interrupted;
 mod policy;
 mod pool;
