@@ -11,6 +11,7 @@ use crate::settings::rpc::RpcSettings;
 use crate::signals::Stop;
 use lydian_consensus::{Chain, U256};
 use lydian_engine::{Engine, LogLine, LogSwitches, Observer};
+use lydian_mempool::Mempool;
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
@@ -158,6 +159,11 @@ impl Serving {
     /// The indexes that calls may use, once the engine exists.
     pub(crate) fn has_indexes(&self, indexes: Indexes) {
         self.context.set_indexes(indexes);
+    }
+
+    /// The mempool that calls use, once it accepts transactions.
+    pub(crate) fn has_mempool(&self, mempool: &Arc<Mempool>) {
+        self.context.set_mempool(Arc::clone(mempool));
     }
 
     /// From now on, calls about peers are answered.

@@ -54,6 +54,12 @@ impl FeeRate {
         saturate((i128::from(self.fee) * i128::from(KVB)).div_euclid(i128::from(self.vsize)))
     }
 
+    /// The text in bitcoin per 1,000 virtual bytes, such as `0.00000100 BTC/kvB`: Core's `FeeRateFormat::BTC_KVB`.
+    pub fn to_btc_per_kvb(self) -> String {
+        let fee = self.fee_per_kvb();
+        format!("{}.{:08} BTC/kvB", fee / 100_000_000, fee % 100_000_000)
+    }
+
     /// The text in satoshi per virtual byte, such as `0.100 sat/vB`: Core's `FeeRateFormat::SAT_VB`.
     pub fn to_sat_per_vb(self) -> String {
         let fee = self.fee_per_kvb();

@@ -41,7 +41,7 @@ pub use replacement::{
 };
 pub use rule::{POLICY_RULES, PolicyRule, PolicyRuleInfo, PolicyStep, ValidationResult};
 pub use scripts::{check_scripts, script_rejection};
-pub use settings::Settings;
+pub use settings::{BLOCKSONLY_MEMPOOL_BYTES, Settings};
 pub use size::{adjusted_weight, virtual_size};
 pub use steps::{Mode, NextBlock, PoolView, PreChecked, Spending, check_max_feerate, pre_checks};
 pub use truc::{PoolEntry, TRUC_VERSION, TrucTx, TrucViolation, check_package_truc, check_truc};

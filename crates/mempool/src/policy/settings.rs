@@ -39,6 +39,8 @@ pub struct Settings {
     pub expiry: Duration,
     /// `-persistmempool`: write the mempool to disk when the node stops, and read it when it starts.
     pub persist: bool,
+    /// `-persistmempoolv1`: write the file in the older format, without a key.
+    pub persist_v1: bool,
     /// `-blocksonly`: accept no transactions from peers. Then [`BLOCKSONLY_MEMPOOL_BYTES`] is the default of
     /// `-maxmempool`.
     pub blocks_only: bool,
@@ -71,6 +73,7 @@ impl Default for Settings {
             mempool_bytes_max: 300_000_000,
             expiry: Duration::from_secs(336 * 60 * 60),
             persist: true,
+            persist_v1: false,
             blocks_only: false,
             check_interval: 0,
             extra_txs_max: 100,

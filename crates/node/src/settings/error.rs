@@ -1,5 +1,6 @@
 //! [`SettingsError`]: why the settings cannot be used, in Bitcoin Core's words wherever Core has the same error.
 
+use super::mempool::MempoolProblem;
 use super::net::NetProblem;
 use super::unused::UnusedProblem;
 use super::values::PRUNE_MIB_MIN;
@@ -50,6 +51,7 @@ pub(crate) enum SettingsError {
     Value(ValueProblem),
     /// Errors in the settings of connections to peers.
     Net(NetProblem),
+    Mempool(MempoolProblem),
     /// Errors in options that Core checks and that have no effect here.
     Unused(UnusedProblem),
     Deployment(DeploymentError),
@@ -153,6 +155,7 @@ impl fmt::Display for SettingsError {
             }
             Self::Value(problem) => problem.fmt(f),
             Self::Net(problem) => problem.fmt(f),
+            Self::Mempool(problem) => problem.fmt(f),
             Self::Unused(problem) => problem.fmt(f),
             Self::Deployment(error) => error.fmt(f),
             Self::OtherNetwork { names, chain } => names.iter().try_for_each(|name| {
@@ -242,6 +245,12 @@ impl From<ValueProblem> for SettingsError {
 impl From<ConfProblem> for SettingsError {
     fn from(problem: ConfProblem) -> SettingsError {
         SettingsError::Conf(problem)
+    }
+}
+
+impl From<MempoolProblem> for SettingsError {
+    fn from(problem: MempoolProblem) -> SettingsError {
+        SettingsError::Mempool(problem)
     }
 }
 

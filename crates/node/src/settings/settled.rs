@@ -61,6 +61,7 @@ pub(crate) struct Settings {
     /// Its paths are absolute.
     pub(crate) rpc: RpcSettings,
     pub(crate) net: NetSettings,
+    pub(crate) mempool: lydian_mempool::policy::Settings,
     pub(crate) zmq: ZmqSettings,
     /// The time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
@@ -158,6 +159,7 @@ impl Settings {
             log: LogSettings { file: Some(datadir.join("debug.log")), ..LogSettings::default() },
             rpc: RpcSettings::default(),
             net,
+            mempool: lydian_mempool::policy::Settings::default(),
             zmq: ZmqSettings::default(),
             mocktime: None,
             max_tip_age_seconds: TIP_AGE_SECONDS_DEFAULT,

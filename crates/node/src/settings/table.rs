@@ -7,6 +7,7 @@
 mod connection;
 mod debug;
 mod general;
+mod mempool;
 mod rpc;
 mod zmq;
 
@@ -29,12 +30,13 @@ pub(crate) mod group {
     pub(crate) const DEBUG: Group = Group("Debugging/Testing options");
     pub(crate) const RPC: Group = Group("RPC server options");
     pub(crate) const CONNECTION: Group = Group("Connection options");
+    pub(crate) const RELAY: Group = Group("Node relay options");
     pub(crate) const ZMQ: Group = Group("ZeroMQ notification options");
     /// Options of single commands.
     pub(crate) const COMMAND: Group = Group("Options of commands");
 
     /// In the order of help.
-    pub(crate) const SHOWN: [Group; 8] = [START, COMMAND, OPTIONS, CONNECTION, ZMQ, CHAIN, DEBUG, RPC];
+    pub(crate) const SHOWN: [Group; 9] = [START, COMMAND, OPTIONS, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, RPC];
 }
 
 /// A command: the first word that is not an option.
@@ -86,7 +88,8 @@ const TEXT: Opt = Opt { group: group::OPTIONS, ..Opt::TEXT };
 const COMMAND: Opt = Opt { argument: "<cmd>", is_list: true, ..TEXT };
 
 /// The parts of the table, in the order of help.
-const PARTS: &[&[Opt]] = &[general::OPTIONS, debug::OPTIONS, rpc::OPTIONS, connection::OPTIONS, zmq::OPTIONS];
+const PARTS: &[&[Opt]] =
+    &[general::OPTIONS, mempool::OPTIONS, debug::OPTIONS, rpc::OPTIONS, connection::OPTIONS, zmq::OPTIONS];
 
 /// Every option.
 pub(crate) fn options() -> impl Iterator<Item = &'static Opt> {

@@ -170,6 +170,25 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("vbparams", "testdummy:0:1", Some("-regtest -vbparams=testdummy")),
     ("copy", "1", Some("-copy")),
     ("json", "1", Some("-json")),
+    ("blockreconstructionextratxn", "7", None),
+    ("maxmempool", "50", Some("-maxmempool=4")),
+    ("mempoolexpiry", "7", None),
+    ("persistmempool", "0", None),
+    ("persistmempoolv1", "1", None),
+    ("bytespersigop", "7", None),
+    ("datacarrier", "0", None),
+    ("datacarriersize", "7", None),
+    ("minrelaytxfee", "0.00001", Some("-minrelaytxfee=x")),
+    ("permitbaremultisig", "0", None),
+    ("acceptnonstdtxn", "1", Some("-chain=main -acceptnonstdtxn")),
+    ("incrementalrelayfee", "0.00001", Some("-incrementalrelayfee=-1")),
+    ("dustrelayfee", "0", Some("-dustrelayfee=22000000")),
+    ("checkmempool", "7", None),
+    ("limitancestorcount", "7", None),
+    ("limitdescendantcount", "7", None),
+    ("limitclustercount", "7", Some("-limitclustercount=65")),
+    ("limitclustersize", "7", None),
+    ("maxsigcachesize", "7", None),
     ("zmqpubhashblock", "tcp://127.0.0.1:28332", Some("-zmqpubhashblock=127.0.0.1:x")),
     ("zmqpubhashblockhwm", "7", None),
     ("zmqpubhashtx", "tcp://127.0.0.1:28332", Some("-zmqpubhashtx=127.0.0.1:x")),
@@ -194,6 +213,7 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         let argument = if command == ["import"] { vec!["dir"] } else { Vec::new() };
         let context: Vec<&str> = match *name {
             "testactivationheight" | "vbparams" | "test" => vec!["-regtest"],
+            "acceptnonstdtxn" => vec!["-testnet4"],
             "debugexclude" => vec!["-debug"],
             "proxyrandomize" => vec!["-proxy=127.0.0.1"],
             "signetseednode" | "signetchallenge" => vec!["-signet"],
@@ -409,6 +429,35 @@ fn values_are_read_as_core_reads_them() {
     assert_eq!((settings.pid, settings.log.file), (None, None));
 }
 
+/// What options of the mempool do to each other.
+#[test]
+fn options_of_the_mempool_depend_on_each_other_as_in_core() {
+    let mempool = |arguments: &[&str]| load_with(arguments, "").unwrap().mempool;
+    let fees = |arguments: &[&str]| {
+        let policy = mempool(arguments);
+        (policy.min_relay_fee.fee_per_kvb(), policy.incremental_relay_fee.fee_per_kvb())
+    };
+    assert_eq!(fees(&[]), (100, 100));
+    assert_eq!(fees(&["-incrementalrelayfee=0.00001"]), (1000, 1000));
+    assert_eq!(fees(&["-incrementalrelayfee=0.00001", "-minrelaytxfee=0.0000001"]), (10, 1000));
+    assert_eq!(
+        notices(&["-incrementalrelayfee=0.00001"], ""),
+        [Notice::LogInfo("Increasing minrelaytxfee to 0.00001000 BTC/kvB to match incrementalrelayfee".to_owned())]
+    );
+    let bytes = |arguments: &[&str]| mempool(arguments).mempool_bytes_max;
+    assert_eq!(bytes(&["-blocksonly"]), 5_000_000);
+    assert_eq!(bytes(&["-blocksonly", "-maxmempool=20"]), 20_000_000);
+    assert_eq!(bytes(&["-maxmempool=0"]), 0);
+    assert_eq!(bytes(&["-maxmempool=4", "-limitclustersize=100"]), 4_000_000);
+    assert_eq!(mempool(&["-datacarriersize=7", "-nodatacarrier"]).datacarrier_bytes_max, None);
+    assert_eq!([&[][..], &["-regtest"]].map(|chain| mempool(chain).check_interval), [0, 1]);
+    assert_eq!(mempool(&["-regtest", "-checkmempool=0"]).check_interval, 0);
+    assert_eq!(mempool(&["-checkmempool=2000000"]).check_interval, 1_000_000);
+    let text = |arguments: &[&str]| load_with(arguments, "").map(|_| ()).unwrap_err().to_string();
+    assert_eq!(text(&["-maxmempool=-1"]), "-maxmempool must be at least 5 MB");
+    assert_eq!(text(&["-blocksonly", "-limitclustersize=200"]), "-maxmempool must be at least 8 MB");
+}
+
 /// Options that Core silently accepts are silently accepted here; the log names those without effect.
 #[test]
 fn options_of_core_are_passed_over_in_silence() {
@@ -424,8 +473,8 @@ fn options_of_core_are_passed_over_in_silence() {
         // Core warns about these three, and accepts only certain texts for some options.
         let removed = ["checkpoints", "limitancestorsize", "limitdescendantsize"].contains(&option.name);
         let value = match option.name {
-            "acceptnonstdtxn" | "acceptstalefeeestimates" => "0",
-            "blockmaxweight" | "blockreservedweight" | "maxmempool" => "8000",
+            "acceptstalefeeestimates" => "0",
+            "blockmaxweight" | "blockreservedweight" => "8000",
             "i2psam" | "torcontrol" => "127.0.0.1:9051",
             _ => "1",
         };

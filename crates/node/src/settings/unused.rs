@@ -1,29 +1,19 @@
-//! Options that Bitcoin Core checks and that have no effect here: those of the mempool, mining, indexes, I2P and
-//! Tor; and the ports of the notifications, which Core checks at the same place. Input: [`Given`]. Output: nothing, or
-//! the first error in Core's words, so that a start script fails here if it fails with Core.
+//! Options that Bitcoin Core checks and that have no effect here: those of mining, indexes, I2P and Tor; and the ports
+//! of the notifications, which Core checks at the same place. Input: [`Given`]. Output: nothing, or the first error in
+//! Core's words, so that a start script fails here if it fails with Core.
 
 use super::error::SettingsError;
 use super::given::Given;
 use super::net::{NetProblem, has_good_port};
+use super::values::money;
 use lydian_consensus::Chain;
 use lydian_options::{atoi, switch};
 use std::fmt;
-
-/// Core's `MAX_MONEY`.
-const MONEY_MAX: i64 = 21_000_000 * COIN;
-const COIN: i64 = 100_000_000;
 
 /// Core's `MINIMUM_BLOCK_RESERVED_WEIGHT`, `DEFAULT_BLOCK_RESERVED_WEIGHT`, `MAX_BLOCK_WEIGHT`.
 const RESERVED_WEIGHT_MIN: u64 = 2_000;
 const RESERVED_WEIGHT: u64 = 8_000;
 const WEIGHT_MAX: u64 = 4_000_000;
-
-/// Core's `MAX_CLUSTER_COUNT_LIMIT` and `DEFAULT_CLUSTER_SIZE_LIMIT_KVB`.
-const CLUSTER_COUNT_MAX: i64 = 64;
-const CLUSTER_KVB: i64 = 101;
-
-/// Core's `DEFAULT_MAX_MEMPOOL_SIZE_MB`.
-const MEMPOOL_MB: i64 = 300;
 
 /// Errors in such options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +22,6 @@ pub(crate) enum UnusedProblem {
     ReservedWeightLow { weight: u64 },
     WeightHigh { option: &'static str, weight: u64 },
     ReservedAboveMax { reserved: u64, weight: u64 },
-    NonStandard { chain: &'static str },
-    ClusterCount,
-    MaxMempool { min_mb: i64 },
     StaleEstimates { chain: &'static str },
     FetchThreads { count: i64 },
     PruneWithTxIndex,
@@ -58,13 +45,6 @@ impl fmt::Display for UnusedProblem {
             Self::ReservedAboveMax { reserved, weight } => {
                 write!(f, "-blockreservedweight ({reserved}) exceeds -blockmaxweight ({weight})")
             }
-            Self::NonStandard { chain } => {
-                write!(f, "acceptnonstdtxn is not currently supported for {chain} chain")
-            }
-            Self::ClusterCount => {
-                write!(f, "limitclustercount must be less than or equal to {CLUSTER_COUNT_MAX}")
-            }
-            Self::MaxMempool { min_mb } => write!(f, "-maxmempool must be at least {min_mb} MB"),
             Self::StaleEstimates { chain } => {
                 write!(f, "acceptstalefeeestimates is not supported on {chain} chain.")
             }
@@ -81,8 +61,8 @@ impl fmt::Display for UnusedProblem {
     }
 }
 
-/// Checks in Core's order: `AppInitParameterInteraction`, then `CheckHostPortOptions` and what follows it.
-pub(super) fn check(chain: Chain, given: &Given<'_>, listens: bool) -> Result<(), SettingsError> {
+/// The checks before those of the mempool's options, in Core's order: `AppInitParameterInteraction`.
+pub(super) fn check(given: &Given<'_>, listens: bool) -> Result<(), SettingsError> {
     let number = |name| given.core(name).map(atoi);
     let switch = |name| given.core(name).is_some_and(switch);
     filters(given, &switch)?;
@@ -101,25 +81,14 @@ pub(super) fn check(chain: Chain, given: &Given<'_>, listens: bool) -> Result<()
     if let Some(count) = number("prevoutfetchthreads").filter(|count| *count < 0) {
         return Err(UnusedProblem::FetchThreads { count: count.max(i64::from(i32::MIN)) }.into());
     }
-    for option in ["incrementalrelayfee", "minrelaytxfee", "dustrelayfee"] {
-        amount(given, option)?;
-    }
-    if chain == Chain::Main && switch("acceptnonstdtxn") {
-        return Err(UnusedProblem::NonStandard { chain: chain.name() }.into());
-    }
-    if number("limitclustercount").is_some_and(|count| count > CLUSTER_COUNT_MAX) {
-        return Err(UnusedProblem::ClusterCount.into());
-    }
+    Ok(())
+}
+
+/// The checks after them: `CheckHostPortOptions` and what follows it.
+pub(super) fn check_later(chain: Chain, given: &Given<'_>) -> Result<(), SettingsError> {
     ports(given)?;
-    if chain != Chain::Regtest && switch("acceptstalefeeestimates") {
+    if chain != Chain::Regtest && given.core("acceptstalefeeestimates").is_some_and(switch) {
         return Err(UnusedProblem::StaleEstimates { chain: chain.name() }.into());
-    }
-    let cluster_bytes = number("limitclustersize").unwrap_or(CLUSTER_KVB).saturating_mul(1_000 * 40);
-    let mempool_mb = number("maxmempool").unwrap_or(MEMPOOL_MB);
-    let mempool_bytes = mempool_mb.saturating_mul(1_000_000);
-    if mempool_bytes < 0 || (mempool_bytes > 0 && mempool_bytes < cluster_bytes) {
-        let min_mb = cluster_bytes.saturating_add(999_999) / 1_000_000;
-        return Err(UnusedProblem::MaxMempool { min_mb }.into());
     }
     Ok(())
 }
@@ -156,21 +125,9 @@ fn block_creation(given: &Given<'_>) -> Result<(), SettingsError> {
 
 fn amount(given: &Given<'_>, option: &'static str) -> Result<(), SettingsError> {
     match given.core(option) {
-        Some(text) if !is_money(text) => Err(UnusedProblem::Amount { option, text: text.to_owned() }.into()),
+        Some(text) if money(text).is_none() => Err(UnusedProblem::Amount { option, text: text.to_owned() }.into()),
         _ => Ok(()),
     }
-}
-
-/// Core's `ParseMoney`: coins with at most eight decimals.
-fn is_money(text: &str) -> bool {
-    let text = text.trim_matches([' ', '\u{c}', '\n', '\r', '\t', '\u{b}']);
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
-    let is_number = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
-    if text.is_empty() || !is_number(whole) || !is_number(decimals) || whole.len() > 10 || decimals.len() > 8 {
-        return false;
-    }
-    let part = |text: &str| text.parse::<i64>().unwrap_or(0);
-    part(whole) * COIN + part(&format!("{decimals:0<8}")) <= MONEY_MAX
 }
 
 /// The part of Core's `CheckHostPortOptions` for options without effect here, and for the notifications.
@@ -186,22 +143,4 @@ fn ports(given: &Given<'_>) -> Result<(), SettingsError> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_money;
-
-    /// Values of Core's util_tests: `util_ParseMoney`.
-    #[test]
-    fn amounts_are_cores() {
-        for good in
-            ["12345.", "1", "   1", "1   ", "  0.1", "0.00000001", "0.00000001 ", "20999999.99999999", "21000000", "."]
-        {
-            assert!(is_money(good), "{good}");
-        }
-        for bad in ["", " ", "0.000000001", "1 2", "100000000000.00", "-1", "(1)", "5x", "21000000.00000001", "1e3"] {
-            assert!(!is_money(bad), "{bad}");
-        }
-    }
 }

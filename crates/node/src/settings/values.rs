@@ -116,9 +116,48 @@ pub(super) fn height(number: i64) -> Option<Height> {
     u32::try_from(number).ok().filter(|height| *height > 0).map(Height)
 }
 
+/// Core's `MAX_MONEY`.
+const MONEY_MAX: i64 = 21_000_000 * COIN;
+const COIN: i64 = 100_000_000;
+
+/// An amount in satoshi, from coins with at most eight decimals: Core's `ParseMoney`.
+pub(super) fn money(text: &str) -> Option<i64> {
+    let text = text.trim_matches(SPACE);
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
+    if text.is_empty() || !is_number(whole) || !is_number(decimals) || whole.len() > 10 || decimals.len() > 8 {
+        return None;
+    }
+    let part = |text: &str| text.parse::<i64>().unwrap_or(0);
+    let satoshi = part(whole) * COIN + part(&format!("{decimals:0<8}"));
+    (satoshi <= MONEY_MAX).then_some(satoshi)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Values of Core's util_tests: `util_ParseMoney`.
+    #[test]
+    fn amounts_are_cores() {
+        for (text, satoshi) in [
+            ("12345.", 12345 * COIN),
+            ("1", COIN),
+            ("   1", COIN),
+            ("1   ", COIN),
+            ("  0.1", COIN / 10),
+            ("0.00000001", 1),
+            ("0.00000001 ", 1),
+            ("20999999.99999999", MONEY_MAX - 1),
+            ("21000000", MONEY_MAX),
+            (".", 0),
+        ] {
+            assert_eq!(money(text), Some(satoshi), "{text}");
+        }
+        for bad in ["", " ", "0.000000001", "1 2", "100000000000.00", "-1", "(1)", "5x", "21000000.00000001", "1e3"] {
+            assert_eq!(money(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn bytes_in_hexadecimal() {

@@ -8,10 +8,12 @@
 mod advice;
 mod alerts;
 pub(crate) mod beside;
+mod changes;
 mod failure;
 mod finish;
 pub(crate) mod imported;
 mod load;
+mod mempool;
 mod opening;
 mod opinion;
 mod peers;
@@ -27,6 +29,7 @@ use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
+use lydian_mempool::Mempool;
 use lydian_zmq::Publisher;
 use opening::Opened;
 use std::path::PathBuf;
@@ -59,6 +62,8 @@ pub(crate) fn work(session: &Session<'_>, task: &Task, style: Style) -> u8 {
 struct Node<'a> {
     session: &'a Session<'a>,
     engine: Arc<Engine>,
+    /// `None` for tasks that end by themselves.
+    mempool: Option<Arc<Mempool>>,
     watcher: Arc<Watcher>,
     /// Receives the events of the engine and passes them on.
     observer: Arc<dyn Observer + Send>,
@@ -86,9 +91,17 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     watcher.feeds(feed.clone());
     let begins = |words: &str| init_message(session, server.as_ref(), words);
     let show = |words: String| display.show(Doing::Something(words));
-    let Opened { engine, indexes, second_opinion, is_loss } =
-        opening::open(session, Arc::clone(&observer), feed.as_ref(), &begins, &show)?;
+    let Opened { engine, mempool, passing_on, indexes, second_opinion, is_loss } =
+        opening::open(session, task, Arc::clone(&observer), feed.as_ref(), &begins, &show)?;
+    // Ends before the publisher does.
+    let _passing_on = passing_on;
     let engine = Arc::new(engine);
+    if let Some(mempool) = &mempool {
+        mempool::start(session, mempool, &engine)?;
+        if let Some(server) = &server {
+            server.has_mempool(mempool);
+        }
+    }
     watcher.lacks(&indexes.unopened);
     if let Some(monitor) = second_opinion {
         watcher.has_second_opinion(monitor);
@@ -100,7 +113,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         session.initial_download.set_loading(true);
     }
     watcher.begins(&engine);
-    let node = Node { session, engine, watcher, observer, style, display };
+    let node = Node { session, engine, mempool, watcher, observer, style, display };
     match task {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),

@@ -1,8 +1,11 @@
 //! Opens the engine as the settings say: wipes it for `-reindex`, checks its last blocks. Input: a session. Output: an
 //! engine. If a reindex is in progress, the engine knows only the genesis block: [`super::load`] reads the block files.
 
+use super::Task;
+use super::changes::{self, PassingOn};
 use super::failure::Failure;
 use super::finish;
+use super::mempool;
 use super::opinion;
 use super::space;
 use super::words;
@@ -19,6 +22,7 @@ use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
 use lydian_engine::{AssumeValid, Engine, Event, Follower, Layout, Observer, Wipe, wipe};
 use lydian_index::{COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex};
+use lydian_mempool::Mempool;
 use lydian_primitives::Height;
 use lydian_rpc::Indexes;
 use lydian_second_opinion::{Monitor, SecondOpinion};
@@ -32,6 +36,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) engine: Engine,
+    /// Not started yet. `None` for tasks that end by themselves.
+    pub(super) mempool: Option<Arc<Mempool>>,
+    /// Passes the changes of the mempool on to the notifications.
+    pub(super) passing_on: Option<PassingOn>,
     pub(super) indexes: Indexes,
     /// The counts of `-secondopinion`.
     pub(super) second_opinion: Option<Monitor>,
@@ -45,6 +53,7 @@ pub(super) struct Opened {
 /// had asked for it.
 pub(super) fn open(
     session: &Session<'_>,
+    task: &Task,
     background: Arc<dyn Observer + Send>,
     feed: Option<&Feed>,
     begins: &dyn Fn(&str),
@@ -52,10 +61,10 @@ pub(super) fn open(
 ) -> Result<Opened, Failure> {
     let settings = session.settings;
     let may_retry = settings.test.reindex_after_failure && !settings.reindex;
-    match try_open(session, Arc::clone(&background), feed, begins, show, settings.reindex) {
+    match try_open(session, task, Arc::clone(&background), feed, begins, show, settings.reindex) {
         Err(failure @ (Failure::Engine(_) | Failure::Inconsistent(_) | Failure::FutureTip)) if may_retry => {
             session.log.error(&failure);
-            try_open(session, background, feed, begins, show, true)
+            try_open(session, task, background, feed, begins, show, true)
         }
         opened => opened,
     }
@@ -63,6 +72,7 @@ pub(super) fn open(
 
 fn try_open(
     session: &Session<'_>,
+    task: &Task,
     background: Arc<dyn Observer + Send>,
     feed: Option<&Feed>,
     begins: &dyn Fn(&str),
@@ -89,12 +99,20 @@ fn try_open(
     let (mut followers, indexes) = open_indexes(session)?;
     let monitor = second_opinion.as_ref().map(SecondOpinion::monitor);
     followers.extend(second_opinion.map(|one| Box::new(one) as Box<dyn Follower>));
-    followers.extend(feed.map(Feed::follower));
+    let mempool = mempool::new(session, task);
+    let mut passing_on = None;
+    if let Some(mempool) = &mempool {
+        let (follower, thread) = changes::follow(mempool, feed, &session.log)?;
+        followers.push(follower);
+        passing_on = thread;
+    }
+    let mut engine_settings = engine_settings(settings, signatures, background);
+    engine_settings.known_scripts = mempool.as_ref().map(|mempool| mempool.known_scripts());
     let opened = Engine::open_with(
         session.disk.clone(),
         &layout,
         settings.params.clone(),
-        engine_settings(settings, signatures, background),
+        engine_settings,
         followers,
         &mut |file, found| show(format!("looking for blocks: {} ({found} so far)", file.display())),
     )?;
@@ -115,7 +133,7 @@ fn try_open(
     }
     words::loaded(session, begins);
     space::check(session, tip.height)?;
-    Ok(Opened { engine, indexes, second_opinion: monitor, is_loss })
+    Ok(Opened { engine, mempool, passing_on, indexes, second_opinion: monitor, is_loss })
 }
 
 /// Opens the indexes that the settings name. One that cannot be opened is left out, unless `-indexrequired` is set.

@@ -40,9 +40,13 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
         engine.checkpoint(watcher.as_ref())?;
         return Ok(loaded.code());
     }
+    let mempool = node.mempool.clone();
     let figures = sync(node, network, &mut alerts)?;
     // No block may arrive while the last checkpoint is made.
     drop(server);
+    if let Some(mempool) = mempool {
+        mempool.end();
+    }
     engine.checkpoint(watcher.as_ref())?;
     watcher.ends(&engine, &figures);
     Ok(exit::DONE)

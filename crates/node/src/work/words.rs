@@ -23,7 +23,7 @@ pub(super) fn before_opening(session: &Session<'_>, begins: &dyn Fn(&str)) {
     log.info("Cache configuration:");
     #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
     let cache = settings.dbcache_bytes as f64 / MIB;
-    // There is no mempool whose unused part could be used.
+    // The cache of coins does not use the memory of the mempool.
     log.info(format!(
         "* Using {cache:.1} MiB for in-memory UTXO set (plus up to {:.1} MiB of unused mempool space)",
         0.0

@@ -71,7 +71,7 @@ fn options_decide_for_others() {
         (&["-proxy=0"], &[]),
         (&["-noproxy"], &[]),
         (&["-externalip=8.8.8.8"], &["-externalip set -> setting -discover=0"]),
-        (&["-blocksonly"], &["-blocksonly=1 -> setting -whitelistrelay=0"]),
+        (&["-blocksonly"], &["-blocksonly=1 -> setting -whitelistrelay=0", "-blocksonly=1 -> setting -maxmempool=5"]),
         (&["-whitelistforcerelay"], &["-whitelistforcerelay=1 -> setting -whitelistrelay=1"]),
         (&["-onlynet=onion", "-onion=127.0.0.1"], &["-onlynet excludes IPv4 and IPv6 -> setting -dnsseed=0"]),
         (&["-onlynet=onion", "-onlynet=IPv4", "-onion=127.0.0.1"], &[]),

@@ -45,12 +45,6 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..TEXT
     },
     Opt {
-        name: "blocksonly",
-        group: group::CONNECTION,
-        help: "Whether to reject transactions from network peers. Lydian always does so until it has a mempool; the option removes the 'relay' permission from whitelisted peers with default permissions",
-        ..SWITCH
-    },
-    Opt {
         name: "cjdnsreachable",
         group: group::CONNECTION,
         help: "If set, then this host is configured for CJDNS (connecting to fc00::/8 addresses would lead us to the CJDNS network)",
