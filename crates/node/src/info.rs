@@ -121,6 +121,7 @@ fn print(screen: &Screen, info: &Info) {
     rows.extend(signature_rows(status));
     let labels = std::iter::once("indexes").chain(std::iter::repeat(""));
     rows.extend(labels.zip(status.indexes.iter().map(IndexStatus::sentence)));
+    rows.extend(status.mempool.iter().map(|mempool| ("mempool", mempool.sentence())));
     rows.extend(status.second_opinion.iter().map(|counts| ("second opinion", counts.sentence())));
     if let Some(run) = &status.run {
         rows.push((

@@ -9,6 +9,8 @@ use crate::screen::commas;
 use lydian_curve::{Engine, Refereed, Reference};
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use lydian_engine::{FollowerInfo, ReviewCounts, Stage, Standing, TipUpdate};
+use lydian_mempool::policy::FeeRate;
+use lydian_mempool::pool::Snapshot;
 use lydian_second_opinion::Counts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,6 +59,44 @@ pub(crate) struct Status {
     /// The counts of `-secondopinion` of the process that wrote the file; `None` without it.
     #[serde(default)]
     pub(crate) second_opinion: Option<SecondOpinionStatus>,
+    /// The mempool of the process that wrote the file.
+    #[serde(default)]
+    pub(crate) mempool: Option<MempoolStatus>,
+}
+
+/// The mempool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MempoolStatus {
+    pub(crate) transactions: u64,
+    /// The sum of virtual sizes.
+    pub(crate) vbytes: u64,
+    /// What `-maxmempool` limits.
+    pub(crate) usage_bytes: u64,
+    /// What a transaction must pay now, in satoshi per 1,000 virtual bytes.
+    pub(crate) min_fee: i64,
+}
+
+impl MempoolStatus {
+    pub(crate) fn of(snapshot: &Snapshot) -> MempoolStatus {
+        let info = snapshot.info();
+        MempoolStatus {
+            transactions: snapshot.len() as u64,
+            vbytes: info.vsize,
+            usage_bytes: info.usage,
+            min_fee: info.min_fee.fee_per_kvb(),
+        }
+    }
+
+    /// Such as `12 transactions, 0.1 MvB, minimum fee 0.100 sat/vB`.
+    pub(crate) fn sentence(&self) -> String {
+        let (count, fee) = (commas(self.transactions), FeeRate::per_kvb(self.min_fee).to_sat_per_vb());
+        let transactions = if self.transactions == 1 { "transaction" } else { "transactions" };
+        let size = match self.vbytes {
+            vbytes if vbytes < 1_000_000 => format!("{:.1} kvB", vbytes as f64 / 1e3),
+            vbytes => format!("{:.1} MvB", vbytes as f64 / 1e6),
+        };
+        format!("{count} {transactions}, {size}, minimum fee {fee}")
+    }
 }
 
 /// The numbers of blocks that the code of Bitcoin Core verified again.
@@ -219,6 +259,7 @@ impl Status {
             signature_engine: None,
             indexes: Vec::new(),
             second_opinion: None,
+            mempool: None,
         }
     }
 
@@ -310,6 +351,14 @@ mod tests {
     use lydian_disk::SimDisk;
 
     #[test]
+    fn a_mempool_is_a_sentence() {
+        let sentence =
+            |transactions, vbytes| MempoolStatus { transactions, vbytes, usage_bytes: 0, min_fee: 1_234 }.sentence();
+        assert_eq!(sentence(1, 141), "1 transaction, 0.1 kvB, minimum fee 1.234 sat/vB");
+        assert_eq!(sentence(12_345, 4_321_000), "12,345 transactions, 4.3 MvB, minimum fee 1.234 sat/vB");
+    }
+
+    #[test]
     fn a_second_opinion_is_a_sentence() {
         let good = SecondOpinionStatus { blocks_at_tip: 1_234, blocks_sampled: 5, ..SecondOpinionStatus::default() };
         assert_eq!(good.sentence(), "1,234 blocks at the tip and 5 of the sync verified by the code of Core");
@@ -341,6 +390,7 @@ mod tests {
             signature_engine: Some(SignatureEngine { kernel: "avx2".into(), is_trusted: true, ..Default::default() }),
             indexes: Vec::new(),
             second_opinion: Some(SecondOpinionStatus { rejected: 2, ..SecondOpinionStatus::default() }),
+            mempool: Some(MempoolStatus { transactions: 1, vbytes: 141, usage_bytes: 1_000, min_fee: 100 }),
         };
         let root = Path::new("/");
         disk.create_dir(&root.join("chainstate")).unwrap();
@@ -353,6 +403,7 @@ mod tests {
         disk.write_whole(&path(root), earlier.as_bytes()).unwrap();
         let earlier = Status::read(&disk, root).unwrap();
         assert_eq!((earlier.signature_engine, earlier.second_opinion), (None, None), "a status of an earlier version");
+        assert_eq!(earlier.mempool, None);
         for (size, is_read) in [(STATUS_SIZE_MAX, true), (STATUS_SIZE_MAX + 1, false)] {
             let padded = text.clone() + &" ".repeat(usize::try_from(size).unwrap() - text.len());
             disk.write_whole(&path(root), padded.as_bytes()).unwrap();

@@ -11,6 +11,7 @@
 use super::figures::{Figures, Late, float};
 use super::text::{STAGES_SHOWN, bar, duration, megabytes, rates, shares, whole};
 use crate::screen::commas;
+use crate::status::MempoolStatus;
 use lydian_p2p::manager::SyncFigures;
 
 /// Seconds between blocks, the same on every chain.
@@ -39,6 +40,7 @@ pub(crate) struct Sync {
     /// Core's estimate of the share of all transactions that is validated; `None` on a test chain, whose block times
     /// mean nothing.
     pub(crate) share: Option<f64>,
+    pub(crate) mempool: Option<MempoolStatus>,
 }
 
 /// The remaining work, as far as it can be estimated.
@@ -185,7 +187,8 @@ impl Sync {
             () if self.is_in_step() => "in step",
             () => return format!("headers {}: {tip}, {}", self.headers(), self.peers_in_words()),
         };
-        format!("{what}: {tip}, {}", self.peers_in_words())
+        let mempool = self.mempool.map_or_else(String::new, |mempool| format!("; mempool: {}", mempool.sentence()));
+        format!("{what}: {tip}, {}{mempool}", self.peers_in_words())
     }
 
     /// The height of the headers, and the height that they may reach, judging by the time of the last one.

@@ -4,6 +4,7 @@ use super::figures::{Bottleneck, Figures, History, Late, StageFigures};
 use super::sync::Sync;
 use super::text::{Costs, duration, line, lines, table};
 use crate::floor::Floor;
+use crate::status::MempoolStatus;
 use crate::status::SignatureEngine;
 use lydian_engine::Stage;
 use lydian_p2p::manager::{Presync, SyncFigures};
@@ -289,4 +290,8 @@ fn a_node_in_step_is_calm() {
     assert!(calm.is_in_step());
     (calm.net.outbound, calm.net.inbound) = (1, 0);
     assert!(calm.line(&now, &late(&now)).ends_with(", 1 peer"));
+    calm.mempool = Some(MempoolStatus { transactions: 7, vbytes: 1_000, usage_bytes: 9_000, min_fee: 100 });
+    assert!(
+        calm.line(&now, &late(&now)).ends_with(", 1 peer; mempool: 7 transactions, 1.0 kvB, minimum fee 0.100 sat/vB")
+    );
 }

@@ -23,6 +23,16 @@ pub(super) fn start(session: &Session<'_>, mempool: &Mempool, engine: &Arc<Engin
     mempool.start(Arc::clone(engine), session.settings.threads)
 }
 
+/// Ends the mempool when the node ends, whatever ends it: its thread keeps the engine open.
+#[derive(Debug)]
+pub(super) struct End(pub(super) Arc<Mempool>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// The time of Core's `GetTime`, which `setmocktime` sets.
 #[derive(Debug)]
 struct NodeClock;

@@ -98,10 +98,12 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let engine = Arc::new(engine);
     if let Some(mempool) = &mempool {
         mempool::start(session, mempool, &engine)?;
+        watcher.has_mempool(mempool);
         if let Some(server) = &server {
             server.has_mempool(mempool);
         }
     }
+    let _ends = mempool.clone().map(mempool::End);
     watcher.lacks(&indexes.unopened);
     if let Some(monitor) = second_opinion {
         watcher.has_second_opinion(monitor);

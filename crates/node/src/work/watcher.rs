@@ -6,7 +6,7 @@ use crate::display::{Figures, Sync};
 use crate::log::{Category, Log, TipLine, iso8601, log2, progress, update_tip};
 use crate::notify::Notifier;
 use crate::run::Session;
-use crate::status::{IndexStatus, Run, SignatureEngine, Status};
+use crate::status::{IndexStatus, MempoolStatus, Run, SignatureEngine, Status};
 use lydian_consensus::Chain;
 use lydian_curve::Refereed;
 use lydian_disk::Disk;
@@ -14,6 +14,7 @@ use lydian_engine::{
     Arrival, BlockSource, BlockTimes, BranchTip, Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, Observer,
     Reviews, TipUpdate,
 };
+use lydian_mempool::Mempool;
 use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::{BlockHash, Height};
 use lydian_second_opinion::Monitor;
@@ -52,8 +53,16 @@ struct State {
     /// Indexes that could not be opened.
     unopened: Vec<IndexStatus>,
     second_opinion: Option<Monitor>,
+    /// Weak, since the mempool keeps the engine and the engine this.
+    mempool: Weak<Mempool>,
     /// Blocks for which `-blocknotify` has not run yet, in their order.
     unannounced: VecDeque<(Height, BlockHash)>,
+}
+
+impl State {
+    fn mempool(&self) -> Option<MempoolStatus> {
+        self.mempool.upgrade().map(|mempool| MempoolStatus::of(&mempool.snapshot()))
+    }
 }
 
 impl Watcher {
@@ -107,6 +116,11 @@ impl Watcher {
         lock(&self.state).second_opinion = Some(monitor);
     }
 
+    /// The mempool, whose figures are shown.
+    pub(super) fn has_mempool(&self, mempool: &Arc<Mempool>) {
+        lock(&self.state).mempool = Arc::downgrade(mempool);
+    }
+
     /// Whether a block was found to be invalid since the last call. True the first time, because an earlier run may
     /// have found one.
     pub(super) fn take_invalid_found(&self) -> bool {
@@ -144,6 +158,7 @@ impl Watcher {
             status.durable_height = state.durable.map(|height| height.0);
             status.run.clone_from(&state.run);
             status.second_opinion = state.second_opinion.as_ref().map(|monitor| monitor.counts().into());
+            status.mempool = state.mempool();
             let signatures = state.signatures.as_ref();
             status.signature_engine =
                 signatures.map(|(referee, reviews)| SignatureEngine::new(referee, reviews.counts()));
@@ -183,6 +198,7 @@ impl Watcher {
             durable_height: state.durable.map(|height| height.0),
             transactions: Some(tip.transactions),
             share: (self.chain != Chain::Regtest).then(share),
+            mempool: state.mempool(),
         }
     }
 
