@@ -15,4 +15,6 @@ pub mod pool;
 pub mod scripts;
 mod service;
 
-pub use service::{Clock, Mempool, ReturnAfterEach, Secrets, SubmitError};
+pub use service::{
+    Clock, ImportError, ImportOptions, Imported, Mempool, Report, ReturnAfterEach, Secrets, SubmitError, dump, load,
+};

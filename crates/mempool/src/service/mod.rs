@@ -10,8 +10,10 @@
 
 mod follower;
 mod headers;
+mod persist;
 mod worker;
 
+pub use persist::{ImportError, ImportOptions, Imported, Report, dump, load};
 pub use worker::SubmitError;
 
 use crate::limits::{QUEUE_BYTES_MAX, QUEUE_MAX};
@@ -30,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
-use worker::{Job, Worker};
+use worker::{Arrival, Job, Worker};
 
 /// The time of the node, which a test may set: Core's `GetTime`.
 pub trait Clock: fmt::Debug + Send + Sync {
@@ -85,10 +87,15 @@ impl Shared {
     }
 }
 
+/// What is called with the answer to a queued transaction.
+type Done = Box<dyn FnOnce(Result<Accepted, SubmitError>) + Send>;
+
 /// The pool of a node. For use from any thread.
 pub struct Mempool {
     shared: Arc<Shared>,
     seed: u64,
+    /// Held while `mempool.dat` is written.
+    dumping: Mutex<()>,
     jobs: OnceLock<SyncSender<Job>>,
     worker: Mutex<Option<JoinHandle<()>>>,
 }
@@ -118,8 +125,8 @@ impl Mempool {
             queued_bytes: AtomicUsize::new(0),
             is_ended: AtomicBool::new(false),
         };
-        let (shared, worker) = (Arc::new(shared), Mutex::default());
-        Mempool { shared, seed: secrets.seed, jobs: OnceLock::new(), worker }
+        let (shared, worker, dumping) = (Arc::new(shared), Mutex::default(), Mutex::default());
+        Mempool { shared, seed: secrets.seed, dumping, jobs: OnceLock::new(), worker }
     }
 
     /// The follower that tells the pool of blocks.
@@ -195,19 +202,24 @@ impl Mempool {
 
     /// Accepts a transaction, or says why not; with `is_test`, the pool stays as it is. Waits for its turn.
     pub fn submit(&self, tx: Arc<Transaction>, is_test: bool) -> Result<Accepted, SubmitError> {
-        self.ask(|reply| Job::Accept { tx, is_test, reply })?
+        let arrival = Arrival { is_test, ..Arrival::default() };
+        self.ask(|reply| Job::Accept { tx, arrival, reply })?
     }
 
     /// Queues a transaction of a peer; `done` is called by the accepting thread, also at its end. Returns false if the
     /// queue is full: it has [`QUEUE_MAX`] places and room for [`QUEUE_BYTES_MAX`].
-    pub fn offer(&self, tx: Arc<Transaction>, done: Box<dyn FnOnce(Result<Accepted, SubmitError>) + Send>) -> bool {
+    pub fn offer(&self, tx: Arc<Transaction>, done: Done) -> bool {
+        self.offer_as(tx, Arrival::default(), done)
+    }
+
+    fn offer_as(&self, tx: Arc<Transaction>, arrival: Arrival, done: Done) -> bool {
         let bytes = tx.as_bytes().len();
         let queued = &self.shared.queued_bytes;
         let is_over = |all: usize| (all + bytes <= QUEUE_BYTES_MAX).then_some(all + bytes);
         if queued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_over).is_err() {
             return false;
         }
-        let job = Job::Accept { tx, is_test: false, reply: worker::Reply::Call(done) };
+        let job = Job::Accept { tx, arrival, reply: worker::Reply::Call(done) };
         let is_queued = self.jobs.get().is_some_and(|jobs| jobs.try_send(job).is_ok());
         if !is_queued {
             queued.fetch_sub(bytes, Ordering::Relaxed);
@@ -250,10 +262,24 @@ impl Mempool {
         Amount(sum)
     }
 
+    /// The same for many transactions, in this order.
+    pub fn prioritise_all(&self, deltas: impl IntoIterator<Item = (Txid, i64)>) {
+        let mut pool = lock(&self.shared.pool);
+        for (txid, delta) in deltas {
+            pool.prioritise(&txid, delta);
+        }
+        self.shared.publish(&mut pool);
+    }
+
     /// Marks a transaction of the pool as one that no peer is known to have seen.
     pub fn add_unbroadcast(&self, txid: Txid) {
+        self.add_all_unbroadcast([txid]);
+    }
+
+    /// The same for many transactions.
+    pub fn add_all_unbroadcast(&self, txids: impl IntoIterator<Item = Txid>) {
         let mut pool = lock(&self.shared.pool);
-        pool.add_unbroadcast(txid);
+        txids.into_iter().for_each(|txid| pool.add_unbroadcast(txid));
         self.shared.publish(&mut pool);
     }
 

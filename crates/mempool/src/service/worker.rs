@@ -40,7 +40,7 @@ const THREAD_TRANSACTIONS_MIN: usize = 16;
 pub(super) enum Job {
     Accept {
         tx: Arc<Transaction>,
-        is_test: bool,
+        arrival: Arrival,
         reply: Reply<Result<Accepted, SubmitError>>,
     },
     Package {
@@ -123,8 +123,19 @@ pub(super) struct Worker {
     threads: usize,
 }
 
+/// How a transaction comes to the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrival {
+    /// The pool stays as it is.
+    pub(super) is_test: bool,
+    /// The time of its entry, in seconds since 1970; by default that of the decision.
+    pub(super) time: Option<i64>,
+    /// What is added to its fee before it is decided, as by `prioritisetransaction`.
+    pub(super) fee_delta: i64,
+}
+
 /// A transaction of the queue.
-type Waiting = (Arc<Transaction>, bool, Reply<Result<Accepted, SubmitError>>);
+type Waiting = (Arc<Transaction>, Arrival, Reply<Result<Accepted, SubmitError>>);
 
 impl Worker {
     pub(super) fn new(shared: Arc<Shared>, engine: Arc<Engine>, second: SecondCheck, threads: usize) -> Worker {
@@ -153,11 +164,11 @@ impl Worker {
                 Job::TestPackage { txs, reply } => {
                     reply.send(self.decide_package(&txs, |pool, chain, now| pool.test_package(&txs, now, chain)));
                 }
-                Job::Accept { tx, is_test, reply } => {
-                    let mut batch: Vec<Waiting> = vec![(tx, is_test, reply)];
+                Job::Accept { tx, arrival, reply } => {
+                    let mut batch: Vec<Waiting> = vec![(tx, arrival, reply)];
                     while batch.len() < BATCH_MAX {
                         match queue.try_recv() {
-                            Ok(Job::Accept { tx, is_test, reply }) => batch.push((tx, is_test, reply)),
+                            Ok(Job::Accept { tx, arrival, reply }) => batch.push((tx, arrival, reply)),
                             Ok(other) => {
                                 next = Some(other);
                                 break;
@@ -173,8 +184,8 @@ impl Worker {
     }
 
     fn decide_batch(&self, batch: Vec<Waiting>) {
-        let txs: Vec<(Arc<Transaction>, bool)> =
-            batch.iter().map(|(tx, is_test, _)| (Arc::clone(tx), *is_test)).collect();
+        let txs: Vec<(Arc<Transaction>, Arrival)> =
+            batch.iter().map(|(tx, arrival, _)| (Arc::clone(tx), *arrival)).collect();
         let answers = match self.decide(&txs) {
             Ok(answers) => answers.into_iter().map(|answer| answer.map_err(SubmitError::Rejected)).collect(),
             Err(error) => vec![Err(error); txs.len()],
@@ -193,7 +204,7 @@ impl Worker {
     }
 
     /// Decides about transactions in their order.
-    fn decide(&self, txs: &[(Arc<Transaction>, bool)]) -> Result<Vec<Result<Accepted, Rejection>>, SubmitError> {
+    fn decide(&self, txs: &[(Arc<Transaction>, Arrival)]) -> Result<Vec<Result<Accepted, Rejection>>, SubmitError> {
         let all: Vec<Arc<Transaction>> = txs.iter().map(|(tx, _)| Arc::clone(tx)).collect();
         loop {
             self.check_running()?;
@@ -221,8 +232,11 @@ impl Worker {
                 continue;
             }
             let now = self.shared.now();
-            let decide = |(tx, is_test): &(Arc<Transaction>, bool)| {
-                let how = How { is_test: *is_test, ..How::single(now) };
+            let decide = |(tx, arrival): &(Arc<Transaction>, Arrival)| {
+                if arrival.fee_delta != 0 {
+                    pool.prioritise(&tx.view().txid(), arrival.fee_delta);
+                }
+                let how = How { is_test: arrival.is_test, time: arrival.time.unwrap_or(now), ..How::single(now) };
                 let accepted = pool.accept(tx, &how, &chain)?;
                 self.remember(tx, &known.borrow());
                 Ok(accepted)

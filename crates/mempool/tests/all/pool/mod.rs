@@ -4,5 +4,6 @@
 mod batches;
 mod compare;
 mod maker;
+mod persist;
 mod story;
 mod world;
