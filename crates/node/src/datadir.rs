@@ -236,6 +236,7 @@ mod tests {
             ("chainstate", lydian_engine::WIPE_FILES),
             ("chainstate", status::STATUS_FILES),
             (".", lydian_p2p::files::NETWORK_FILES),
+            (".", lydian_mempool::files::MEMPOOL_FILES),
             (".", MOVED_FILES),
             (lydian_index::COINSTATS_DIR, lydian_index::COINSTATS_FILES),
             ("message_capture/*", lydian_net::CAPTURE_FILES),

@@ -9,8 +9,8 @@ use crate::screen::commas;
 use lydian_curve::{Engine, Refereed, Reference};
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use lydian_engine::{FollowerInfo, ReviewCounts, Stage, Standing, TipUpdate};
+use lydian_mempool::Mempool;
 use lydian_mempool::policy::FeeRate;
-use lydian_mempool::pool::Snapshot;
 use lydian_second_opinion::Counts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,13 +77,14 @@ pub(crate) struct MempoolStatus {
 }
 
 impl MempoolStatus {
-    pub(crate) fn of(snapshot: &Snapshot) -> MempoolStatus {
+    pub(crate) fn of(mempool: &Mempool) -> MempoolStatus {
+        let snapshot = mempool.snapshot();
         let info = snapshot.info();
         MempoolStatus {
             transactions: snapshot.len() as u64,
             vbytes: info.vsize,
             usage_bytes: info.usage,
-            min_fee: info.min_fee.fee_per_kvb(),
+            min_fee: info.min_fee.max(mempool.settings().min_relay_fee).fee_per_kvb(),
         }
     }
 

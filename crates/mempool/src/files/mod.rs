@@ -20,7 +20,7 @@ mod save;
 
 pub use key::Key;
 pub use load::{LoadError, LoadProblem, Loader, Record};
-pub use save::{Dump, DumpedTx, MEMPOOL_FILES};
+pub use save::{Dump, DumpedTx, MEMPOOL_FILE, MEMPOOL_FILES};
 
 /// Core's `MEMPOOL_DUMP_VERSION_NO_XOR_KEY` and `MEMPOOL_DUMP_VERSION`.
 const VERSION_WITHOUT_KEY: u64 = 1;

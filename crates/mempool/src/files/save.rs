@@ -9,8 +9,10 @@ use lydian_primitives::{Tx, Txid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The file.
-pub const MEMPOOL_FILES: &[OwnFile] = &[OwnFile { name: "mempool.dat", proof: Proof::Directory }];
+/// The name of the file in the data directory.
+pub const MEMPOOL_FILE: &str = "mempool.dat";
+
+pub const MEMPOOL_FILES: &[OwnFile] = &[OwnFile { name: MEMPOOL_FILE, proof: Proof::Directory }];
 
 /// A transaction of the mempool.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use super::alerts::Alerts;
 use super::failure::Failure;
 use super::load::{self, Loaded};
 use super::watcher::Watcher;
-use super::{Node, Task, finish, init_message, words};
+use super::{Node, Task, finish, init_message, mempool, words};
 use crate::clock::Stopwatch;
 use crate::daemon;
 use crate::display::{Doing, Figures};
@@ -40,13 +40,14 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
         engine.checkpoint(watcher.as_ref())?;
         return Ok(loaded.code());
     }
-    let mempool = node.mempool.clone();
-    let figures = sync(node, network, &mut alerts)?;
+    let file = node.mempool.as_ref().map(|mempool| mempool::File::load(session, mempool)).transpose()?;
+    let synced = sync(node, network, &mut alerts);
     // No block may arrive while the last checkpoint is made.
     drop(server);
-    if let Some(mempool) = mempool {
-        mempool.end();
+    if let Some(file) = file {
+        file.save();
     }
+    let figures = synced?;
     engine.checkpoint(watcher.as_ref())?;
     watcher.ends(&engine, &figures);
     Ok(exit::DONE)

@@ -61,7 +61,7 @@ struct State {
 
 impl State {
     fn mempool(&self) -> Option<MempoolStatus> {
-        self.mempool.upgrade().map(|mempool| MempoolStatus::of(&mempool.snapshot()))
+        self.mempool.upgrade().map(|mempool| MempoolStatus::of(&mempool))
     }
 }
 
