@@ -121,8 +121,7 @@ fn print(screen: &Screen, info: &Info) {
     rows.extend(signature_rows(status));
     let labels = std::iter::once("indexes").chain(std::iter::repeat(""));
     rows.extend(labels.zip(status.indexes.iter().map(IndexStatus::sentence)));
-    rows.extend(status.mempool.iter().map(|mempool| ("mempool", mempool.sentence())));
-    rows.extend(status.second_opinion.iter().map(|counts| ("second opinion", counts.sentence())));
+    rows.extend(mempool_and_opinion(status));
     if let Some(run) = &status.run {
         rows.push((
             "last run",
@@ -150,6 +149,11 @@ fn print(screen: &Screen, info: &Info) {
         let warning = format!("Warning: a signature engine was wrong ({files}). {}", disagreement::ADVICE);
         screen.line(&screen.tone(Tone::Bad, &warning));
     }
+}
+
+fn mempool_and_opinion(status: &Status) -> impl Iterator<Item = (&'static str, String)> {
+    let mempool = status.mempool.iter().map(|mempool| ("mempool", mempool.sentence()));
+    mempool.chain(status.second_opinion.iter().map(|counts| ("second opinion", counts.sentence())))
 }
 
 /// The signature engine and how it is checked.
