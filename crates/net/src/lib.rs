@@ -47,6 +47,7 @@ use lydian_p2p::files::FilesError;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
 use lydian_p2p::permissions::Whitelist;
 use lydian_p2p::{MemoryBudget, Moment};
+use lydian_stdx::AbortOnPanic;
 use manager_thread::ManagerThread;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -313,14 +314,3 @@ fn spawn(
 }
 
 type Events = mpsc::Sender<Event>;
-
-/// Ends the process if its thread panics, after the message: without one of these threads the node would only seem to
-/// run. Core ends in the same way at a failed assertion, such as that of `-checkaddrman`.
-struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        // An assertion that fails during a panic aborts.
-        assert!(!std::thread::panicking(), "the node cannot run without this thread");
-    }
-}

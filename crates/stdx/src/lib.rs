@@ -1,5 +1,5 @@
 //! What several crates need and the standard library lacks: numbers from a seed, locks that ignore poisoning,
-//! sizes, wrapped text, base 64. It knows nothing of Bitcoin and uses no other crate.
+//! the end of the process if a thread panics, sizes, wrapped text, base 64. It knows nothing of Bitcoin and uses no other crate.
 //!
 //! Invariants: no I/O, no clock, no entropy of the machine. A function belongs here only if at least two crates use it.
 
@@ -14,5 +14,5 @@ mod text;
 pub use base64::base64;
 pub use random::SplitMix64;
 pub use size::saturating_usize;
-pub use sync::{IgnorePoison, lock};
+pub use sync::{AbortOnPanic, IgnorePoison, lock};
 pub use text::wrap;

@@ -26,6 +26,18 @@ impl<T> IgnorePoison for LockResult<T> {
     }
 }
 
+/// Ends the process if its thread panics, after the message: without one of its main threads, a program would only
+/// seem to run. Core ends in the same way at a failed assertion, such as that of `-checkaddrman`.
+#[derive(Debug)]
+pub struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        // An assertion that fails during a panic aborts.
+        assert!(!std::thread::panicking(), "the program cannot run without this thread");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

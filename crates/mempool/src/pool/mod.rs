@@ -4,6 +4,7 @@
 
 mod accept;
 mod chain;
+mod check;
 mod cluster;
 mod entry;
 mod feed;

@@ -112,6 +112,15 @@ impl Pool {
         self.min_fee.get(now, Load { usage, usage_max, incremental: self.settings.incremental_relay_fee })
     }
 
+    pub(super) fn unbroadcast(&self) -> &BTreeSet<Txid> {
+        &self.unbroadcast
+    }
+
+    /// The virtual size and the fees of all transactions.
+    pub(super) fn sums(&self) -> (u64, i64) {
+        (self.vsize, self.fees)
+    }
+
     pub(crate) fn has_deltas(&self) -> bool {
         !self.deltas.is_empty()
     }

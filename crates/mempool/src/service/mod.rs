@@ -25,7 +25,7 @@ use lydian_consensus::KnownScripts;
 use lydian_engine::{Engine, Event, Follower, Observer, Tip};
 use lydian_primitives::{Amount, BlockHash, Height, Transaction, Txid};
 use lydian_script::Flags;
-use lydian_stdx::lock;
+use lydian_stdx::{AbortOnPanic, lock};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -163,7 +163,11 @@ impl Mempool {
         let second = SecondCheck::start(Arc::clone(engine.signatures()), Flags::STANDARD, self.seed, on_wrong)?;
         let (jobs, queue) = sync_channel(QUEUE_MAX);
         let worker = Worker::new(Arc::clone(&self.shared), engine, second, threads);
-        let thread = Builder::new().name("mempool".to_owned()).spawn(move || worker.run(&queue))?;
+        let run = move || {
+            let _guard = AbortOnPanic;
+            worker.run(&queue);
+        };
+        let thread = Builder::new().name("mempool".to_owned()).spawn(run)?;
         *lock(&self.worker) = Some(thread);
         // A pool is started once.
         let _ = self.jobs.set(jobs);

@@ -143,6 +143,7 @@ impl Worker {
     }
 
     pub(super) fn run(&self, queue: &Receiver<Job>) {
+        let mut checked = 1;
         let mut next = queue.recv().ok();
         while let Some(job) = next.take() {
             match job {
@@ -179,7 +180,33 @@ impl Worker {
                     self.decide_batch(batch);
                 }
             }
+            self.check_sometimes(&mut checked);
             next = next.or_else(|| queue.recv().ok());
+        }
+    }
+
+    /// `-checkmempool`: checks the whole pool after this many changes. A chain that moves meanwhile, or a failing disk,
+    /// puts it off. `checked` is the number of the next change when it was checked last.
+    ///
+    /// # Panics
+    ///
+    /// If something does not fit together, which is our bug.
+    fn check_sometimes(&self, checked: &mut u64) {
+        let interval = u64::from(self.shared.settings.check_interval);
+        let sequence = lock(&self.shared.pool).sequence();
+        if interval == 0 || sequence - *checked < interval {
+            return;
+        }
+        let Ok(Some((pool, snapshot))) = self.at_tip(true) else { return };
+        let (tip, inputs) = (snapshot.tip(), pool.chain_inputs());
+        drop(pool);
+        let Ok(Some(found)) = coins_at(&snapshot, &inputs) else { return };
+        let coins: ChainCoins = inputs.into_iter().zip(found).collect();
+        let pool = lock(&self.shared.pool);
+        // No transaction comes or goes without this thread but by a block.
+        if pool.is_at(&tip) && pool.sequence() == sequence {
+            pool.check_all(&coins, Height(tip.height.0 + 1));
+            *checked = sequence;
         }
     }
 

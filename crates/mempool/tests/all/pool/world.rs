@@ -104,6 +104,8 @@ fn next_block(engine: &Engine) -> Block {
 
 fn open(clock: &Arc<TestClock>, settings: Settings) -> (Arc<Engine>, Mempool) {
     let secrets = Secrets { salt: [1; 32], seed: 2 };
+    // A mistake ends the test's process.
+    let settings = Settings { check_interval: 7, ..settings };
     let pool = Mempool::new(settings, Arc::<TestClock>::clone(clock), secrets);
     let layout = Layout { blocks: "blocks".into(), index: "index".into(), coins: "coins".into() };
     let engine_settings = EngineSettings { known_scripts: Some(pool.known_scripts()), ..EngineSettings::new(2) };
