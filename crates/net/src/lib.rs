@@ -42,6 +42,7 @@ pub use validate::{ValidationEnd, Validator};
 use dial::Dialer;
 use event::Event;
 use lydian_engine::{Engine, LogLevel, LogLine, LogSwitches, Observer};
+use lydian_mempool::Mempool;
 use lydian_p2p::driver;
 use lydian_p2p::files::FilesError;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
@@ -188,6 +189,7 @@ impl Network {
     /// loaded.
     pub fn start(
         engine: &Arc<Engine>,
+        mempool: &Arc<Mempool>,
         settings: &NetworkSettings,
         host: Arc<dyn Host>,
         observer: Arc<dyn Observer + Send>,
@@ -210,22 +212,16 @@ impl Network {
         let (events, incoming) = queues::events();
         let is_ending = Arc::new(AtomicBool::new(false));
         host.log(LogLevel::Info, format!("SetNetworkActive: {}", settings.manager.connect.is_network_active));
-        let mut manager = PeerManager::new(Arc::clone(engine), wishes, addrman, bans);
+        let mut manager = PeerManager::new(Arc::clone(engine), wishes, addrman, bans, Arc::clone(mempool));
         manager.set_log_switches(host.log_switches());
         let totals = Arc::clone(manager.traffic());
         let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine), totals));
-        let mut addresses = Vec::new();
-        for place in &settings.listen {
-            let bound = runtime.block_on(async { listen::listen(*place, &dialer) })?;
-            if let Some(address) = bound {
-                host.log(LogLevel::Info, format!("Bound to {address}"));
-            }
-            addresses.extend(bound);
-        }
+        let addresses = bind(&runtime, &settings.listen, &dialer, host.as_ref())?;
         runtime.spawn(dial::tick(events.clone()));
         let initial_download = Arc::clone(&settings.manager.initial_download);
         let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone(), initial_download));
         let own_events = events.clone();
+        let pool = (Arc::clone(mempool), events.clone());
         let (blocks, to_store) = queues::blocks();
         let storer = store::Storer::new(Arc::clone(engine), Arc::clone(&validator), Arc::clone(&host), events);
         let figures = Arc::<Figures>::default();
@@ -236,8 +232,15 @@ impl Network {
         let shared_host = Arc::clone(&host);
         // In the log, all socket threads together are one thread.
         shared_host.log(LogLevel::Info, format!("{} thread start", "net"));
-        let manager_thread =
-            ManagerThread::new(manager, host, blocks, saves, sockets, Arc::clone(&is_ending), Arc::clone(&figures));
+        let manager_thread = ManagerThread::new(
+            manager,
+            host,
+            (blocks, saves),
+            sockets,
+            pool,
+            Arc::clone(&is_ending),
+            Arc::clone(&figures),
+        );
         let threads = vec![
             spawn("msghand", &shared_host, move || manager_thread.work(incoming))?,
             spawn("save", &shared_host, move || files::write(data.as_ref(), &to_save, save_host.as_ref()))?,
@@ -293,6 +296,24 @@ impl Drop for Network {
             let _ = thread.join();
         }
     }
+}
+
+/// Listens on all addresses, and returns those that could be bound.
+fn bind(
+    runtime: &Runtime,
+    places: &[Listen],
+    dialer: &Arc<Dialer>,
+    host: &dyn Host,
+) -> Result<Vec<SocketAddr>, NetworkError> {
+    let mut addresses = Vec::new();
+    for place in places {
+        let bound = runtime.block_on(async { listen::listen(*place, dialer) })?;
+        if let Some(address) = bound {
+            host.log(LogLevel::Info, format!("Bound to {address}"));
+        }
+        addresses.extend(bound);
+    }
+    Ok(addresses)
 }
 
 /// Starts a thread and logs its start and end: Core's `TraceThread`.

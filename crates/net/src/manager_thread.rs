@@ -2,19 +2,21 @@
 //!
 //! It never waits for a socket or for validation. It waits for the disk only if the queue of files is full.
 
-use crate::Host;
 use crate::dial::Dialer;
 use crate::event::Event;
 use crate::figures::Figures;
 use crate::files::Save;
 use crate::outbox::Outbox;
+use crate::{Events, Host};
 use lydian_engine::LogLine;
+use lydian_mempool::Mempool;
 use lydian_p2p::Moment;
 use lydian_p2p::driver::{self, Delivery, Outside};
 use lydian_p2p::manager::{AttemptId, LookupId, PeerId, PeerManager, SavedFile};
 use lydian_p2p::outgoing::Outgoing;
 use lydian_p2p::peer::ConnectionKind;
 use lydian_p2p::proxies::Target;
+use lydian_p2p::submission::Submission;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +43,9 @@ pub(crate) struct ManagerThread {
     sockets: Handle,
     /// The send queues of the peers.
     peers: HashMap<PeerId, Arc<Outbox>>,
+    mempool: Arc<Mempool>,
+    /// For the verdicts of the mempool.
+    events: Events,
     is_ending: Arc<AtomicBool>,
     figures: Arc<Figures>,
     /// How many times freed memory is still to be returned to the system, and the time of the next: the memory of a
@@ -52,9 +57,9 @@ impl ManagerThread {
     pub(crate) fn new(
         manager: PeerManager,
         host: Arc<dyn Host>,
-        blocks: SyncSender<Delivery>,
-        saves: SyncSender<Save>,
+        (blocks, saves): (SyncSender<Delivery>, SyncSender<Save>),
         dialer: (Arc<Dialer>, Handle),
+        (mempool, events): (Arc<Mempool>, Events),
         is_ending: Arc<AtomicBool>,
         figures: Arc<Figures>,
     ) -> ManagerThread {
@@ -67,6 +72,8 @@ impl ManagerThread {
             dialer,
             sockets,
             peers: HashMap::new(),
+            mempool,
+            events,
             is_ending,
             figures,
             trims: (0, Duration::ZERO),
@@ -154,5 +161,15 @@ impl Outside for ManagerThread {
         self.blocks.try_send(block).map_err(|error| match error {
             TrySendError::Full(block) | TrySendError::Disconnected(block) => block,
         })
+    }
+
+    fn submit(&mut self, submission: Submission) -> Result<(), Submission> {
+        let events = self.events.clone();
+        // The mempool's thread waits while the queue of events is full. If there is no receiver, the network is ending.
+        submission.offer(&self.mempool, move |answer| drop(events.blocking_send(driver::Event::from(answer).into())))
+    }
+
+    fn queued_bytes(&self, to: PeerId) -> Option<usize> {
+        self.peers.get(&to).filter(|outbox| !outbox.is_full()).map(|outbox| outbox.memory_bytes())
     }
 }

@@ -198,6 +198,7 @@ fn weight(item: &Outgoing) -> usize {
         Outgoing::Message(Message::CmpctBlock(compact)) => {
             compact.short_ids.len() * 8 + compact.prefilled.iter().map(|prefilled| prefilled.tx.len()).sum::<usize>()
         }
+        Outgoing::Message(Message::Tx(bytes)) => bytes.len(),
         Outgoing::Message(Message::BlockTxn(answer)) => answer.txs.iter().map(Vec::len).sum(),
         Outgoing::Transactions(request) => request.indexes.len() * size_of::<u16>(),
         _ => 0,

@@ -73,6 +73,7 @@ mod tests {
             hash: BlockHash::ZERO,
             block: ReceivedBlock::Whole(Vec::new()),
             intake: Intake::Requested,
+            is_next: false,
             received: Duration::ZERO,
             charge: None,
         };

@@ -57,7 +57,7 @@ struct Node {
 
 fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
     let scratch = Scratch::new(name);
-    let engine = support::engine(scratch.path(), 2);
+    let (engine, mempool) = support::node(scratch.path(), 2);
     let settings = support::settings(ConnectSettings {
         specified: connect.to_vec(),
         default_port: 18444,
@@ -65,7 +65,7 @@ fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
         ..ConnectSettings::default()
     });
     let host = Arc::new(TestHost { began: Instant::now(), name });
-    let network = lydian_net::Network::start(&engine, &settings, host, Arc::new(Unobserved)).unwrap();
+    let network = lydian_net::Network::start(&engine, &mempool, &settings, host, Arc::new(Unobserved)).unwrap();
     Node { engine, network, _scratch: scratch }
 }
 

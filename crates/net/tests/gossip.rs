@@ -102,7 +102,7 @@ struct Node {
 /// A node that announces `address` as its own and knows the addresses `known`.
 fn node(address: &str, proxy: SocketAddr, map: &Map, known: &[&str]) -> Node {
     let scratch = Scratch::new(&format!("gossip-{address}"));
-    let engine = support::engine(scratch.path(), 1);
+    let (engine, mempool) = support::node(scratch.path(), 1);
     let own = Endpoint::parse(address, 18444).unwrap();
     let reachable: BTreeSet<_> = [Net::Ipv4].into();
     let own = LocalSettings { listens: true, port: own.port, external: vec![own], ..LocalSettings::default() };
@@ -123,7 +123,7 @@ fn node(address: &str, proxy: SocketAddr, map: &Map, known: &[&str]) -> Node {
     manager.reachable = reachable;
     let unix = support::unix_seconds();
     let host = Arc::new(FastHost { began: Instant::now(), unix });
-    let network = Network::start(&engine, &settings, host, Arc::new(Unobserved)).unwrap();
+    let network = Network::start(&engine, &mempool, &settings, host, Arc::new(Unobserved)).unwrap();
     map.lock().unwrap().insert(address.to_owned(), network.addresses()[0]);
     let known: Vec<_> = known.iter().map(|text| Endpoint::parse(text, 18444).unwrap()).collect();
     for Endpoint { addr, port } in known {

@@ -41,13 +41,13 @@ impl Host for TestHost {
 }
 
 fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Network, NetworkError> {
-    let engine = support::engine(folder, 1);
+    let (engine, mempool) = support::node(folder, 1);
     let mut settings = support::settings(connect);
     // No peer is chosen here, and none of the addresses below can be dialled by chance.
     settings.manager.reachable.clear();
     settings.listen = vec![Listen::at(listen.parse().unwrap())];
     settings.data = Some(DataFolder { disk: Arc::new(RealDisk), folder: folder.to_owned() });
-    Network::start(&engine, &settings, Arc::new(TestHost { began: Instant::now() }), Arc::new(Unobserved))
+    Network::start(&engine, &mempool, &settings, Arc::new(TestHost { began: Instant::now() }), Arc::new(Unobserved))
 }
 
 /// Returns the manager's answer.

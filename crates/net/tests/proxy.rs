@@ -62,13 +62,14 @@ struct Node {
 
 fn node(name: &str, listen: Vec<Listen>, connect: ConnectSettings, whitelist: Whitelist) -> Node {
     let scratch = Scratch::new(name);
-    let engine = support::engine(scratch.path(), 1);
+    let (engine, mempool) = support::node(scratch.path(), 1);
     let mut settings = support::settings(ConnectSettings { default_port: 18444, ..connect });
     settings.manager.reachable.insert(Network::TorV3);
     (settings.listen, settings.whitelist) = (listen, whitelist);
     let host = Arc::new(TestHost { began: Instant::now(), logged: Mutex::default() });
     let network =
-        lydian_net::Network::start(&engine, &settings, Arc::<TestHost>::clone(&host), Arc::new(Unobserved)).unwrap();
+        lydian_net::Network::start(&engine, &mempool, &settings, Arc::<TestHost>::clone(&host), Arc::new(Unobserved))
+            .unwrap();
     Node { network, host, _engine: engine, _scratch: scratch }
 }
 

@@ -8,6 +8,7 @@ use crate::run::Session;
 use crate::settings::Prune;
 use crate::settings::net::{Bind, NetSettings};
 use lydian_engine::{Engine, LogLine, LogSwitches, Observer};
+use lydian_mempool::Mempool;
 use lydian_net::{Buffers, DataFolder, Host, Listen, Network, NetworkError, NetworkSettings, ValidationEnd};
 use lydian_p2p::local_address::{LocalAddresses, LocalSettings};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
@@ -28,6 +29,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn start(
     session: &Session<'_>,
     engine: &Arc<Engine>,
+    mempool: &Arc<Mempool>,
     observer: Arc<dyn Observer + Send>,
 ) -> Result<Network, NetworkError> {
     let settings = session.settings;
@@ -45,7 +47,7 @@ pub(crate) fn start(
             local: Local {
                 services: chain | Services::NETWORK_LIMITED | Services::WITNESS | v2,
                 user_agent: settings.net.user_agent.clone().into_bytes(),
-                ignores_transactions: true,
+                ignores_transactions: settings.net.blocks_only,
                 peer_timeout: settings.net.peer_timeout,
                 own: own_addresses(&settings.net),
             },
@@ -66,7 +68,7 @@ pub(crate) fn start(
         ban_time: settings.net.ban_seconds,
         captures_messages: settings.net.captures_messages,
     };
-    Network::start(engine, &network, host, observer)
+    Network::start(engine, mempool, &network, host, observer)
 }
 
 /// Which peers to connect to, and how.

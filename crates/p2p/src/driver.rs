@@ -10,19 +10,21 @@
 //! its header. Cost: that of the manager. It must never wait, and reads no clock and no file itself.
 
 use crate::manager::{
-    Action, AttemptFailure, AttemptId, Intake, LookupId, NewPeer, PeerId, PeerManager, Question, ReceivedBlock,
-    SavedFile, StoreOutcome,
+    Action, AttemptFailure, AttemptId, Intake, LookupId, NewBlock, NewPeer, PeerId, PeerManager, Question,
+    ReceivedBlock, SavedFile, StoreOutcome,
 };
 use crate::memory::Charge;
 use crate::outgoing::Outgoing;
 use crate::peer::ConnectionKind;
 use crate::proxies::Target;
+use crate::submission::{Answer, Submission};
 use crate::time::Moment;
 use lydian_consensus::{Deployment, Rejected, Rule, is_block_mutated};
 use lydian_engine::{Advance, BlockSource, Engine, EngineError, LogLine, Origin};
 use lydian_primitives::{Block, BlockHash, Height, RawBlock};
 use lydian_wire::message::block_size;
 use lydian_wire::{Command, NetAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Something that happened.
@@ -66,7 +68,11 @@ pub enum Event {
         hash: BlockHash,
         intake: Intake,
         outcome: StoreOutcome,
+        /// The block, if it extends the tip and is stored.
+        new: Option<Box<NewBlock>>,
     },
+    /// The mempool has decided on a submission, which is charged to its peer until the manager has processed this.
+    Decided(Box<Answer>),
     /// Validation found that a stored block breaks a rule.
     Invalid {
         hash: BlockHash,
@@ -81,6 +87,12 @@ pub enum Event {
     Ask(Question),
     /// Time has passed.
     Tick,
+}
+
+impl From<Answer> for Event {
+    fn from(answer: Answer) -> Event {
+        Event::Decided(Box::new(answer))
+    }
 }
 
 /// The world around the manager.
@@ -106,6 +118,13 @@ pub trait Outside {
 
     /// Queues a block for [`Delivery::store`], or returns it if the queue is full.
     fn queue_block(&mut self, block: Delivery) -> Result<(), Delivery>;
+
+    /// Submits transactions to the mempool without waiting, as [`Submission::offer`] does, or returns them if there is
+    /// no room; the answer is [`Event::Decided`].
+    fn submit(&mut self, submission: Submission) -> Result<(), Submission>;
+
+    /// Returns the bytes in the send queue of a peer; `None` if so much waits that nothing should be added.
+    fn queued_bytes(&self, to: PeerId) -> Option<usize>;
 }
 
 /// Passes an event to the manager and carries out all actions that follow from it.
@@ -131,7 +150,16 @@ pub fn take(outside: &mut impl Outside, event: Event) {
         }
         Event::AttemptFailed { attempt, failure } => manager.attempt_failed(attempt, &failure, now),
         Event::Resolved { lookup, addresses } => manager.resolved(lookup, &addresses, now),
-        Event::Stored { from, hash, intake, outcome } => manager.block_stored(from, &hash, intake, &outcome, now),
+        Event::Stored { from, hash, intake, outcome, new } => {
+            manager.block_stored(from, &hash, intake, &outcome, now);
+            if let Some(new) = new {
+                manager.block_extends_tip(*new);
+            }
+        }
+        Event::Decided(answer) => {
+            let Answer { decided, charge: _charge } = *answer;
+            manager.decided(decided, now);
+        }
         Event::Invalid { hash } => manager.block_invalid(&hash, now),
         Event::Unreadable { hash } => manager.block_unreadable(&hash, now),
         Event::ChainChanged => manager.chain_changed(now),
@@ -147,11 +175,24 @@ pub fn take(outside: &mut impl Outside, event: Event) {
 pub fn act(outside: &mut impl Outside) {
     loop {
         let actions = outside.manager().take_actions();
-        if actions.is_empty() {
+        if actions.is_empty() && !serve(outside) {
             return;
         }
         actions.into_iter().for_each(|action| carry_out(outside, action));
     }
+}
+
+/// Lets peers have the next of what they requested, as far as their send queues have room. Returns whether there are
+/// actions.
+fn serve(outside: &mut impl Outside) -> bool {
+    for id in outside.manager().asking() {
+        let queued = outside.queued_bytes(id);
+        let manager = outside.manager();
+        let reserve = |queued| manager.memory(id).and_then(|memory| memory.reserve_answer(queued));
+        let has_room = queued.and_then(reserve).is_some();
+        manager.serve(id, has_room);
+    }
+    outside.manager().has_actions()
 }
 
 /// The node shuts down cleanly: saves what must outlast the run.
@@ -172,12 +213,17 @@ fn carry_out(outside: &mut impl Outside, action: Action) {
         Action::Resolve { lookup, host, count_max } => outside.resolve(lookup, host, count_max),
         Action::Save { file, bytes } => outside.save(file, bytes),
         Action::Log(line) => outside.log(line),
-        Action::Store { from, hash, block, intake } => {
+        Action::Submit(submission) => {
+            if let Err(refused) = outside.submit(submission) {
+                outside.manager().refused(refused);
+            }
+        }
+        Action::Store { from, hash, block, intake, is_next } => {
             let charge = outside.manager().memory(from).map(|memory| memory.charge_received(block.memory_bytes()));
             let received = outside.now().elapsed;
-            if let Err(lost) = outside.queue_block(Delivery { from, hash, block, intake, received, charge }) {
+            if let Err(lost) = outside.queue_block(Delivery { from, hash, block, intake, is_next, received, charge }) {
                 // More blocks arrived than the download window holds. The block may be sent again.
-                take(outside, Event::Stored { from, hash: lost.hash, intake, outcome: StoreOutcome::TooEarly });
+                take(outside, lost.too_early());
             }
         }
     }
@@ -190,6 +236,8 @@ pub struct Delivery {
     pub hash: BlockHash,
     pub block: ReceivedBlock,
     pub intake: Intake,
+    /// It extends the tip, and the result has the block itself.
+    pub is_next: bool,
     /// When all of its bytes were here: [`Moment::elapsed`].
     pub received: Duration,
     /// The block is charged to the peer as long as this exists.
@@ -205,10 +253,19 @@ impl Delivery {
         let waited = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
         let received = engine.now_ns().saturating_sub(waited);
         let origin = Origin { source: BlockSource::Peer(self.from.0), received };
-        let outcome = store_received(engine, block, self.intake, now, Some(origin))?;
-        Ok(Event::Stored { from: self.from, hash: self.hash, intake: self.intake, outcome })
+        let (outcome, new) = store_received(engine, block, self.intake, now, Some(origin), self.is_next)?;
+        Ok(Event::Stored { from: self.from, hash: self.hash, intake: self.intake, outcome, new })
+    }
+
+    /// The result for a block that found no room: it may be sent again.
+    fn too_early(&self) -> Event {
+        let (outcome, new) = (StoreOutcome::TooEarly, None);
+        Event::Stored { from: self.from, hash: self.hash, intake: self.intake, outcome, new }
     }
 }
+
+/// The result of storing a block, and the block itself if it is to be announced.
+type StoredBlock = (StoreOutcome, Option<Box<NewBlock>>);
 
 /// The part of Core's `ProcessMessage` for `block` that looks at the transactions, and `ProcessCompactBlockTxns`.
 fn store_received(
@@ -217,19 +274,23 @@ fn store_received(
     intake: Intake,
     now: Moment,
     origin: Option<Origin>,
-) -> Result<StoreOutcome, EngineError> {
+    is_next: bool,
+) -> Result<StoredBlock, EngineError> {
     let block = match parse(received) {
         Ok(block) => block,
-        Err(reason) => return Ok(StoreOutcome::Malformed { reason }),
+        Err(reason) => return Ok((StoreOutcome::Malformed { reason }, None)),
     };
     // The check of a requested block finds the same faults, in Core's order of the rules.
     if intake != Intake::Requested && is_mutated(engine, &block) {
-        return Ok(StoreOutcome::Mutated);
+        return Ok((StoreOutcome::Mutated, None));
     }
-    match intake {
-        Intake::Unneeded => Ok(StoreOutcome::Unneeded { header: *block.header() }),
-        Intake::Requested | Intake::Unrequested | Intake::Compact => store_parsed(engine, block, now, origin),
+    if intake == Intake::Unneeded {
+        return Ok((StoreOutcome::Unneeded { header: *block.header() }, None));
     }
+    let kept = is_next.then(|| Arc::new(block.clone()));
+    let outcome = store_parsed(engine, block, now, origin)?;
+    let kept = kept.filter(|_| outcome == StoreOutcome::Stored);
+    Ok((outcome, kept.map(|block| Box::new(NewBlock::new(block)))))
 }
 
 /// Parses a block as a peer sent it; an error is the reason why that is impossible.
@@ -256,7 +317,7 @@ fn is_mutated(engine: &Engine, block: &Block) -> bool {
 
 /// Parses a requested block, and has the engine check what can be checked without coins, and store it.
 pub fn store_block(engine: &Engine, bytes: Vec<u8>, now: Moment) -> Result<StoreOutcome, EngineError> {
-    store_received(engine, ReceivedBlock::Whole(bytes), Intake::Requested, now, None)
+    Ok(store_received(engine, ReceivedBlock::Whole(bytes), Intake::Requested, now, None, false)?.0)
 }
 
 fn store_parsed(

@@ -37,6 +37,7 @@ pub mod peer;
 pub mod permissions;
 pub mod proxies;
 pub mod seeding;
+pub mod submission;
 mod time;
 mod time_offsets;
 pub mod traffic;

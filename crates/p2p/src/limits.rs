@@ -185,6 +185,19 @@ pub const ANNOUNCEMENT_QUEUE_MAX: usize = 100_000;
 /// mined first, so that cheap ones cannot fill the queue. Core has no such limit.
 pub const ANNOUNCEMENT_QUEUE_KEPT_MAX: usize = 80_000;
 
+/// The maximum number of transactions in one request: Core's `MAX_GETDATA_SZ`.
+pub const GETDATA_COUNT_MAX: usize = 1000;
+
+/// The maximum number of transactions of a peer that the mempool is asked to decide about at a time; further ones wait,
+/// charged to the peer, so that a peer that sends many delays those of others by this number only.
+pub const PEER_SUBMISSIONS_MAX: usize = 256;
+
+/// The number of bytes of these transactions from which on further ones wait.
+pub const PEER_SUBMITTED_BYTES_MAX: usize = 400_000;
+
+/// The size, as Core counts memory, from which on a rejected transaction is not kept to put compact blocks together.
+pub const EXTRA_TX_USAGE_MAX: u64 = 100_000;
+
 /// The maximum number of networks of inbound peers with an announcement timer of their own; the peers of further ones
 /// share one.
 pub const INBOUND_TIMERS_MAX: usize = 64;

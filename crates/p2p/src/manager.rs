@@ -5,10 +5,9 @@
 //!
 //! Invariants: no socket, no file, no clock; of a block only the header is read here: it is passed on as received, and
 //! another thread parses it, puts a compact one together and validates it; a peer is discouraged only for what Core
-//! discourages, and never if it is trusted (`noban`) or was connected manually. Until there is a mempool, this node
-//! behaves like Core with `-blocksonly`: it announces no transactions and requests none.
+//! discourages, and never if it is trusted (`noban`) or was connected manually.
 //! Cost: a few microseconds per message; every query of the header tree holds its lock only for that query. It must
-//! never wait for validation.
+//! never wait for validation or for the mempool.
 
 mod action;
 mod addresses;
@@ -27,7 +26,7 @@ mod questions;
 mod transactions;
 mod violation;
 
-pub use action::{Action, Intake, ManagerSettings, NewPeer, ReceivedBlock, StoreOutcome};
+pub use action::{Action, Intake, ManagerSettings, NewBlock, NewPeer, ReceivedBlock, StoreOutcome};
 pub use addresses::SavedFile;
 pub use ask::{
     AddressCounts, AddressRefusal, AddressTable, NetworkInfo, NodeCommand, NodeRefusal, Question, Reply, TrafficInfo,
@@ -42,6 +41,7 @@ use crate::address_relay::Secret;
 use crate::chain_view::ChainView;
 use crate::outgoing::Outgoing;
 use crate::peer::{Connection, Peer};
+use crate::submission::{Decided, Submission};
 use crate::time::Moment;
 pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
 use crate::{AddrMan, Bans};
@@ -53,6 +53,7 @@ use context::Context;
 use event::Event;
 use headers::Headers;
 use lydian_engine::LogSwitches;
+use lydian_mempool::Mempool;
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, Inv, InvType, Message, NetAddr};
 use peer::PeerState;
@@ -61,6 +62,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use transactions::{NextItem, Transactions};
 use violation::Violation;
 
 /// All peers.
@@ -72,6 +74,7 @@ pub struct PeerManager {
     headers: Headers,
     blocks: Blocks,
     clock: Clock,
+    transactions: Transactions,
 }
 
 impl PeerManager {
@@ -81,6 +84,7 @@ impl PeerManager {
         settings: ManagerSettings,
         addrman: AddrMan,
         bans: Bans,
+        mempool: Arc<Mempool>,
     ) -> PeerManager {
         let chain: Arc<dyn ChainView> = chain;
         let mut random = ChaCha20Rng::from_seed(settings.seed);
@@ -92,12 +96,13 @@ impl PeerManager {
             headers: Headers::new(settings.params.chain, tip),
             blocks: Blocks::new(&settings, tip, height),
             clock: Clock::default(),
+            transactions: Transactions::new(Arc::clone(&mempool), &mut random),
             context: Context {
                 settings,
                 now: Moment::default(),
                 random,
                 chain,
-                pool: TransactionPool,
+                pool: TransactionPool::new(mempool),
                 peers: BTreeMap::new(),
                 actions: Vec::new(),
                 events: VecDeque::new(),
@@ -121,7 +126,10 @@ impl PeerManager {
     fn route(&mut self) {
         while let Some(event) = self.context.events.pop_front() {
             match event {
-                Event::Left(id) => self.blocks.forget_peer(id),
+                Event::Left(id) => {
+                    self.blocks.forget_peer(id);
+                    self.transactions.disconnected(&mut self.context, id);
+                }
                 Event::Headers { id, last } => self.blocks.take_announced_headers(&mut self.context, id, last),
                 Event::HeaderOfCompact { id, header } => {
                     self.headers.take_headers(&mut self.context, id, &[header], true);
@@ -181,6 +189,7 @@ impl PeerManager {
                 self.addresses.note_end(&self.context, &peer.talk.connection.endpoint);
             }
             self.blocks.forget_peer(id);
+            self.transactions.disconnected(&mut self.context, id);
             self.context.log_debug(format!("Cleared nodestate for peer={id}"));
             self.connections.reconnect(&mut self.context, &mut self.addresses, id, peer.kind(), peer.link);
         }
@@ -214,6 +223,7 @@ impl PeerManager {
             self.settle(id);
         }
         self.blocks.tick(&mut self.context);
+        self.transactions.tick(&mut self.context);
         self.route();
         if self.connections.tend(&mut self.context, &mut self.addresses) {
             self.run_scheduled();
@@ -248,6 +258,45 @@ impl PeerManager {
         self.blocks.take_outcome(&mut self.context, from, hash, intake, outcome);
         self.settle(from);
         self.request_blocks();
+    }
+
+    /// A peer sent a block that extends the tip, and it is stored: it is announced before it is validated.
+    pub(crate) fn block_extends_tip(&mut self, new: NewBlock) {
+        self.transactions.note_new_block(&new.block, new.recent);
+        self.headers.announce_new(&mut self.context, &new.block);
+        self.route();
+    }
+
+    /// The mempool has decided on an [`Action::Submit`].
+    pub fn decided(&mut self, decided: Decided, now: Moment) {
+        self.context.now = now;
+        self.transactions.decided(&mut self.context, decided);
+    }
+
+    /// The mempool's queue has no room for an [`Action::Submit`].
+    pub(crate) fn refused(&mut self, submission: Submission) {
+        self.transactions.note_refused(submission);
+    }
+
+    /// Returns the peers whose requests are not answered completely.
+    pub(crate) fn asking(&self) -> Vec<PeerId> {
+        self.transactions.asking()
+    }
+
+    /// Answers requests of a peer: blocks until the next transaction, and that one if there is room.
+    pub(crate) fn serve(&mut self, id: PeerId, has_room: bool) {
+        while let NextItem::Block(item) = self.transactions.serve_next(&mut self.context, id, has_room) {
+            if self.headers.is_being_validated(&self.context, &item) {
+                return;
+            }
+            self.transactions.drop_request(&mut self.context, id);
+            self.blocks.serve_block(&mut self.context, id, item);
+        }
+        self.route();
+    }
+
+    pub(crate) fn has_actions(&self) -> bool {
+        !self.context.actions.is_empty()
     }
 
     /// Validation found that a stored block breaks a rule.
@@ -311,13 +360,25 @@ impl PeerManager {
                     self.headers.ask_about(&mut self.context, id, hash);
                 }
             }
-            Message::NotFound(inventory) => self.blocks.take_notfound(&mut self.context, id, &inventory),
+            Message::NotFound(inventory) => {
+                self.transactions.take_notfound(id, &inventory);
+                self.blocks.take_notfound(&mut self.context, id, &inventory);
+                self.transactions.request(&mut self.context, id);
+            }
             Message::GetHeaders(request) => Headers::serve_headers(&mut self.context, id, &request),
             Message::GetBlocks(request) => Blocks::serve_inv(&mut self.context, id, &request),
-            Message::GetData(inventory) => self.blocks.serve_data(&mut self.context, id, inventory),
+            Message::GetData(inventory) => {
+                Blocks::log_getdata(&mut self.context, id, &inventory);
+                self.transactions.take_requests(&mut self.context, id, inventory);
+            }
             Message::GetBlockTxn(request) => Blocks::serve_block_transactions(&mut self.context, id, request),
-            Message::FeeFilter(fee) => transactions::take_fee_filter(&mut self.context, id, fee),
-            // Filters, and messages that need a mempool or an index.
+            Message::FeeFilter(rate) => self.transactions.take_fee_filter(&mut self.context, id, rate),
+            Message::MemPool => self.transactions.take_mempool_request(&self.context, id),
+            Message::Tx(bytes) => {
+                self.transactions.take(&mut self.context, id, bytes);
+                self.transactions.request(&mut self.context, id);
+            }
+            // Filters, and messages that need an index.
             _ => {}
         }
         self.route();
@@ -327,6 +388,7 @@ impl PeerManager {
     fn take_inventory(&mut self, id: PeerId, inventory: &[Inv]) -> Option<BlockHash> {
         let mut unknown = None;
         let other_kind = transactions::ignored_kind(&self.context, id)?;
+        let view = self.transactions.view();
         for item in inventory.iter().filter(|item| item.kind != other_kind) {
             if item.kind == InvType::BLOCK {
                 let hash = BlockHash(item.hash);
@@ -334,10 +396,11 @@ impl PeerManager {
                 if !is_here && !self.context.is_loading() && !self.blocks.is_requested(&hash) {
                     unknown = Some(hash);
                 }
-            } else if !transactions::take_announcement(&mut self.context, id, item) {
+            } else if !self.transactions.take_announcement(&mut self.context, id, item, &view) {
                 return None;
             }
         }
+        self.transactions.request(&mut self.context, id);
         unknown
     }
 
@@ -347,6 +410,7 @@ impl PeerManager {
         self.blocks.choose_announcers(&mut self.context, &change);
         self.connections.note_tip_change(&self.context);
         self.blocks.forget_sources(&mut self.context);
+        self.transactions.note_chain(&mut self.context, &change);
         self.headers.announce(&mut self.context, &change);
     }
 

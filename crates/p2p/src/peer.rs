@@ -51,7 +51,7 @@ pub struct Local {
     pub services: Services,
     /// In the encoding of [`lydian_wire::message::Version`].
     pub user_agent: Vec<u8>,
-    /// We accept no transactions: `-blocksonly`, or there is no mempool.
+    /// We accept no transactions: `-blocksonly`.
     pub ignores_transactions: bool,
     /// `-peertimeout`: the time limit for the handshake.
     pub peer_timeout: Duration,
@@ -347,7 +347,6 @@ impl Peer {
             }
             Ok(Message::GetAddr) => self.receive_getaddr(context, out),
             Ok(Message::Unknown { .. }) => out.push(Event::Note(Note::UnknownMessage { command })),
-            Ok(Message::MemPool) => {}
             Ok(message) => out.push(Event::Message(message)),
             Err(error) => self.receive_undecodable(command, bytes, error, out),
         }

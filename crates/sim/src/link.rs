@@ -168,6 +168,11 @@ impl Link {
         self.outbox_bytes + self.node_output.len() >= SEND_BUFFER_BYTES
     }
 
+    /// Returns the bytes that wait to be sent; `None` if nothing should be added.
+    pub fn queued_bytes(&self) -> Option<usize> {
+        (!self.is_full()).then_some(self.outbox_bytes + self.node_output.len())
+    }
+
     /// Frames queued items and passes to the wire what it takes.
     pub fn pump_node(&mut self, engine: &Engine, random: &mut Random, later: &mut Vec<(Duration, Step)>) {
         while self.node_output.len() < SEND_BUFFER_BYTES {

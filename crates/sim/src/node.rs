@@ -8,9 +8,12 @@ use crate::chain::params;
 use lydian_consensus::U256;
 use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_mempool::policy::Settings as PoolSettings;
+use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_p2p::driver::{self, Delivery, Event};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerManager, StoreOutcome};
 use lydian_p2p::peer::Local;
+use lydian_p2p::submission::Submission;
 use lydian_p2p::{AddrMan, Bans, Moment};
 use lydian_wire::{Network, Services};
 use rand_chacha::ChaCha20Rng;
@@ -18,18 +21,35 @@ use rand_chacha::rand_core::SeedableRng;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// The node's limit for bytes of blocks in flight. It is small, so that the window matters.
 pub const DOWNLOAD_BYTES: u64 = 4 << 20;
+
+/// A clock that the world sets, in seconds since 1970.
+#[derive(Debug, Default)]
+pub struct PoolClock(pub AtomicI64);
+
+impl Clock for PoolClock {
+    fn unix_seconds(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The node under test.
 #[derive(Debug)]
 pub struct Node {
     pub engine: Arc<Engine>,
     pub manager: PeerManager,
+    pub mempool: Arc<Mempool>,
+    /// The clock of the mempool, which the world sets.
+    pub clock: Arc<PoolClock>,
     /// Blocks to be stored.
     pub to_store: VecDeque<Delivery>,
+    /// Transactions for the mempool.
+    pub to_decide: VecDeque<Submission>,
+    pub is_deciding: bool,
     pub is_storing: bool,
     pub is_validating: bool,
     pub has_work: bool,
@@ -40,9 +60,14 @@ impl Node {
         let root = PathBuf::from("node");
         let layout =
             Layout { blocks: root.join("blocks"), index: root.join("blocks/index"), coins: root.join("chainstate") };
-        let settings = Settings { cache_bytes: 1 << 20, ..Settings::new(1) };
+        let clock = Arc::<PoolClock>::default();
+        let secrets = Secrets { salt: [7; 32], seed };
+        let mempool = Arc::new(Mempool::new(PoolSettings::default(), Arc::<PoolClock>::clone(&clock), secrets));
+        let settings =
+            Settings { cache_bytes: 1 << 20, known_scripts: Some(mempool.known_scripts()), ..Settings::new(1) };
         let disk = Arc::new(SimDisk::new(seed));
-        let engine = Arc::new(Engine::open(disk, &layout, params(), settings, Vec::new()).unwrap().engine);
+        let followers = vec![mempool.follower()];
+        let engine = Arc::new(Engine::open(disk, &layout, params(), settings, followers).unwrap().engine);
         let mut bytes = [7; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let mut random = ChaCha20Rng::from_seed(bytes);
@@ -66,9 +91,20 @@ impl Node {
         };
         let addrman = AddrMan::new(&mut random);
         let bans = Bans::new(lydian_p2p::bans::DEFAULT_BAN_TIME_S, &mut random);
-        let manager = PeerManager::new(Arc::clone(&engine), settings, addrman, bans);
+        let manager = PeerManager::new(Arc::clone(&engine), settings, addrman, bans, Arc::clone(&mempool));
         let to_store = VecDeque::new();
-        Node { engine, manager, to_store, is_storing: false, is_validating: false, has_work: false }
+        Node {
+            engine,
+            manager,
+            mempool,
+            clock,
+            to_store,
+            to_decide: VecDeque::new(),
+            is_deciding: false,
+            is_storing: false,
+            is_validating: false,
+            has_work: false,
+        }
     }
 
     /// Stores the oldest queued block, as `lydian_net`'s thread `store` does, and returns it with the result for the

@@ -25,3 +25,4 @@ pub use package::{PackageResult, TxResult};
 pub use snapshot::{PoolInfo, Snapshot};
 pub(crate) use store::Pool;
 pub use tables::Member;
+pub use usage::dynamic_usage;

@@ -53,6 +53,11 @@ pub(crate) fn of_transaction(tx: Tx<'_>) -> u64 {
     TRANSACTION + vectors + inputs.sum::<u64>() + outputs.sum::<u64>()
 }
 
+/// Core's `RecursiveDynamicUsage` of a `CTransaction`, without the object itself.
+pub fn dynamic_usage(tx: Tx<'_>) -> u64 {
+    of_transaction(tx) - TRANSACTION
+}
+
 /// The usage of a cluster of `count` transactions.
 pub(crate) fn of_cluster(count: usize) -> u64 {
     let count = count as u64;

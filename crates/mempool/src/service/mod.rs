@@ -218,13 +218,27 @@ impl Mempool {
 
     fn offer_as(&self, tx: Arc<Transaction>, arrival: Arrival, done: Done) -> bool {
         let bytes = tx.as_bytes().len();
+        self.queue(bytes, || Job::Accept { tx, arrival, reply: worker::Reply::Call(done) })
+    }
+
+    /// Queues a package of peers like [`Mempool::offer`]. It is accepted as far as possible.
+    pub fn offer_package(
+        &self,
+        txs: Vec<Arc<Transaction>>,
+        done: Box<dyn FnOnce(Result<PackageResult, SubmitError>) + Send>,
+    ) -> bool {
+        let bytes = txs.iter().map(|tx| tx.as_bytes().len()).sum();
+        self.queue(bytes, || Job::Package { txs, feerate_max: None, reply: worker::Reply::Call(done) })
+    }
+
+    /// Queues a job of a peer, if there is room.
+    fn queue(&self, bytes: usize, job: impl FnOnce() -> Job) -> bool {
         let queued = &self.shared.queued_bytes;
         let is_over = |all: usize| (all + bytes <= QUEUE_BYTES_MAX).then_some(all + bytes);
         if queued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_over).is_err() {
             return false;
         }
-        let job = Job::Accept { tx, arrival, reply: worker::Reply::Call(done) };
-        let is_queued = self.jobs.get().is_some_and(|jobs| jobs.try_send(job).is_ok());
+        let is_queued = self.jobs.get().is_some_and(|jobs| jobs.try_send(job()).is_ok());
         if !is_queued {
             queued.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -294,6 +308,16 @@ impl Mempool {
         self.shared.publish(&mut pool);
     }
 
+    /// Like [`Mempool::remove_unbroadcast`], but does not wait for the pool. If the queue is full, the transaction
+    /// stays marked until another peer has it.
+    pub fn note_broadcast(&self, txid: Txid) {
+        if self.snapshot().unbroadcast().contains(&txid)
+            && let Some(jobs) = self.jobs.get()
+        {
+            let _ = jobs.try_send(Job::Broadcast(txid));
+        }
+    }
+
     /// `mempool.dat` was read, or need not be.
     pub fn set_loaded(&self) {
         let mut pool = lock(&self.shared.pool);
@@ -305,6 +329,16 @@ impl Mempool {
     pub fn min_fee(&self) -> FeeRate {
         let now = self.shared.now();
         lock(&self.shared.pool).min_fee(now)
+    }
+
+    /// Like [`Mempool::min_fee`], but does not wait for the pool: while it is in use, the minimum is that of the last
+    /// snapshot.
+    pub fn min_fee_at_once(&self) -> FeeRate {
+        let now = self.shared.now();
+        match self.shared.pool.try_lock() {
+            Ok(mut pool) => pool.min_fee(now),
+            Err(_) => self.snapshot().info().min_fee,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::policy::{FeeRate, Mode, NextBlock, Rejection};
 use crate::pool::{Accepted, Chain, ChainCoins, How, Package, PackageResult, Pool, TxResult};
 use crate::scripts::{InputFailure, SecondCheck, Spend, verify_many};
 use lydian_engine::{ChainSnapshot, Engine, EngineError};
-use lydian_primitives::{Height, OutPoint, Transaction, Wtxid};
+use lydian_primitives::{Height, OutPoint, Transaction, Txid, Wtxid};
 use lydian_script::{CheckCounts, Flags};
 use lydian_stdx::{IgnorePoison, lock};
 use std::cell::RefCell;
@@ -57,14 +57,18 @@ pub(super) enum Job {
         whole: bool,
         reply: Reply<()>,
     },
+    /// A peer has a transaction that was marked as not broadcast.
+    Broadcast(Txid),
     End,
 }
 
 impl Job {
     /// Answers that the pool has ended. A channel says so by itself.
     fn refuse(self) {
-        if let Job::Accept { reply: Reply::Call(call), .. } = self {
-            call(Err(SubmitError::Ended));
+        match self {
+            Job::Accept { reply: Reply::Call(call), .. } => call(Err(SubmitError::Ended)),
+            Job::Package { reply: Reply::Call(call), .. } => call(Err(SubmitError::Ended)),
+            _ => {}
         }
     }
 }
@@ -155,12 +159,18 @@ impl Worker {
                     self.settle(whole);
                     reply.send(());
                 }
+                Job::Broadcast(txid) => {
+                    let mut pool = lock(&self.shared.pool);
+                    pool.remove_unbroadcast(&txid);
+                    self.shared.publish(&mut pool);
+                }
                 Job::Package { txs, feerate_max, reply } => {
-                    reply.send(
-                        self.decide_package(&txs, |pool, chain, now| {
-                            pool.accept_package(&txs, feerate_max, now, chain)
-                        }),
-                    );
+                    let decide = |pool: &mut Pool, chain: &Chain<'_, Headers<'_>>, now| {
+                        pool.accept_package(&txs, feerate_max, now, chain)
+                    };
+                    let answer = self.decide_package(&txs, decide);
+                    self.leave_queue(txs.iter(), &reply);
+                    reply.send(answer);
                 }
                 Job::TestPackage { txs, reply } => {
                     reply.send(self.decide_package(&txs, |pool, chain, now| pool.test_package(&txs, now, chain)));
@@ -218,10 +228,16 @@ impl Worker {
             Err(error) => vec![Err(error); txs.len()],
         };
         for ((tx, _, reply), answer) in batch.into_iter().zip(answers) {
-            if matches!(reply, Reply::Call(_)) {
-                self.shared.queued_bytes.fetch_sub(tx.as_bytes().len(), Ordering::Relaxed);
-            }
+            self.leave_queue([&tx], &reply);
             reply.send(answer);
+        }
+    }
+
+    /// Transactions of peers are decided: their bytes no longer count.
+    fn leave_queue<'a, T>(&self, txs: impl IntoIterator<Item = &'a Arc<Transaction>>, reply: &Reply<T>) {
+        if matches!(reply, Reply::Call(_)) {
+            let bytes = txs.into_iter().map(|tx| tx.as_bytes().len()).sum();
+            self.shared.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 

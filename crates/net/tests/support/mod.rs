@@ -4,6 +4,8 @@
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::RealDisk;
 use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT};
+use lydian_mempool::policy::Settings as PoolSettings;
+use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_net::{Buffers, Listen, NetworkSettings};
 use lydian_p2p::local_address::LocalAddresses;
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
@@ -18,13 +20,29 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Opens an engine in an empty or previously used folder.
-pub(crate) fn engine(folder: &Path, workers: usize) -> Arc<Engine> {
+/// The real clock, for a mempool.
+#[derive(Debug)]
+struct RealClock;
+
+impl Clock for RealClock {
+    fn unix_seconds(&self) -> i64 {
+        i64::try_from(unix_seconds()).unwrap()
+    }
+}
+
+/// Opens an engine in an empty or previously used folder, with a mempool at work.
+pub(crate) fn node(folder: &Path, workers: usize) -> (Arc<Engine>, Arc<Mempool>) {
+    let secrets = Secrets { salt: [1; 32], seed: 1 };
+    let mempool = Arc::new(Mempool::new(PoolSettings::default(), Arc::new(RealClock), secrets));
     let layout =
         Layout { blocks: folder.join("blocks"), index: folder.join("blocks/index"), coins: folder.join("chainstate") };
     let params = Params::new(Chain::Regtest);
-    let opened = Engine::open(Arc::new(RealDisk), &layout, params, Settings::new(workers), Vec::new()).unwrap();
-    Arc::new(opened.engine)
+    let settings = Settings { known_scripts: Some(mempool.known_scripts()), ..Settings::new(workers) };
+    let opened = Engine::open(Arc::new(RealDisk), &layout, params, settings, vec![mempool.follower()]).unwrap();
+    let engine = Arc::new(opened.engine);
+    mempool.start(Arc::clone(&engine), workers).unwrap();
+    mempool.set_loaded();
+    (engine, mempool)
 }
 
 /// Settings of a node that serves everything, listens on a port of the system's choice, and connects as `connect` says.

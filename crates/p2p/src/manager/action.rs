@@ -6,10 +6,12 @@ use super::{AttemptId, ConnectSettings, LookupId, PeerId, SavedFile};
 use crate::outgoing::Outgoing;
 use crate::peer::{ConnectionKind, Local, Permissions};
 use crate::proxies::Target;
+use crate::submission::Submission;
+use crate::txs::RecentBlock;
 use crate::{PeerMemory, Traffic};
 use lydian_consensus::{Params, U256};
 use lydian_engine::{InitialDownload, LogLine};
-use lydian_primitives::{BlockHash, Header};
+use lydian_primitives::{Block, BlockHash, HEADER_SIZE, Header};
 use lydian_wire::{Endpoint, Network, PartialBlock};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +65,10 @@ pub enum Action {
     Send { to: PeerId, item: Outgoing },
     /// A block was received: it is parsed, checked and stored as `intake` says, and [`PeerManager::block_stored`]
     /// reports the result.
-    Store { from: PeerId, hash: BlockHash, block: ReceivedBlock, intake: Intake },
+    /// `is_next`: the block extends the tip, and [`PeerManager::block_extends_tip`] gets it too.
+    Store { from: PeerId, hash: BlockHash, block: ReceivedBlock, intake: Intake, is_next: bool },
+    /// Submit transactions to the mempool; the answer is [`PeerManager::decided`].
+    Submit(Submission),
     /// Open a connection; the answer is [`PeerManager::connected`] or [`PeerManager::attempt_failed`].
     Connect { attempt: AttemptId, kind: ConnectionKind, target: Target, v2: bool },
     /// Ask the system for the addresses of a name; the answer is [`PeerManager::resolved`].
@@ -84,6 +89,14 @@ pub enum ReceivedBlock {
 }
 
 impl ReceivedBlock {
+    /// The hash of its parent; `None` if there is not even a header.
+    pub fn parent(&self) -> Option<BlockHash> {
+        match self {
+            ReceivedBlock::Whole(bytes) => Some(Header::parse(bytes.first_chunk::<HEADER_SIZE>()?).prev_block),
+            ReceivedBlock::Parts(partial, _) => Some(partial.header().prev_block),
+        }
+    }
+
     /// The memory that it uses, in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
@@ -92,6 +105,20 @@ impl ReceivedBlock {
                 partial.memory_bytes() + txs.iter().map(|tx| size_of::<Vec<u8>>() + tx.capacity()).sum::<usize>()
             }
         }
+    }
+}
+
+/// A block that extends the tip and is stored, ready to be announced before it is validated.
+#[derive(Clone, Debug)]
+pub struct NewBlock {
+    pub block: Arc<Block>,
+    /// Its transactions, by their ids.
+    pub recent: RecentBlock,
+}
+
+impl NewBlock {
+    pub fn new(block: Arc<Block>) -> NewBlock {
+        NewBlock { recent: RecentBlock::new(Arc::clone(&block)), block }
     }
 }
 

@@ -11,8 +11,9 @@ use crate::local_address::LocalAddress;
 use crate::peer::ConnectionKind;
 use crate::proxies::Proxies;
 use crate::time::{Moment, UnixTime};
+use crate::txs::orphanage::OrphanInfo;
 use crate::upload::UploadInfo;
-use lydian_primitives::BlockHash;
+use lydian_primitives::{BlockHash, Txid, Wtxid};
 use lydian_wire::{Command, Endpoint, Message, NetAddr, Network, Services, Subnet, TimedAddress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -139,6 +140,14 @@ pub enum Question {
         reply: Reply<BTreeMap<Subnet, Ban>>,
     },
     ClearBans(Reply<()>),
+    /// Announces a transaction of the mempool to all peers that do not know it: the last step of `sendrawtransaction`.
+    Announce {
+        txid: Txid,
+        wtxid: Wtxid,
+        reply: Reply<()>,
+    },
+    /// The transactions whose parents are missing, by wtxid.
+    Orphans(Reply<Vec<OrphanInfo>>),
 }
 
 /// The second argument of `addnode`.
@@ -251,6 +260,11 @@ impl PeerManager {
                 self.addresses.clear_bans(&mut self.context);
                 reply.send(());
             }
+            Question::Announce { txid, wtxid, reply } => {
+                self.transactions.announce(&txid, &wtxid);
+                reply.send(());
+            }
+            Question::Orphans(reply) => reply.send(self.transactions.orphans()),
         }
     }
 

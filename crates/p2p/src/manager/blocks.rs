@@ -220,7 +220,9 @@ impl Blocks {
     ) {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         self.pending.entry(hash).or_default().push(Source { peer: id, intake, size, has_verdict: false });
-        context.actions.push(Action::Store { from: id, hash, block, intake });
+        let is_next =
+            intake != Intake::Unneeded && !context.is_initial_download() && block.parent() == Some(context.tip().hash);
+        context.actions.push(Action::Store { from: id, hash, block, intake, is_next });
     }
 
     /// The number of copies of a requested block that wait to be stored.

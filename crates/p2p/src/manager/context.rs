@@ -75,6 +75,15 @@ impl Context {
         }
     }
 
+    /// Logs a line of another category. The text is created only if it is logged.
+    #[track_caller]
+    pub(super) fn debug_of(&mut self, category: &'static str, text: impl FnOnce(&Context) -> String) {
+        if self.switches.is_on(category) {
+            let line = LogLine::new(LogLevel::Debug(category), text(self));
+            self.actions.push(Action::Log(line));
+        }
+    }
+
     /// Logs a line of the default level.
     #[track_caller]
     pub(super) fn log_info(&mut self, text: String) {

@@ -43,6 +43,8 @@ pub(super) struct Headers {
     noted_tip: Option<HeaderId>,
     /// The last compact block that was built, for all peers: Core's `m_most_recent_compact_block`.
     recent_compact: Option<(BlockHash, CompactBlock)>,
+    /// The height of the last block that was announced before its validation: Core's `m_highest_fast_announce`.
+    announced_height: Option<Height>,
 }
 
 impl Headers {
@@ -55,6 +57,7 @@ impl Headers {
             last_tip: tip,
             noted_tip: None,
             recent_compact: None,
+            announced_height: None,
         }
     }
 

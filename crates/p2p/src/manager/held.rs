@@ -24,6 +24,19 @@ pub struct Held {
     pub nonces: usize,
     /// Actions that were not taken yet.
     pub actions: usize,
+    /// Transactions that peers sent and that are not submitted yet, or found no room.
+    pub transactions: usize,
+    /// Items that peers requested and were not sent yet.
+    pub requested: usize,
+    /// Announcements of transactions that are tracked, of all peers.
+    pub tx_announcements: usize,
+    /// The weight of the orphans, and the number of their announcements.
+    pub orphan_weight: u64,
+    pub orphan_announcements: usize,
+    /// Transactions whose verdict is outstanding.
+    pub undecided: usize,
+    /// Transactions that are kept for compact blocks.
+    pub extra: usize,
 }
 
 impl PeerManager {
@@ -40,6 +53,14 @@ impl PeerManager {
             block_bytes: self.blocks.download().bytes_here() + self.blocks.download().bytes_in_flight(),
             nonces: self.connections.own_nonces().len(),
             actions: self.context.actions.len(),
+            transactions: self.context.peers.values().map(|peer| peer.txs.waiting()).sum::<usize>()
+                + self.transactions.refused_count(),
+            requested: self.context.peers.values().map(|peer| peer.txs.requested()).sum(),
+            tx_announcements: self.transactions.download().requests().len(),
+            orphan_weight: self.transactions.download().orphanage().total_weight(),
+            orphan_announcements: self.transactions.download().orphanage().announcement_count(),
+            undecided: self.transactions.download().pending_count(),
+            extra: self.context.pool.extra.len(),
         }
     }
 }

@@ -8,13 +8,14 @@ mod talk;
 use super::blocks::PeerBlocks;
 use super::connections::Link;
 use super::headers::PeerSync;
+use super::transactions::PeerTransactions;
 use crate::memory::PeerMemory;
 pub use crate::peer::PeerId;
 use crate::peer::{ConnectionKind, Peer, Permissions};
 use crate::time::UnixTime;
 use crate::traffic::Traffic;
 use lydian_chain::HeaderId;
-use lydian_primitives::{Amount, BlockHash};
+use lydian_primitives::BlockHash;
 use lydian_wire::Services;
 use std::sync::Arc;
 
@@ -42,8 +43,8 @@ pub(super) struct PeerState {
     pub(super) blocks: PeerBlocks,
     /// The last common block, as far as known: Core's `pindexLastCommonBlock`.
     pub(super) last_common: Option<HeaderId>,
-    /// The fee rate below which the peer does not want transactions.
-    pub(super) fee_filter: Amount,
+    /// The transactions that it sent and requested.
+    pub(super) txs: PeerTransactions,
     pub(super) traffic: Arc<Traffic>,
     /// The account of its memory.
     pub(super) memory: PeerMemory,
@@ -63,7 +64,7 @@ impl PeerState {
             last_block_announcement: UnixTime::NEVER,
             blocks: PeerBlocks::new(&memory),
             last_common: None,
-            fee_filter: Amount(0),
+            txs: PeerTransactions::new(&memory),
             traffic,
             memory,
         }

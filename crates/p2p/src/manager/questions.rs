@@ -99,6 +99,7 @@ impl PeerManager {
         self.context.now = now;
         self.connections.mock_forward(&self.context, delta);
         self.addresses.mock_forward(&self.context, delta);
+        self.transactions.mock_forward(&mut self.context, delta);
         self.run_scheduled();
     }
 }

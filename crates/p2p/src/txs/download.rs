@@ -87,6 +87,11 @@ pub struct Package {
 }
 
 impl Package {
+    /// Returns the parent and the child.
+    pub fn transactions(&self) -> Vec<Arc<Transaction>> {
+        vec![Arc::clone(&self.parent), Arc::clone(&self.child)]
+    }
+
     /// Returns the hash by which a rejected package is remembered.
     pub fn hash(&self) -> [u8; 32] {
         package_hash(&[self.parent.view().wtxid(), self.child.view().wtxid()])

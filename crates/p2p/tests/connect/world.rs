@@ -4,6 +4,8 @@
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT};
+use lydian_mempool::policy::Settings as PoolSettings;
+use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_p2p::driver::{self, Delivery, Event, Outside};
 use lydian_p2p::manager::{
     AttemptFailure, AttemptId, ConnectSettings, LookupId, ManagerSettings, NewPeer, PeerId, PeerManager, SavedFile,
@@ -11,6 +13,7 @@ use lydian_p2p::manager::{
 use lydian_p2p::outgoing::Outgoing;
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
 use lydian_p2p::proxies::Target;
+use lydian_p2p::submission::Submission;
 use lydian_p2p::{AddrMan, Bans, Moment, PeerMemory, UnixTime};
 use lydian_wire::message::{PROTOCOL_VERSION, Version};
 use lydian_wire::{Endpoint, Inv, InvType, Message, NetAddr, Network, Services, TimedAddress};
@@ -122,7 +125,7 @@ impl World {
         let (addrman, bans) = (AddrMan::new(&mut random), Bans::new(24 * 60 * 60, &mut random));
         let genesis = engine.tip().hash;
         World {
-            manager: PeerManager::new(Arc::new(engine), settings, addrman, bans),
+            manager: PeerManager::new(Arc::new(engine), settings, addrman, bans, mempool()),
             start,
             elapsed: Duration::from_secs(1),
             next_peer: 0,
@@ -331,6 +334,14 @@ impl Outside for World {
         self.log.push(line.text);
     }
 
+    fn submit(&mut self, submission: Submission) -> Result<(), Submission> {
+        Err(submission)
+    }
+
+    fn queued_bytes(&self, _: PeerId) -> Option<usize> {
+        Some(0)
+    }
+
     fn queue_block(&mut self, _: Delivery) -> Result<(), Delivery> {
         // No peer of these tests sends blocks.
         Ok(())
@@ -347,4 +358,17 @@ pub(crate) fn address(number: u32, now: UnixTime) -> TimedAddress {
     let endpoint = Endpoint::new(NetAddr::Ipv4((0x0b00_0007 + (number << 16)).into()), 8333);
     let services = Services::NETWORK | Services::WITNESS | Services::P2P_V2;
     TimedAddress { time: now.to_u32(), services, endpoint }
+}
+
+/// A mempool that is not started.
+fn mempool() -> Arc<Mempool> {
+    #[derive(Debug)]
+    struct Still;
+
+    impl Clock for Still {
+        fn unix_seconds(&self) -> i64 {
+            0
+        }
+    }
+    Arc::new(Mempool::new(PoolSettings::default(), Arc::new(Still), Secrets { salt: [1; 32], seed: 1 }))
 }

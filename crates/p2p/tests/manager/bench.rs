@@ -5,6 +5,8 @@ use crate::chain::{Made, block_on};
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_mempool::policy::Settings as PoolSettings;
+use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_p2p::driver::{self, Delivery, Event, Outside};
 use lydian_p2p::manager::{
     AttemptId, ConnectSettings, LookupId, ManagerSettings, NewPeer, PeerId, PeerManager, Question, Reply, SavedFile,
@@ -12,22 +14,36 @@ use lydian_p2p::manager::{
 use lydian_p2p::outgoing::{Outgoing, Ready};
 use lydian_p2p::peer::{ConnectionKind, Local, Permissions};
 use lydian_p2p::proxies::Target;
+use lydian_p2p::submission::Submission;
 use lydian_p2p::{AddrMan, Bans, Moment, PeerMemory, UnixTime};
 use lydian_primitives::{BlockHash, Header};
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version};
 use lydian_wire::{Endpoint, Inv, InvType, Message, NetAddr, Network, Services};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 pub(crate) const START: u32 = 1_790_000_000;
 
+/// The clock of the mempool, which the bench sets.
+#[derive(Debug)]
+struct PoolClock(AtomicI64);
+
+impl Clock for PoolClock {
+    fn unix_seconds(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 pub(crate) struct Bench {
     pub(crate) engine: Arc<Engine>,
     pub(crate) manager: PeerManager,
+    pub(crate) mempool: Arc<Mempool>,
+    clock: Arc<PoolClock>,
     pub(crate) elapsed: Duration,
     /// The time set by `setmocktime`, in seconds since 1970.
     pub(crate) mocked: Option<u64>,
@@ -44,6 +60,13 @@ pub(crate) struct Bench {
     pub(crate) deliveries: Vec<Delivery>,
     /// The maximum number of blocks that wait to be stored.
     pub(crate) deliveries_max: usize,
+    /// Transactions are not decided until [`Bench::decide`] is called.
+    pub(crate) holds_verdicts: bool,
+    pub(crate) submissions: VecDeque<Submission>,
+    /// The maximum number of submissions that wait.
+    pub(crate) submissions_max: usize,
+    /// Peers whose send queues are full.
+    pub(crate) full: BTreeSet<PeerId>,
     pub(crate) chain: Vec<Made>,
     peers: u64,
 }
@@ -63,7 +86,11 @@ impl Bench {
             coins: root.join("chainstate"),
         };
         let disk = Arc::new(SimDisk::new(1));
-        let opened = Engine::open(disk, &layout, params.clone(), Settings::new(1), Vec::new()).unwrap();
+        let clock = Arc::new(PoolClock(AtomicI64::new(i64::from(START))));
+        let secrets = Secrets { salt: [1; 32], seed: 1 };
+        let policy = PoolSettings { require_standard: false, ..PoolSettings::default() };
+        let mempool = Arc::new(Mempool::new(policy, Arc::<PoolClock>::clone(&clock), secrets));
+        let opened = Engine::open(disk, &layout, params.clone(), Settings::new(1), vec![mempool.follower()]).unwrap();
         let engine = Arc::new(opened.engine);
         let mut settings = ManagerSettings {
             params,
@@ -86,7 +113,9 @@ impl Bench {
         let mut random = ChaCha20Rng::seed_from_u64(1);
         let (addrman, bans) = (AddrMan::new(&mut random), Bans::new(24 * 60 * 60, &mut random));
         Bench {
-            manager: PeerManager::new(Arc::clone(&engine), settings, addrman, bans),
+            manager: PeerManager::new(Arc::clone(&engine), settings, addrman, bans, Arc::clone(&mempool)),
+            mempool,
+            clock,
             engine,
             elapsed: Duration::from_secs(1),
             mocked: None,
@@ -99,6 +128,10 @@ impl Bench {
             holds_back: false,
             deliveries: Vec::new(),
             deliveries_max: usize::MAX,
+            holds_verdicts: false,
+            submissions: VecDeque::new(),
+            submissions_max: usize::MAX,
+            full: BTreeSet::new(),
             chain: Vec::new(),
             peers: 0,
         }
@@ -271,6 +304,32 @@ impl Bench {
         if !self.holds_back {
             self.store();
         }
+        while !self.holds_verdicts && !self.submissions.is_empty() {
+            self.decide();
+        }
+    }
+
+    /// Lets the mempool decide on the first submission.
+    pub(crate) fn decide(&mut self) {
+        let Some(submission) = self.submissions.pop_front() else { return };
+        self.clock.0.store(self.unix(), Ordering::Relaxed);
+        let answer = submission.decide(&self.mempool);
+        driver::drive(self, answer.into());
+    }
+
+    /// A node that relays transactions, with a chain of this many blocks.
+    pub(crate) fn relaying(blocks: u32) -> Bench {
+        Bench::relaying_with(blocks, |_| {})
+    }
+
+    pub(crate) fn relaying_with(blocks: u32, change: impl FnOnce(&mut ManagerSettings)) -> Bench {
+        let mut bench = Bench::with(|settings| {
+            settings.local.ignores_transactions = false;
+            change(settings);
+        });
+        bench.mempool.start(Arc::clone(&bench.engine), 1).unwrap();
+        bench.grow(blocks);
+        bench
     }
 
     /// Stores and validates the delivered blocks.
@@ -351,6 +410,18 @@ impl Outside for Bench {
 
     fn log(&mut self, line: LogLine) {
         self.log.push(line.text);
+    }
+
+    fn submit(&mut self, submission: Submission) -> Result<(), Submission> {
+        if self.submissions.len() >= self.submissions_max {
+            return Err(submission);
+        }
+        self.submissions.push_back(submission);
+        Ok(())
+    }
+
+    fn queued_bytes(&self, to: PeerId) -> Option<usize> {
+        (!self.full.contains(&to)).then_some(0)
     }
 
     fn queue_block(&mut self, block: Delivery) -> Result<(), Delivery> {

@@ -14,3 +14,4 @@ mod info;
 mod intake;
 mod loading;
 mod options;
+mod relay;

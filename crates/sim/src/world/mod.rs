@@ -24,6 +24,7 @@ use lydian_p2p::manager::{AttemptId, ConnectSettings, Held, LookupId, NewPeer, P
 use lydian_p2p::outgoing::Outgoing;
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_p2p::proxies::Target;
+use lydian_p2p::submission::Submission;
 use lydian_p2p::{MemoryBudget, Moment, PeerMemory, UnixTime};
 use lydian_wire::{Endpoint, Message};
 use std::collections::{BTreeMap, BTreeSet};
@@ -302,6 +303,13 @@ impl World {
             block_bytes: most.block_bytes.max(now.block_bytes),
             nonces: most.nonces.max(now.nonces),
             actions: most.actions.max(now.actions),
+            transactions: most.transactions.max(now.transactions),
+            requested: most.requested.max(now.requested),
+            tx_announcements: most.tx_announcements.max(now.tx_announcements),
+            orphan_weight: most.orphan_weight.max(now.orphan_weight),
+            orphan_announcements: most.orphan_announcements.max(now.orphan_announcements),
+            undecided: most.undecided.max(now.undecided),
+            extra: most.extra.max(now.extra),
         };
     }
 
@@ -552,5 +560,14 @@ impl Outside for World {
         let waiting = self.node.to_store.iter().map(|delivery| delivery.block.memory_bytes()).sum();
         self.most.blocks_bytes = self.most.blocks_bytes.max(waiting);
         Ok(())
+    }
+
+    fn submit(&mut self, submission: Submission) -> Result<(), Submission> {
+        self.node.to_decide.push_back(submission);
+        Ok(())
+    }
+
+    fn queued_bytes(&self, to: PeerId) -> Option<usize> {
+        self.links.get(&to).and_then(Link::queued_bytes)
     }
 }

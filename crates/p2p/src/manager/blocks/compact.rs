@@ -174,7 +174,7 @@ impl Blocks {
         let is_inbound = peer.kind().is_inbound();
         let may_follow = !is_inbound || self.is_asked_of_outbound(context, &hash) || asked < REQUESTS_PER_BLOCK_MAX - 1;
         self.note_request(context, id, hash);
-        match PartialBlock::new(compact, context.pool.at_hand()) {
+        match context.pool.place(compact) {
             Err(CompactError::Invalid) => {
                 self.forget_request(context, id, &hash);
                 context.misbehaving(id, &Violation::InvalidCompactBlock);
@@ -204,7 +204,7 @@ impl Blocks {
     fn try_compact(&mut self, context: &mut Context, id: PeerId, hash: BlockHash, compact: &CompactBlock) {
         let waiting = self.pending.get(&hash).into_iter().flatten().filter(|source| source.is_compact());
         if waiting.count() < REQUESTS_PER_BLOCK_MAX
-            && let Ok(partial) = PartialBlock::new(compact, context.pool.at_hand())
+            && let Ok(partial) = context.pool.place(compact)
             && let Ok(size) = partial.block_size(&[])
         {
             let parts = ReceivedBlock::Parts(Box::new(partial), Vec::new());

@@ -4,7 +4,6 @@
 use super::Blocks;
 use crate::manager::context::Context;
 use crate::manager::headers::{GETBLOCKS_COUNT_MAX, Headers, find_fork, may_request};
-use crate::manager::transactions;
 use crate::manager::{Action, PeerId};
 use crate::outgoing::Outgoing;
 use crate::peer::Permissions;
@@ -92,22 +91,15 @@ impl Blocks {
         })
     }
 
-    /// Answers a `getdata`. There are no transactions until there is a mempool.
-    pub(in crate::manager) fn serve_data(&mut self, context: &mut Context, id: PeerId, inventory: Vec<Inv>) {
+    pub(in crate::manager) fn log_getdata(context: &mut Context, id: PeerId, inventory: &[Inv]) {
         context.log_debug(format!("received getdata ({} invsz) peer={id}", inventory.len()));
         if let Some(first) = inventory.first() {
             context.log_debug(format!("received getdata for: {first} peer={id}"));
         }
-        let (blocks, others): (Vec<_>, Vec<_>) = inventory.into_iter().partition(|item| item.kind.is_gen_block());
-        let others = others.into_iter().filter(|item| item.kind.is_gen_tx()).collect();
-        transactions::serve(context, id, others);
-        for item in blocks {
-            self.serve_block(context, id, item);
-        }
     }
 
     /// Core's `ProcessGetBlockData`.
-    fn serve_block(&mut self, context: &mut Context, id: PeerId, item: Inv) {
+    pub(in crate::manager) fn serve_block(&mut self, context: &mut Context, id: PeerId, item: Inv) {
         let hash = BlockHash(item.hash);
         let params = context.settings.params.clone();
         let Some(info) = context.chain.header_info(&hash) else { return };

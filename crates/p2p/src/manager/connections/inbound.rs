@@ -9,7 +9,6 @@ use crate::manager::addresses::Addresses;
 use crate::manager::context::Context;
 use crate::manager::{NewPeer, PeerId};
 use crate::peer::Permissions;
-use crate::time::UnixTime;
 use std::time::Duration;
 
 impl Connections {
@@ -68,8 +67,7 @@ impl Connections {
                 connected: talk.connected.unix,
                 min_ping: talk.ping_times().map_or(Duration::MAX, |(_, least)| least),
                 last_block: peer.blocks.last_block_time(),
-                // No transaction is accepted as long as there is no mempool.
-                last_tx: UnixTime::NEVER,
+                last_tx: peer.txs.last_time(),
                 relevant_services: talk.has_all_wanted_services,
                 relay_txs: talk.relays_transactions,
                 bloom_filter: false,

@@ -2,19 +2,25 @@
 //!
 //! Core's `UpdatedBlockTip`, `NewPoWValidBlock` and `SendMessages`. Input: the active chain, the blocks of each peer.
 //! Output: announcements. Invariant: a peer gets the blocks that became active while it was connected, including those
-//! during its handshake, and no older ones. Compact blocks are built from validated blocks.
+//! during its handshake, and no older ones; a compact block may be sent before the block is validated, and the block is
+//! not announced again then.
 
 use super::Headers;
 use crate::manager::PeerId;
 use crate::manager::context::{Context, Place};
 use lydian_chain::{HeaderId, HeaderTree};
+use lydian_consensus::Deployment;
 use lydian_engine::{HeaderInfo, INITIAL_DOWNLOAD_OVER, LogLevel};
+use lydian_primitives::{Block, BlockHash};
 use lydian_wire::{CompactBlock, Inv, InvType, Message};
 use rand_chacha::rand_core::Rng;
 
 /// The maximum number of blocks announced at once; a peer that lacks more requests them: Core's
 /// `MAX_BLOCKS_TO_ANNOUNCE`.
 const ANNOUNCED_BLOCKS_MAX: usize = 8;
+
+/// The function of Core that announces blocks of the active chain, for the log.
+const SEND_MESSAGES: &str = "SendMessages";
 
 /// A change of the active chain.
 #[derive(Clone, Debug)]
@@ -23,6 +29,8 @@ pub(in crate::manager) struct TipChange {
     pub(in crate::manager) fresh: Vec<HeaderId>,
     /// These are all new blocks, and they extend the old tip.
     is_extension: bool,
+    /// Blocks have left the active chain.
+    pub(in crate::manager) is_reorganisation: bool,
     /// It happened during the initial download.
     pub(in crate::manager) is_initial: bool,
 }
@@ -45,9 +53,9 @@ impl Headers {
         if tip == self.last_tip {
             return None;
         }
-        let (fresh, is_extension) = self.fresh_blocks(context, tip);
+        let (fresh, is_extension, is_reorganisation) = self.fresh_blocks(context, tip);
         self.last_tip = tip;
-        Some(TipChange { fresh, is_extension, is_initial })
+        Some(TipChange { fresh, is_extension, is_reorganisation, is_initial })
     }
 
     /// Announces the new blocks of the active chain to the connected peers.
@@ -56,7 +64,7 @@ impl Headers {
             return;
         }
         if change.is_extension {
-            self.announce_quickly(context, &change.fresh);
+            self.announce_quickly(context, &change.fresh, SEND_MESSAGES);
         }
         for peer in context.peers.values_mut().filter(|peer| !peer.is_leaving) {
             peer.sync.announcements.extend(&change.fresh);
@@ -69,20 +77,53 @@ impl Headers {
     }
 
     /// Returns the last few blocks of the new chain that were not in the old one, lowest first. Also returns whether
-    /// these are all new blocks and extend the old tip.
-    fn fresh_blocks(&self, context: &Context, tip: HeaderId) -> (Vec<HeaderId>, bool) {
+    /// these are all new blocks and extend the old tip, and whether blocks have left the chain.
+    fn fresh_blocks(&self, context: &Context, tip: HeaderId) -> (Vec<HeaderId>, bool, bool) {
         context.chain.with_tree(|tree| {
             let fork = tree.fork(self.last_tip, tip);
             let mut fresh = tree.path(fork, tip);
             let is_extension = fork == self.last_tip && fresh.len() <= ANNOUNCED_BLOCKS_MAX;
             fresh.drain(..fresh.len().saturating_sub(ANNOUNCED_BLOCKS_MAX));
-            (fresh, is_extension)
+            (fresh, is_extension, fork != self.last_tip)
         })
     }
 
-    /// Sends each new tip as a compact block to the peers that want it and have its parent, even if the next block
-    /// arrived before the announcement: Core's `NewPoWValidBlock`.
-    fn announce_quickly(&mut self, context: &mut Context, fresh: &[HeaderId]) {
+    /// A block that extends the tip is stored, but not validated yet: sends it as a compact block to the peers that
+    /// want it and have its parent. Core's `NewPoWValidBlock`.
+    pub(in crate::manager) fn announce_new(&mut self, context: &mut Context, block: &Block) {
+        let hash = block.hash();
+        let found = context.chain.with_tree(|tree| {
+            let (found, tip) = (tree.find(&hash)?, tree.tip());
+            // Validation may have finished by now.
+            let is_next = tree.parent(found) == Some(tip) || found == tip;
+            is_next.then(|| (found, tree.height(found)))
+        });
+        let Some((id, height)) = found else { return };
+        let is_repeated = self.announced_height.is_some_and(|announced| height <= announced);
+        if context.is_initial_download() || is_repeated {
+            return;
+        }
+        self.announced_height = Some(height);
+        if context.settings.params.is_active(Deployment::Segwit, height) {
+            self.recent_compact = Some((hash, CompactBlock::new(block, context.random.next_u64())));
+            self.announce_quickly(context, &[id], "PeerManager::NewPoWValidBlock");
+        }
+    }
+
+    /// Returns whether an item is the last block that was announced before its validation, which is not over yet. Core
+    /// validates it before it answers a request for it.
+    pub(in crate::manager) fn is_being_validated(&self, context: &Context, item: &Inv) -> bool {
+        let hash = BlockHash(item.hash);
+        self.recent_compact.as_ref().is_some_and(|(recent, _)| *recent == hash)
+            && context.chain.with_tree(|tree| {
+                let found = tree.find(&hash).filter(|found| tree.parent(*found) == Some(tree.tip()));
+                found.is_some_and(|found| !tree.node(found).is_verified && !tree.node(found).is_invalid)
+            })
+    }
+
+    /// Sends each new block as a compact block to the peers that want it and have its parent, even if the next block
+    /// arrived before the announcement.
+    fn announce_quickly(&mut self, context: &mut Context, fresh: &[HeaderId], caller: &str) {
         let wants = context.peers.values().filter(|peer| peer.is_ready() && peer.talk.high_bandwidth_from);
         let ids: Vec<_> = wants.map(|peer| peer.id).collect();
         for block in fresh {
@@ -94,7 +135,7 @@ impl Headers {
                         && parent.is_some_and(|parent| Self::has_header(context, tree, *id, parent))
                 });
                 if is_next {
-                    self.announce_compact(context, *id, *block);
+                    self.announce_compact(context, *id, *block, caller);
                 }
             }
         }
@@ -108,7 +149,7 @@ impl Headers {
         let Some(last) = queued.last().copied() else { return };
         match Self::announcement(context, id, &queued) {
             Announcement::Nothing => {}
-            Announcement::Compact(block) => self.announce_compact(context, id, block),
+            Announcement::Compact(block) => self.announce_compact(context, id, block, SEND_MESSAGES),
             Announcement::Headers(blocks) => {
                 let header = |tree: &HeaderTree, block: &HeaderId| tree.node(*block).header;
                 let headers = context.chain.with_tree(|tree| blocks.iter().map(|block| header(tree, block)).collect());
@@ -163,10 +204,10 @@ impl Headers {
         })
     }
 
-    fn announce_compact(&mut self, context: &mut Context, id: PeerId, block: HeaderId) {
+    fn announce_compact(&mut self, context: &mut Context, id: PeerId, block: HeaderId, caller: &str) {
         let Place { hash, .. } = context.place(block);
         if let Some(info) = context.chain.header_info(&hash) {
-            context.log_debug(format!("SendMessages sending header-and-ids {hash} to peer={id}"));
+            context.log_debug(format!("{caller} sending header-and-ids {hash} to peer={id}"));
             self.send_compact(context, id, &info);
             context.with(id, |peer| peer.sync.best_header_sent = Some(block));
         }

@@ -51,7 +51,14 @@ pub struct PeerInfo {
     pub addr_processed: u64,
     pub addr_rate_limited: u64,
     pub permissions: Permissions,
+    /// The fee rate below which the peer does not want transactions.
     pub fee_filter: Amount,
+    /// When it last sent a transaction that was accepted.
+    pub last_transaction: UnixTime,
+    /// The mempool's sequence number when transactions were announced to it last; 0 if none are.
+    pub last_inv_sequence: u64,
+    /// The number of transactions that wait for their announcement to it.
+    pub queued_transactions: usize,
     pub traffic: Arc<Traffic>,
 }
 
@@ -64,6 +71,7 @@ impl PeerManager {
     fn peer_info(&self, id: PeerId, now: Moment) -> Option<PeerInfo> {
         let peer = self.context.peers.get(&id).filter(|peer| !peer.is_leaving)?;
         let talk = &peer.talk;
+        let figures = self.transactions.figures(id);
         let (addr_processed, addr_rate_limited) = talk.addr_counts();
         let (synced_headers, synced_blocks, mut in_flight) = self.context.chain.with_tree(|tree| {
             let height = |id| tree.height(id);
@@ -99,7 +107,10 @@ impl PeerManager {
             addr_processed,
             addr_rate_limited,
             permissions: talk.connection.permissions,
-            fee_filter: peer.fee_filter,
+            fee_filter: figures.fee_filter,
+            last_transaction: peer.txs.last_time(),
+            last_inv_sequence: figures.last_sequence,
+            queued_transactions: figures.queued_count,
             traffic: Arc::clone(&peer.traffic),
         })
     }

@@ -81,6 +81,7 @@ impl PeerManager {
             self.talk(id, |talk, _, out| talk.send_sendheaders(out));
         }
         Headers::look_after(&mut self.context, id);
+        self.transactions.look_after(&mut self.context, id);
         self.route();
     }
 
@@ -107,6 +108,7 @@ impl PeerManager {
             ""
         );
         self.connections.forget_nonce(nonce);
+        self.transactions.connected(&self.context, id);
         if is_inbound {
             self.context.log_debug(text)
         } else {
