@@ -1,5 +1,5 @@
 //! What several crates need and the standard library lacks: numbers from a seed, locks that ignore poisoning, the end
-//! of the process if a thread panics, sizes, wrapped text, base 64. It knows nothing of Bitcoin and uses no other crate.
+//! of the process if a thread panics, sizes, wrapped text, base 64. It knows nothing of Bitcoin and uses no crate.
 //!
 //! Invariants: no I/O, no clock, no entropy of the machine. A function belongs here only if at least two crates use it.
 
