@@ -1,13 +1,18 @@
 //! Relay of transactions between peers through a mempool at work.
 
 use crate::bench::Bench;
-use lydian_p2p::limits::{GETDATA_COUNT_MAX, PEER_SUBMISSIONS_MAX, PEER_SUBMITTED_BYTES_MAX};
+use crate::chain::{Made, block_on};
+use lydian_engine::{Cancel, Unobserved};
+use lydian_p2p::driver;
+use lydian_p2p::limits::{
+    GETDATA_COUNT_MAX, ORPHAN_WEIGHT_PER_PEER, PEER_ANNOUNCEMENTS_MAX, PEER_SUBMISSIONS_MAX, PEER_SUBMITTED_BYTES_MAX,
+};
 use lydian_p2p::manager::{PeerId, PeerInfo, Question};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Transaction, Txid};
 use lydian_wire::limits::INV_COUNT_MAX;
-use lydian_wire::{Inv, InvType, Message};
+use lydian_wire::{BlockTransactionsRequest, CompactBlock, Inv, InvType, Message};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,7 +154,7 @@ fn a_transaction_is_not_sent_before_it_is_announced() {
     bench.send(other, Message::GetData(vec![wtx(&tx), Inv { kind: InvType(0), hash: [1; 32] }, wtx(&tx)]));
     assert_eq!(served(&mut bench, other).0.len(), 2);
     // In the last block, and no longer in the mempool.
-    let mined = crate::chain::block_on(bench.tip(), 1, vec![MutTx::from(tx.view())]);
+    let mined = block_on(bench.tip(), 1, vec![MutTx::from(tx.view())]);
     bench.send(source, Message::Block(mined.bytes()));
     assert!(!has(&bench, &tx) && bench.tip_hash() == mined.hash);
     let newcomer = bench.connect(ConnectionKind::Inbound);
@@ -477,7 +482,7 @@ fn what_is_requested_waits_for_room() {
     bench.full.insert(greedy);
     bench.send(greedy, Message::GetData(vec![wtx(&tx); 3]));
     assert_eq!(bench.manager.held().requested, 3);
-    bench.drive(lydian_p2p::driver::Event::Disconnected { peer: greedy, wants_v1: false });
+    bench.drive(driver::Event::Disconnected { peer: greedy, wants_v1: false });
     assert_eq!(bench.manager.held().requested, 0);
 }
 
@@ -509,4 +514,134 @@ fn a_transaction_of_the_operator_is_announced_until_a_peer_has_it() {
     // The mempool's thread notes that.
     bench.mempool.settle();
     assert!(bench.mempool.snapshot().unbroadcast().is_empty());
+}
+
+/// Connects a peer that may send compact blocks unrequested: it has sent a valid block.
+fn announcer(bench: &mut Bench) -> PeerId {
+    let id = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let made = block_on(bench.tip(), 77, Vec::new());
+    bench.send(id, Message::Block(made.bytes()));
+    assert_eq!(bench.tip_hash(), made.hash);
+    bench.take_sent(id);
+    id
+}
+
+fn send_compact(bench: &mut Bench, id: PeerId, made: &Made) {
+    bench.send(id, Message::CmpctBlock(Box::new(CompactBlock::new(&made.parsed(), 5))));
+}
+
+/// A compact block of known transactions needs no further message: they are in the mempool, were replaced, or were
+/// rejected.
+/// checklist: 82
+#[test]
+fn a_compact_block_of_known_transactions_is_complete() {
+    let mut bench = bench();
+    let source = bench.connect(ConnectionKind::OutboundFullRelay);
+    bench.wait(Duration::from_secs(1));
+    let peer = announcer(&mut bench);
+    let pooled = pay(coin(&bench, 0), COIN - 1_000, 2);
+    let replaced = pay(coin(&bench, 1), COIN - 1_000, 2);
+    let replacement = pay(coin(&bench, 1), COIN - 9_000, 2);
+    let too_cheap = pay(coin(&bench, 2), COIN, 2);
+    let unknown = pay(coin(&bench, 3), COIN - 1_000, 2);
+    for tx in [&pooled, &replaced, &replacement, &too_cheap] {
+        bench.send(source, message(tx));
+    }
+    assert!(has(&bench, &replacement) && !has(&bench, &too_cheap));
+    let known = [&pooled, &replaced, &too_cheap].map(|tx| MutTx::from(tx.view()));
+    let made = block_on(bench.tip(), 1, known.to_vec());
+    send_compact(&mut bench, peer, &made);
+    assert_eq!(bench.tip_hash(), made.hash);
+    assert!(!bench.take_sent(peer).iter().any(|message| matches!(message, Message::GetBlockTxn(_))));
+    assert!(bench.mempool.snapshot().is_empty(), "one was confirmed, one is in conflict");
+    let made = block_on(bench.tip(), 1, vec![MutTx::from(unknown.view())]);
+    send_compact(&mut bench, peer, &made);
+    assert!(bench.take_sent(peer).iter().any(|message| matches!(message, Message::GetBlockTxn(_))));
+}
+
+/// A block that extends the tip is sent to high-bandwidth peers before it is validated, even if it turns out to be
+/// invalid, and not again afterwards. A request for it waits until it is validated.
+#[test]
+fn a_compact_block_is_passed_on_before_it_is_validated() {
+    for is_valid in [true, false] {
+        let mut bench = bench();
+        let source = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+        let listener = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, Some(true));
+        let tip = bench.engine.tip_info().node.header;
+        bench.announce(listener, &[tip]);
+        bench.wait(Duration::from_secs(1));
+        bench.take_sent(listener);
+        let value = if is_valid { COIN } else { COIN + 1 };
+        let made = block_on(bench.tip(), 1, vec![MutTx::from(pay(coin(&bench, 0), value, 2).view())]);
+        bench.holds_back = true;
+        bench.send(source, Message::Block(made.bytes()));
+        let mut delivery = bench.deliveries.remove(0);
+        let stored = delivery.store(&bench.engine, bench.now()).unwrap();
+        bench.drive(stored);
+        let is_compact =
+            |message: &Message| matches!(message, Message::CmpctBlock(block) if block.header.hash() == made.hash);
+        assert!(bench.take_sent(listener).iter().any(is_compact), "before validation");
+        bench
+            .send(listener, Message::GetBlockTxn(BlockTransactionsRequest { block_hash: made.hash, indexes: vec![1] }));
+        assert!(bench.take_sent(listener).iter().any(|message| matches!(message, Message::BlockTxn(_))));
+        bench.send(listener, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, made.hash)]));
+        assert!(bench.served.is_empty());
+        let advance = bench.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+        driver::validated(advance).for_each(|event| bench.drive(event));
+        assert_eq!(bench.tip_hash() == made.hash, is_valid);
+        bench.wait(Duration::from_secs(1));
+        assert_eq!(bench.served.len(), usize::from(is_valid));
+        assert!(
+            bench
+                .take_sent(listener)
+                .iter()
+                .all(|message| !matches!(message, Message::CmpctBlock(_) | Message::Headers(_) | Message::Inv(_)))
+        );
+        assert_eq!(bench.manager.held().requested, 0);
+    }
+}
+
+/// A block that does not extend the tip is not passed on before it is validated.
+#[test]
+fn a_block_of_a_branch_is_not_passed_on_early() {
+    let mut bench = bench();
+    let source = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let listener = bench.connect_with(ConnectionKind::Inbound, Permissions::NONE, Some(true));
+    let tip = bench.engine.tip_info().node.header;
+    bench.announce(listener, &[tip]);
+    bench.wait(Duration::from_secs(1));
+    bench.take_sent(listener);
+    let below = bench.chain[bench.chain.len() - 2].clone();
+    let rival = block_on((below.hash, below.height, below.header().time + 1), 9, Vec::new());
+    bench.send(source, Message::Headers(vec![rival.header()]));
+    bench.send(source, Message::Block(rival.bytes()));
+    bench.wait(Duration::from_secs(1));
+    assert!(!bench.take_sent(listener).iter().any(|message| matches!(message, Message::CmpctBlock(_))));
+}
+
+/// Of peers without permission, five thousand announcements are tracked; orphans are bounded whatever is sent.
+#[test]
+fn floods_of_announcements_and_orphans_are_bounded() {
+    let mut bench = bench();
+    let source = bench.connect(ConnectionKind::Inbound);
+    let other = bench.connect(ConnectionKind::Inbound);
+    bench.wait(Duration::from_secs(1));
+    let item = |number: usize| {
+        let mut hash = [1; 32];
+        hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        Inv { kind: InvType::WTX, hash }
+    };
+    for round in 0..4 {
+        let items = (round * 5_000..(round + 1) * 5_000).map(item).collect();
+        bench.send(source, Message::Inv(items));
+    }
+    assert_eq!(bench.manager.held().tx_announcements, PEER_ANNOUNCEMENTS_MAX);
+    for number in 0..300 {
+        let prevout = OutPoint { txid: Txid([3; 32]), vout: number };
+        bench.send(other, message(&pay_with(prevout, 1, 2, 5_000)));
+    }
+    let held = bench.manager.held();
+    assert!(held.orphan_weight <= ORPHAN_WEIGHT_PER_PEER && held.orphan_announcements > 10, "{held:?}");
+    assert_eq!((held.undecided, held.transactions), (0, 0));
+    assert!(bench.ended.is_empty());
 }
