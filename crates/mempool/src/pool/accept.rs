@@ -45,6 +45,8 @@ pub(crate) struct How {
     /// The pool is limited by the caller, after all transactions of the package.
     pub(crate) is_package: bool,
     pub(crate) feerate_max: Option<FeeRate>,
+    /// Only to see what will be asked for.
+    pub(crate) is_ahead: bool,
     /// When it came, in seconds since 1970: the time of its entry.
     pub(crate) time: i64,
     pub(crate) now: i64,
@@ -52,7 +54,15 @@ pub(crate) struct How {
 
 impl How {
     pub(crate) fn single(now: i64) -> How {
-        How { mode: Mode::SINGLE, is_test: false, is_package: false, feerate_max: None, time: now, now }
+        How {
+            mode: Mode::SINGLE,
+            is_test: false,
+            is_package: false,
+            feerate_max: None,
+            is_ahead: false,
+            time: now,
+            now,
+        }
     }
 }
 
@@ -126,7 +136,9 @@ pub(super) struct View<'a, H> {
     pub(super) chain: &'a Chain<'a, H>,
     /// Transactions that come with it, whose outputs it may spend.
     pub(super) package: &'a Package,
-    pub(super) min_fee: FeeRate,
+    pub(super) now: i64,
+    /// The question is not one of Core's.
+    pub(super) is_ahead: bool,
 }
 
 /// A transaction of the pool, for the rules about TRUC.
@@ -208,7 +220,7 @@ impl<H: HeaderView> PoolView for View<'_, H> {
     }
 
     fn min_fee(&self) -> FeeRate {
-        self.min_fee
+        if self.is_ahead { self.pool.min_fee_seen(self.now) } else { self.pool.min_fee(self.now) }
     }
 }
 
@@ -222,6 +234,7 @@ impl Pool {
         chain: &Chain<'_, H>,
         package: &Package,
     ) -> Option<Spend> {
+        let how = &How { is_ahead: true, ..*how };
         self.graph.start_staging();
         let candidate = self.check(tx, how, chain, package).and_then(|candidate| {
             if candidate.conflicts.is_empty() {
@@ -312,8 +325,7 @@ impl Pool {
         chain: &Chain<'_, H>,
         package: &Package,
     ) -> Result<Candidate, Rejection> {
-        let min_fee = self.min_fee(how.now);
-        let view = View { pool: self, chain, package, min_fee };
+        let view = View { pool: self, chain, package, now: how.now, is_ahead: how.is_ahead };
         let checked = pre_checks(tx.view(), how.mode, &chain.next, &self.settings, &view)?;
         let PreChecked { spending, coins, modified_fee, parents, conflicts, is_sibling_eviction } = checked;
         let parents = parents.iter().map(|parent| parent.member.node).collect();

@@ -5,7 +5,8 @@
 //! and in a quarter of it below a quarter. Below half of the incremental relay feerate it becomes zero.
 //!
 //! Times are in seconds since 1970. Core computes in double precision and writes the result back when it is asked, so
-//! the steps depend on when it is asked; here as well.
+//! the steps depend on when it is asked; here as well. A block sets the time anew without a step: a feerate that is not
+//! asked for between two blocks does not fall.
 
 use crate::policy::FeeRate;
 

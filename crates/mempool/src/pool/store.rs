@@ -20,6 +20,7 @@ use lydian_consensus::Coin;
 use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
 use lydian_engine::Tip;
 use lydian_primitives::Txid;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ pub(crate) struct Pool {
     changed: HashSet<NodeId>,
     vsize: u64,
     fees: i64,
-    min_fee: MinFee,
+    /// Changes when it is asked, as in Core.
+    min_fee: Cell<MinFee>,
     sequence: u64,
     changes: Vec<Change>,
     /// Transactions of disconnected blocks, and whether a block was disconnected since the last reorganisation ended.
@@ -68,7 +70,7 @@ impl Pool {
             changed: HashSet::new(),
             vsize: 0,
             fees: 0,
-            min_fee: MinFee::new(now),
+            min_fee: Cell::new(MinFee::new(now)),
             // As in Core, the first change is the first.
             sequence: 1,
             changes: Vec::new(),
@@ -107,9 +109,23 @@ impl Pool {
         Usage { deltas, chunks, clusters: clusters.sum(), ..self.usage }.bytes()
     }
 
-    pub(crate) fn min_fee(&mut self, now: i64) -> FeeRate {
+    /// What a transaction must pay now: Core's `GetMinFee`, which ages the feerate. So it must be asked when Core asks.
+    pub(crate) fn min_fee(&self, now: i64) -> FeeRate {
+        let (rate, aged) = self.aged_min_fee(now);
+        self.min_fee.set(aged);
+        rate
+    }
+
+    /// The same, for a question that Core does not ask: the feerate does not age.
+    pub(crate) fn min_fee_seen(&self, now: i64) -> FeeRate {
+        self.aged_min_fee(now).0
+    }
+
+    fn aged_min_fee(&self, now: i64) -> (FeeRate, MinFee) {
         let (usage, usage_max) = (self.usage(), self.settings.mempool_bytes_max);
-        self.min_fee.get(now, Load { usage, usage_max, incremental: self.settings.incremental_relay_fee })
+        let mut min_fee = self.min_fee.get();
+        let rate = min_fee.get(now, Load { usage, usage_max, incremental: self.settings.incremental_relay_fee });
+        (rate, min_fee)
     }
 
     pub(super) fn unbroadcast(&self) -> &BTreeSet<Txid> {
@@ -225,7 +241,7 @@ impl Pool {
             let vsize = (i64::from(chunk.feerate.size) + scale - 1) / scale;
             let rate = FeeRate::new(chunk.feerate.fee, vsize).fee_per_kvb();
             let rate = rate.saturating_add(self.settings.incremental_relay_fee.fee_per_kvb());
-            self.min_fee.evicted(FeeRate::per_kvb(rate));
+            self.min_fee.get_mut().evicted(FeeRate::per_kvb(rate));
             let mut nodes = chunk.nodes;
             self.sort_by_txid(&mut nodes);
             self.remove(&nodes, RemovalReason::SizeLimit);
@@ -239,7 +255,7 @@ impl Pool {
 
     /// A block was connected at this time.
     pub(crate) fn block_connected(&mut self, now: i64) {
-        self.min_fee.block(now);
+        self.min_fee.get_mut().block(now);
     }
 
     /// Adds to the fee by which a transaction is ordered, whether it is in the pool or not: Core's
@@ -302,7 +318,7 @@ impl Pool {
             vsize: self.vsize,
             fees: self.fees,
             usage: self.usage(),
-            min_fee: self.min_fee(now),
+            min_fee: self.min_fee_seen(now),
             is_loaded: self.is_loaded,
         };
         Snapshot {

@@ -2,6 +2,7 @@
 //! itself, one transaction at a time.
 
 mod batches;
+mod cases;
 mod compare;
 mod maker;
 mod persist;
