@@ -4,7 +4,8 @@
 // describes the byte format (all integers are little-endian):
 //
 //   frame    u32 length, then that many bytes
-//   request  u8 kind (1 info, 2 script, 3 spend, 4 tx, 5 sighash, 6 hash, 7 taproot sighash), then its body
+//   request  u8 kind (1 info, 2 script, 3 spend, 4 tx, 5 sighash, 6 hash, 7 taproot sighash, 8 standard,
+//            9 package), then its body
 //   answer   u8 status (0 known, 1 undecodable, 2 refused), then the body, or a text up to the end of the frame
 //
 // Invariants: answers come in the order of the requests; foreign bytes that do not decode are status 1; a request that
@@ -19,6 +20,9 @@
 #include <consensus/validation.h>
 #include <crypto/sha256.h>
 #include <hash.h>
+#include <policy/feerate.h>
+#include <policy/packages.h>
+#include <policy/policy.h>
 #include <primitives/transaction.h>
 #include <script/interpreter.h>
 #include <script/script_error.h>
@@ -29,6 +33,8 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -47,7 +53,7 @@ constexpr size_t MAX_FRAME_BYTES{64 << 20};
 constexpr size_t READ_BYTES{1 << 18};
 constexpr size_t FLUSH_BYTES{1 << 16};
 
-enum Kind : uint8_t { INFO = 1, SCRIPT = 2, SPEND = 3, TX = 4, SIGHASH = 5, HASH = 6, TAPROOT_SIGHASH = 7 };
+enum Kind : uint8_t { INFO = 1, SCRIPT = 2, SPEND = 3, TX = 4, SIGHASH = 5, HASH = 6, TAPROOT_SIGHASH = 7, STANDARD = 8, PACKAGE = 9 };
 enum Status : uint8_t { KNOWN = 0, UNDECODABLE = 1, REFUSED = 2 };
 
 //! The transaction does not decode, which is an answer about foreign bytes.
@@ -290,10 +296,9 @@ Answer Spend(Body& body)
     return answer;
 }
 
-//! GetTransactionSigOpCost over the prevouts. It ignores their values, and -1 would mean "spent" to Core.
-int64_t SigOpCost(const CTransaction& tx, std::vector<CTxOut>&& prevouts, script_verify_flags flags)
+//! Makes the prevouts coins, without their values: what is asked ignores them, and -1 would mean "spent" to Core.
+void AddCoins(CCoinsViewCache& coins, const CTransaction& tx, const std::vector<CTxOut>& prevouts)
 {
-    CCoinsViewCache coins{&CoinsViewEmpty::Get(), /*deterministic=*/true};
     std::map<COutPoint, CScript> seen;
     for (size_t i{0}; i < tx.vin.size(); ++i) {
         const auto [at, fresh]{seen.try_emplace(tx.vin[i].prevout, prevouts[i].scriptPubKey)};
@@ -301,6 +306,12 @@ int64_t SigOpCost(const CTransaction& tx, std::vector<CTxOut>&& prevouts, script
         if (!fresh) continue;
         coins.EmplaceCoinInternalDANGER(COutPoint{tx.vin[i].prevout}, Coin{CTxOut{0, prevouts[i].scriptPubKey}, 1, false});
     }
+}
+
+int64_t SigOpCost(const CTransaction& tx, const std::vector<CTxOut>& prevouts, script_verify_flags flags)
+{
+    CCoinsViewCache coins{&CoinsViewEmpty::Get(), /*deterministic=*/true};
+    AddCoins(coins, tx, prevouts);
     return GetTransactionSigOpCost(tx, coins, flags);
 }
 
@@ -374,6 +385,51 @@ Answer TaprootSighash(Body& body)
     return answer;
 }
 
+//! The policy for a transaction and the scripts that it spends.
+Answer Standard(Body& body)
+{
+    const CFeeRate dust_relay_fee{CAmount{body.Int<int64_t>()}};
+    const int64_t datacarrier_bytes{body.Int<int64_t>()};
+    const bool permit_bare_multisig{body.Int<uint8_t>() != 0};
+    const uint32_t bytes_per_sigop{body.Int<uint32_t>()};
+    const CTransaction tx{TakeTx(body)};
+    const auto prevouts{TakePrevouts(body, tx)};
+    if (datacarrier_bytes < -1 || datacarrier_bytes > UINT32_MAX) throw Refused("no size of data");
+    std::optional<unsigned> max_datacarrier_bytes;
+    if (datacarrier_bytes >= 0) max_datacarrier_bytes = unsigned(datacarrier_bytes);
+    CCoinsViewCache coins{&CoinsViewEmpty::Get(), /*deterministic=*/true};
+    AddCoins(coins, tx, prevouts);
+    std::string reason;
+    const bool is_standard{IsStandardTx(tx, max_datacarrier_bytes, permit_bare_multisig, dust_relay_fee, reason)};
+    if (is_standard != reason.empty()) throw Refused("IsStandardTx's verdict and its reason disagree");
+    const TxValidationState inputs{ValidateInputsStandardness(tx, coins)};
+    const int64_t sigop_cost{GetTransactionSigOpCost(tx, coins, STANDARD_SCRIPT_VERIFY_FLAGS)};
+    return Answer{KNOWN}
+        .Text(reason)
+        .Int(uint32_t(GetDust(tx, dust_relay_fee).size()))
+        .Text(inputs.GetRejectReason())
+        .Text(inputs.GetDebugMessage())
+        .Int(uint8_t(IsWitnessStandard(tx, coins)))
+        .Int(uint8_t(SpendsNonAnchorWitnessProg(tx, coins)))
+        .Int(GetVirtualTransactionSize(tx, sigop_cost, bytes_per_sigop));
+}
+
+//! The shape of a package.
+Answer ShapeOfPackage(Body& body)
+{
+    const uint32_t count{body.Int<uint32_t>()};
+    Package package;
+    for (uint32_t i{0}; i < count; ++i) package.push_back(std::make_shared<const CTransaction>(TakeTx(body)));
+    PackageValidationState state;
+    const bool valid{IsWellFormedPackage(package, state)};
+    if (valid != state.IsValid()) throw Refused("IsWellFormedPackage's verdict and its state disagree");
+    return Answer{KNOWN}
+        .Text(state.GetRejectReason())
+        .Int(uint8_t(IsChildWithParents(package)))
+        .Int(uint8_t(IsChildWithParentsTree(package)))
+        .Raw(GetPackageHash(package));
+}
+
 Answer Judge(std::span<const unsigned char> request)
 {
     Body body{request};
@@ -381,7 +437,8 @@ Answer Judge(std::span<const unsigned char> request)
         const uint8_t kind{body.Int<uint8_t>()};
         Answer (*const ask)(Body&){kind == INFO ? Info : kind == SCRIPT ? Script : kind == SPEND ? Spend
             : kind == TX ? Tx : kind == SIGHASH ? Sighash : kind == HASH ? Sha256d
-            : kind == TAPROOT_SIGHASH ? TaprootSighash : nullptr};
+            : kind == TAPROOT_SIGHASH ? TaprootSighash : kind == STANDARD ? Standard
+            : kind == PACKAGE ? ShapeOfPackage : nullptr};
         if (!ask) throw Refused("unknown kind of request");
         Answer answer{ask(body)};
         if (body.Left() != 0) throw Refused("bytes follow the request");

@@ -31,8 +31,8 @@ pub use port::free_port;
 pub use rpc::RpcError;
 pub use scratch::Scratch;
 pub use wire::{
-    Answer, HashRequest, Prevout, ScriptError, ScriptRequest, SighashRequest, SpendRequest, TaprootSighashRequest,
-    TxReport, TxRequest,
+    Answer, HashRequest, PackageReport, PackageRequest, Prevout, ScriptError, ScriptRequest, SighashRequest,
+    SpendRequest, StandardReport, StandardRequest, TaprootSighashRequest, TxReport, TxRequest,
 };
 
 /// Why Core is not available. Each message says what is missing and how to build it.

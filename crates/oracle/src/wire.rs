@@ -125,6 +125,54 @@ pub struct TaprootSighashRequest<'a> {
     pub prevouts: &'a [Prevout<'a>],
 }
 
+/// Core's policy for a transaction and the scripts that it spends: `IsStandardTx`, `ValidateInputsStandardness`,
+/// `IsWitnessStandard` and their neighbours.
+#[derive(Clone, Copy, Debug)]
+pub struct StandardRequest<'a> {
+    /// In satoshi per 1,000 virtual bytes.
+    pub dust_relay_fee: i64,
+    /// `None` with `-datacarrier=0`.
+    pub datacarrier_bytes_max: Option<u32>,
+    pub permit_bare_multisig: bool,
+    pub bytes_per_sigop: u32,
+    pub tx: &'a [u8],
+    /// Their values do not matter.
+    pub prevouts: &'a [Prevout<'a>],
+}
+
+/// The answer to a [`StandardRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandardReport {
+    /// `IsStandardTx`'s reason, or `None` if the transaction is standard.
+    pub reason: Option<String>,
+    /// The number of dust outputs.
+    pub dust_count: u32,
+    /// Reject reason and message of `ValidateInputsStandardness`, or `None` if the inputs are standard.
+    pub inputs: Option<(String, String)>,
+    pub is_witness_standard: bool,
+    /// `SpendsNonAnchorWitnessProg`.
+    pub spends_witness_program: bool,
+    /// `GetVirtualTransactionSize` with the sigop cost under the standard flags.
+    pub vsize: i64,
+}
+
+/// Core's `IsWellFormedPackage` and its neighbours.
+#[derive(Clone, Copy, Debug)]
+pub struct PackageRequest<'a> {
+    pub txs: &'a [&'a [u8]],
+}
+
+/// The answer to a [`PackageRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackageReport {
+    /// `IsWellFormedPackage`'s reject reason, or `None` if the package is well formed.
+    pub reason: Option<String>,
+    pub is_child_with_parents: bool,
+    pub is_child_with_parents_tree: bool,
+    /// `GetPackageHash`, in hash byte order.
+    pub hash: [u8; 32],
+}
+
 /// Double SHA-256, so that tests can seal blocks without any crate of ours.
 #[derive(Clone, Copy, Debug)]
 pub struct HashRequest<'a>(pub &'a [u8]);
@@ -234,6 +282,51 @@ impl Request for HashRequest<'_> {
     }
     fn reply(body: &mut Body<'_>) -> Option<[u8; 32]> {
         body.array()
+    }
+}
+
+impl Request for StandardRequest<'_> {
+    type Reply = StandardReport;
+    const KIND: u8 = 8;
+    fn body(&self, out: &mut Vec<u8>) {
+        out.extend(self.dust_relay_fee.to_le_bytes());
+        out.extend(self.datacarrier_bytes_max.map_or(-1, i64::from).to_le_bytes());
+        out.push(u8::from(self.permit_bare_multisig));
+        out.extend(self.bytes_per_sigop.to_le_bytes());
+        put_bytes(out, self.tx);
+        put_prevouts(out, self.prevouts);
+    }
+    fn reply(body: &mut Body<'_>) -> Option<StandardReport> {
+        let reason = body.text()?;
+        let dust_count = body.u32()?;
+        let inputs = (body.text()?, body.text()?);
+        let (is_witness_standard, spends_witness_program) = (body.byte()? == 1, body.byte()? == 1);
+        Some(StandardReport {
+            reason: (!reason.is_empty()).then_some(reason),
+            dust_count,
+            inputs: (!inputs.0.is_empty()).then_some(inputs),
+            is_witness_standard,
+            spends_witness_program,
+            vsize: i64::from_le_bytes(body.array()?),
+        })
+    }
+}
+
+impl Request for PackageRequest<'_> {
+    type Reply = PackageReport;
+    const KIND: u8 = 9;
+    fn body(&self, out: &mut Vec<u8>) {
+        put_count(out, self.txs.len());
+        self.txs.iter().for_each(|tx| put_bytes(out, tx));
+    }
+    fn reply(body: &mut Body<'_>) -> Option<PackageReport> {
+        let reason = body.text()?;
+        Some(PackageReport {
+            reason: (!reason.is_empty()).then_some(reason),
+            is_child_with_parents: body.byte()? == 1,
+            is_child_with_parents_tree: body.byte()? == 1,
+            hash: body.array()?,
+        })
     }
 }
 
