@@ -18,7 +18,7 @@ pub mod rejects;
 pub mod requests;
 pub mod unbroadcast;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod sample;
 
 pub use announce::{RelayPool, RelayedTx, TxAnnouncer};

@@ -60,6 +60,7 @@ fn flags_of(block: &Block, story: &Story, height: Height) -> Flags {
     }
 }
 
+/// checklist: 57
 #[test]
 fn known_scripts_change_no_verdict() {
     let mut skipped = 0;

@@ -48,6 +48,8 @@ mod staging;
 #[cfg(test)]
 mod tests;
 mod trim;
+#[cfg(any(test, fuzzing))]
+pub mod twin;
 
 pub use diagram::Diagram;
 pub use fee_size::FeeSize;

@@ -169,6 +169,7 @@ mod tests {
         Wtxid(sha256(&number.to_le_bytes()))
     }
 
+    /// checklist: 57
     #[test]
     fn a_verdict_counts_under_the_same_flags_and_fewer() {
         let cache = ScriptCache::new(1 << 20, Flags::MANDATORY, [1; 32]);
@@ -180,6 +181,21 @@ mod tests {
         assert!(!cache.are_valid(&wtxid(1), Flags::STANDARD) && !cache.are_valid(&wtxid(1), Flags::LOW_S));
         cache.clear();
         assert!(cache.is_empty() && !cache.are_valid(&wtxid(1), Flags::NONE));
+    }
+
+    /// A process cannot know which verdicts share a place in that of another one, and flags are part of the key.
+    /// checklist: 57
+    #[test]
+    fn the_key_depends_on_the_salt_the_wtxid_and_the_flags() {
+        let cache = |flags, salt| ScriptCache::new(1 << 20, flags, [salt; 32]);
+        let keys = [
+            cache(Flags::STANDARD, 1).key(&wtxid(1)),
+            cache(Flags::STANDARD, 2).key(&wtxid(1)),
+            cache(Flags::MANDATORY, 1).key(&wtxid(1)),
+            cache(Flags::STANDARD, 1).key(&wtxid(2)),
+        ];
+        assert_eq!(keys.iter().collect::<std::collections::BTreeSet<_>>().len(), keys.len());
+        assert_eq!(cache(Flags::STANDARD, 1).key(&wtxid(1)), keys[0]);
     }
 
     #[test]

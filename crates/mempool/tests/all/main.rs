@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and says what it did"
 )]
 
+mod drawn;
 mod files;
 mod interrupted;
 mod policy;

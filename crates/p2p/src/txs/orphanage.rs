@@ -20,10 +20,12 @@
 //! outputs, and 200 bytes for each of at most [`ORPHANAGE_LATENCY_MAX`] announcements. Cost: logarithmic for each
 //! announcement and each input concerned; an eviction also visits each peer.
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod model;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, fuzzing))]
+pub mod twin;
 
 use crate::draw;
 use crate::limits::{ORPHAN_WEIGHT_MAX, ORPHAN_WEIGHT_PER_PEER, ORPHANAGE_LATENCY_MAX};

@@ -21,10 +21,12 @@
 //!
 //! [`PEER_ANNOUNCEMENTS_MAX`]: crate::limits::PEER_ANNOUNCEMENTS_MAX
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod model;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, fuzzing))]
+pub mod twin;
 
 use super::GenTxid;
 use crate::peer::PeerId;

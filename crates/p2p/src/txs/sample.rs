@@ -1,4 +1,5 @@
-//! Transactions and recorded calls for the tests of this module.
+//! Transactions and recorded calls for the tests and fuzz targets of this module.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Transaction, Txid};
@@ -46,11 +47,13 @@ pub(super) fn child(parents: &[Txid], salt: u32) -> Arc<Transaction> {
 }
 
 /// A transaction with a witness, whose parents are not known.
+#[cfg(test)]
 pub(super) fn lone(salt: u32) -> Arc<Transaction> {
     child(&[Txid([0xee; 32])], salt)
 }
 
 /// Unpacks a recording of calls.
+#[cfg(test)]
 pub(super) fn core_trace(compressed: &[u8]) -> String {
     String::from_utf8(zstd::decode_all(compressed).unwrap()).unwrap()
 }

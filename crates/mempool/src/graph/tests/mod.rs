@@ -3,7 +3,6 @@
 mod basics;
 mod judge;
 mod large;
-mod model;
 mod random;
 mod replay;
 

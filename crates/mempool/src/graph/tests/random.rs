@@ -1,24 +1,8 @@
 //! Random changes: the graph and the plain model agree after each of them.
 
-use super::model::{Entry, Model, ModelChunk, State};
-use crate::graph::{Chunk, Diagram, FeeSize, Graph, Level, Limits, NodeId};
+use crate::graph::twin::{COUNT_MAX, Change, Pair};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// A change. Numbers choose among the transactions there are.
-#[derive(Clone, Debug)]
-enum Change {
-    Add { fee: i64, size: i32, key: u64 },
-    Depend(Vec<(usize, usize)>),
-    Remove { of: usize, what: u8 },
-    Fee { of: usize, fee: i64 },
-    Start,
-    Abort,
-    Commit,
-    Trim,
-}
 
 fn change() -> impl Strategy<Value = Change> {
     let fee = || prop_oneof![4 => 0..6_i64, 2 => -3..1_000_i64];
@@ -34,189 +18,6 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The graph and the model, with the handle of each number.
-struct Pair {
-    graph: Graph,
-    model: Model,
-    ids: BTreeMap<usize, NodeId>,
-}
-
-impl Pair {
-    fn new(count_max: usize, size_max: u64) -> Pair {
-        let model = Model { count_max, size_max, main: State::default(), staging: None };
-        Pair { graph: Graph::new(Limits::new(count_max, size_max)), model, ids: BTreeMap::new() }
-    }
-
-    fn number(&self, id: NodeId) -> usize {
-        *self.ids.iter().find(|(_, other)| **other == id).unwrap().0
-    }
-
-    fn set(&self, ids: &[NodeId]) -> BTreeSet<usize> {
-        let set: BTreeSet<usize> = ids.iter().map(|&id| self.number(id)).collect();
-        assert_eq!(set.len(), ids.len(), "a transaction is listed twice");
-        set
-    }
-
-    /// Returns the transactions that are in the level of changes.
-    fn numbers(&mut self) -> Vec<usize> {
-        self.model.top().entries.keys().copied().collect()
-    }
-
-    fn apply(&mut self, change: &Change) {
-        let numbers = self.numbers();
-        let pick = |choice: usize| numbers.get(choice % numbers.len().max(1)).copied();
-        match *change {
-            Change::Add { fee, size, key } => {
-                let mut bytes = [0; 32];
-                bytes[..8].copy_from_slice(&key.to_be_bytes());
-                let number = self.ids.len();
-                bytes[31] = u8::try_from(number % 256).unwrap();
-                let feerate = FeeSize::new(fee, size);
-                self.ids.insert(number, self.graph.add(feerate, bytes));
-                let entry = Entry { feerate, key: bytes, ancestors: BTreeSet::new() };
-                self.model.top().entries.insert(number, entry);
-            }
-            Change::Depend(ref choices) => {
-                // From the earlier to the later one or, in every other batch, the reverse: no cycle within a batch.
-                // Across batches the graph and the model both ignore what would close one.
-                let pairs: Vec<(usize, usize)> = choices
-                    .iter()
-                    .filter_map(|&(one, other)| Some((pick(one)?, pick(other)?)))
-                    .map(|(one, other)| (one.min(other), one.max(other)))
-                    .map(|(one, other)| if choices.len() % 2 == 0 { (other, one) } else { (one, other) })
-                    .collect();
-                let ids: Vec<_> = pairs.iter().map(|(one, other)| (self.ids[one], self.ids[other])).collect();
-                self.graph.add_dependencies(&ids);
-                self.model.depend(&pairs);
-            }
-            Change::Remove { of, what } => {
-                let Some(number) = pick(of) else { return };
-                let top = self.model.top();
-                let removed = match what {
-                    0 => BTreeSet::from([number]),
-                    1 => top.ancestors(number),
-                    _ => top.descendants(number),
-                };
-                let ids: Vec<NodeId> = removed.iter().map(|number| self.ids[number]).collect();
-                self.graph.remove(&ids);
-                self.model.remove(&removed);
-            }
-            Change::Fee { of, fee } => {
-                let Some(number) = pick(of) else { return };
-                self.graph.set_fee(self.ids[&number], fee);
-                self.model.set_fee(number, fee);
-            }
-            Change::Start => {
-                self.graph.start_staging();
-                self.model.staging = Some(self.model.main.clone());
-            }
-            Change::Abort => {
-                self.graph.abort_staging();
-                self.model.staging = None;
-            }
-            Change::Commit => {
-                self.graph.commit_staging();
-                self.model.main = self.model.staging.take().unwrap_or(std::mem::take(&mut self.model.main));
-            }
-            Change::Trim => self.trim(),
-        }
-    }
-
-    fn trim(&mut self) {
-        let is_oversized = self.graph.is_oversized(Level::Staging);
-        self.graph.arrange_staging();
-        let order = |id: NodeId| self.graph.cluster(id, Level::Staging).iter().map(|&id| self.number(id)).collect();
-        let top = self.model.staging.as_ref().unwrap_or(&self.model.main);
-        let linear = top.entries.keys().map(|&number| (number, order(self.ids[&number]))).collect();
-        let removed = self.graph.trim();
-        let removed = self.set(&removed);
-        if is_oversized {
-            assert_eq!(removed, self.model.trim(&linear));
-            assert!(!self.graph.is_oversized(Level::Staging), "trimmed, but still oversized");
-        } else {
-            assert!(removed.is_empty(), "trimmed without need");
-        }
-    }
-
-    fn check(&mut self) {
-        self.graph.check();
-        self.check_level(Level::Main, &self.model.main);
-        self.check_level(Level::Staging, self.model.staging.as_ref().unwrap_or(&self.model.main));
-        self.check_order();
-        self.check_diagrams();
-    }
-
-    fn check_level(&self, level: Level, state: &State) {
-        let graph = &self.graph;
-        assert_eq!(graph.len(level), state.entries.len());
-        assert_eq!(graph.is_oversized(level), self.model.is_oversized(state));
-        for (number, &id) in &self.ids {
-            assert_eq!(graph.contains(id, level), state.entries.contains_key(number));
-        }
-        for (&number, entry) in &state.entries {
-            let id = self.ids[&number];
-            assert_eq!(graph.feerate(id), Some(entry.feerate));
-            assert_eq!(self.set(&graph.ancestors(&[id], level)), state.ancestors(number));
-            assert_eq!(self.set(&graph.descendants(&[id], level)), state.descendants(number));
-            assert_eq!(self.set(&graph.cluster(id, level)), state.cluster(number));
-        }
-        let all: Vec<NodeId> = state.entries.keys().map(|number| self.ids[number]).collect();
-        assert_eq!(graph.count_clusters(&all, level), state.clusters().len());
-        assert_eq!(graph.ancestors(&all, level).len(), all.len());
-    }
-
-    fn check_order(&self) {
-        let chunk = |chunk: &Chunk| ModelChunk {
-            members: self.set(&chunk.nodes),
-            fee: chunk.feerate.fee,
-            size: chunk.feerate.size,
-        };
-        let chunks: Vec<Chunk> = self.graph.chunks().collect();
-        let expected = self.model.main.order();
-        assert_eq!(chunks.iter().map(chunk).collect::<Vec<_>>(), expected);
-        assert_eq!(self.graph.worst_chunk().as_ref(), chunks.last());
-        let nodes: Vec<NodeId> = chunks.iter().flat_map(|chunk| &chunk.nodes).copied().collect();
-        for (at, &id) in nodes.iter().enumerate() {
-            for (other_at, &other) in nodes.iter().enumerate() {
-                assert_eq!(self.graph.compare(id, other), at.cmp(&other_at));
-            }
-            let own = chunks.iter().find(|chunk| chunk.nodes.contains(&id)).unwrap();
-            assert_eq!(self.graph.chunk_feerate(id), Some(own.feerate));
-            assert!(self.graph.cluster_chunks(id).contains(own));
-            let earlier = self.set(&nodes[..at]);
-            let number = self.number(id);
-            assert!(self.model.main.entries[&number].ancestors.is_subset(&earlier), "an ancestor comes later");
-        }
-    }
-
-    /// Both diagrams lack unchanged clusters, as Core's do. The comparison does not depend on them if no fee is
-    /// negative; otherwise a diagram, which is level after its last chunk, is not concave.
-    fn check_diagrams(&mut self) {
-        let Some(staging) = &self.model.staging else {
-            assert_eq!(self.graph.diagrams(), None);
-            return;
-        };
-        let diagram = |state: &State| Diagram::new(state.order().iter().map(ModelChunk::feerate).collect());
-        let (full_main, full_staging) = (diagram(&self.model.main), diagram(staging));
-        let (main, staging) = self.graph.diagrams().unwrap();
-        if [&full_main, &full_staging].iter().all(|full| full.chunks().iter().all(|chunk| chunk.fee >= 0)) {
-            assert_eq!(staging.compare(&main), full_staging.compare(&full_main));
-        }
-        let rest = |full: &Diagram, part: &Diagram| {
-            let mut rest = full.chunks().to_vec();
-            for chunk in part.chunks() {
-                rest.swap_remove(rest.iter().position(|other| other == chunk).unwrap());
-            }
-            rest.sort_by_key(|chunk| (chunk.fee, chunk.size));
-            rest
-        };
-        assert_eq!(rest(&full_main, &main), rest(&full_staging, &staging), "only unchanged clusters are left out");
-        if main.chunks().is_empty() && staging.chunks().is_empty() {
-            assert_eq!(staging.compare(&main), Some(Ordering::Equal));
-        }
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -227,7 +28,7 @@ proptest! {
     ) {
         let mut pair = Pair::new(count_max, size_max);
         for change in &changes {
-            if pair.numbers().len() >= 14 && matches!(change, Change::Add { .. }) {
+            if pair.numbers().len() >= COUNT_MAX && matches!(change, Change::Add { .. }) {
                 continue;
             }
             pair.apply(change);

@@ -1,10 +1,12 @@
-//! Cases that the random stories found, told again with nothing else around them.
+//! Cases that the random stories found, told again with nothing else around them; and blocks that lie about what was
+//! verified.
 
 use super::compare::compare;
-use super::world::{World, script, to_hex, witness};
+use super::world::{Alone, World, script, to_hex, witness};
 use lydian_mempool::policy::Settings;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Txid};
+use lydian_script::Flags;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -49,4 +51,30 @@ fn the_minimum_fee_falls_only_when_it_is_asked_for() {
     world.pass(20_000);
     assert!(world.pool.min_fee() < full);
     compare(&mut world, "when time has passed after the block");
+}
+
+/// The scripts of a transaction in the pool are not verified again in its block: in no other place does that count.
+/// checklist: 57
+#[test]
+fn a_cached_verdict_makes_no_block_valid() {
+    let world = Alone::new(Settings::default());
+    let tx = world.funding();
+    world.pool.submit(Arc::clone(&tx), false).unwrap();
+    assert!(world.pool.known_scripts().are_valid(&tx.view().wtxid(), Flags::STANDARD));
+    let valid = MutTx::from(tx.view());
+    // The same txid, with a witness that fails.
+    let mut false_twin = valid.clone();
+    false_twin.inputs[0].witness = vec![vec![0x00, 0x51]];
+    // Another transaction that spends the same coin before.
+    let mut rival = valid.clone();
+    rival.outputs[0].value.0 -= 1;
+    let tip = world.engine.tip();
+    for txs in [vec![false_twin], vec![rival, valid.clone()]] {
+        world.connect(txs);
+        assert_eq!(world.engine.tip(), tip);
+        assert_eq!(world.pool.snapshot().len(), 1);
+    }
+    world.connect(vec![valid]);
+    assert_eq!(world.engine.tip().height.0, tip.height.0 + 1);
+    assert_eq!(world.pool.snapshot().len(), 0);
 }

@@ -7,4 +7,4 @@ mod compare;
 mod maker;
 mod persist;
 mod story;
-mod world;
+pub(crate) mod world;

@@ -2,7 +2,7 @@
 
 use lydian_consensus::{Chain, Params};
 use lydian_disk::SimDisk;
-use lydian_engine::{Engine, Layout, Settings as EngineSettings, Unobserved};
+use lydian_engine::{Engine, Follower, Layout, Settings as EngineSettings, Unobserved};
 use lydian_mempool::policy::Settings;
 use lydian_mempool::{Clock, Mempool, ReturnAfterEach, Secrets};
 use lydian_oracle::{Daemon, or_skip};
@@ -36,6 +36,7 @@ pub(crate) struct World {
 /// A pool without Core, on a chain of its own.
 pub(crate) struct Alone {
     pub(crate) pool: Mempool,
+    pub(crate) engine: Arc<Engine>,
     blocks: Vec<Block>,
 }
 
@@ -45,11 +46,17 @@ impl Alone {
         let (engine, pool) = open(&clock, settings);
         let mut blocks = Vec::new();
         for _ in 0..BLOCKS {
-            let block = next_block(&engine);
+            let block = next_block(&engine, Vec::new());
             engine.accept_block(block.clone(), START + 7200, &Unobserved).unwrap().unwrap();
             blocks.push(block);
         }
-        Alone { pool, blocks }
+        Alone { pool, engine, blocks }
+    }
+
+    /// Gives the engine a block with these transactions, valid or not.
+    pub(crate) fn connect(&self, txs: Vec<MutTx>) {
+        let block = next_block(&self.engine, txs);
+        let _ = self.engine.accept_block(block, START + 7200, &Unobserved).unwrap();
     }
 
     /// The outputs that can be spent but the first, with their values.
@@ -72,8 +79,45 @@ impl Alone {
     }
 }
 
-/// An empty block on the tip that pays to the script of every world.
-fn next_block(engine: &Engine) -> Block {
+/// A chain that no block follows, on which any number of pools begin.
+pub(crate) struct Fixed {
+    engine: Arc<Engine>,
+    clock: Arc<TestClock>,
+    coins: Vec<(OutPoint, i64)>,
+}
+
+impl Fixed {
+    pub(crate) fn new() -> Fixed {
+        let clock = Arc::new(TestClock(AtomicI64::new(START)));
+        let engine = open_engine(EngineSettings::new(1), Vec::new());
+        let mut coins = Vec::new();
+        for height in 1..=BLOCKS {
+            let block = next_block(&engine, Vec::new());
+            if height <= BLOCKS - 100 {
+                let tx = block.tx(0);
+                coins.push((OutPoint { txid: tx.txid(), vout: 0 }, tx.output(0).value.0));
+            }
+            engine.accept_block(block, START + 7200, &Unobserved).unwrap().unwrap();
+        }
+        Fixed { engine, clock, coins }
+    }
+
+    /// The outputs that can be spent, with their values.
+    pub(crate) fn coins(&self) -> &[(OutPoint, i64)] {
+        &self.coins
+    }
+
+    /// An empty pool.
+    pub(crate) fn pool(&self, settings: Settings) -> Mempool {
+        let pool = Mempool::new(settings, Arc::<TestClock>::clone(&self.clock), Secrets { salt: [1; 32], seed: 2 });
+        pool.start(Arc::clone(&self.engine), 1).unwrap();
+        pool.set_loaded();
+        pool
+    }
+}
+
+/// A block on the tip that pays to the script of every world.
+fn next_block(engine: &Engine, txs: Vec<MutTx>) -> Block {
     let tip = engine.tip_info();
     let height = tip.node.height.0 + 1;
     let bytes = height.to_le_bytes();
@@ -97,7 +141,13 @@ fn next_block(engine: &Engine) -> Block {
         bits: tip.node.header.bits,
         nonce: 0,
     };
-    let mut block = MutBlock { header, txs: vec![tx] };
+    let mut block = MutBlock { header, txs: [vec![tx], txs].concat() };
+    if block.txs.len() > 1 {
+        // BIP-0141: where the block's witnesses are committed to. Sealing fills it in.
+        let script_pubkey = [&[0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed][..], &[0; 32]].concat();
+        block.txs[0].outputs.push(MutOutput { value: Amount(0), script_pubkey });
+        block.txs[0].inputs[0].witness = vec![vec![0; 32]];
+    }
     block.seal_on_regtest();
     RawBlock::new(block.encode()).parse().unwrap()
 }
@@ -107,15 +157,17 @@ fn open(clock: &Arc<TestClock>, settings: Settings) -> (Arc<Engine>, Mempool) {
     // A mistake ends the test's process.
     let settings = Settings { check_interval: 7, ..settings };
     let pool = Mempool::new(settings, Arc::<TestClock>::clone(clock), secrets);
-    let layout = Layout { blocks: "blocks".into(), index: "index".into(), coins: "coins".into() };
     let engine_settings = EngineSettings { known_scripts: Some(pool.known_scripts()), ..EngineSettings::new(2) };
-    let disk = Arc::new(SimDisk::new(1));
-    let params = Params::new(Chain::Regtest);
-    let engine = Engine::open(disk, &layout, params, engine_settings, vec![pool.follower()]).unwrap().engine;
-    let engine = Arc::new(engine);
+    let engine = open_engine(engine_settings, vec![pool.follower()]);
     pool.start(Arc::clone(&engine), 2).unwrap();
     pool.set_loaded();
     (engine, pool)
+}
+
+fn open_engine(settings: EngineSettings, followers: Vec<Box<dyn Follower>>) -> Arc<Engine> {
+    let layout = Layout { blocks: "blocks".into(), index: "index".into(), coins: "coins".into() };
+    let (disk, params) = (Arc::new(SimDisk::new(1)), Params::new(Chain::Regtest));
+    Arc::new(Engine::open(disk, &layout, params, settings, followers).unwrap().engine)
 }
 
 /// P2WSH of OP_TRUE, which every world pays to.

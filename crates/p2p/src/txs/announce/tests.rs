@@ -281,6 +281,7 @@ fn a_peer_may_request_what_was_here_before_its_last_announcements() {
 /// limit: ANNOUNCEMENT_QUEUE_MAX above
 /// limit: ANNOUNCEMENT_QUEUE_KEPT_MAX at
 /// limit: ANNOUNCEMENT_QUEUE_KEPT_MAX above
+/// checklist: 72
 #[test]
 fn a_flood_of_cheap_transactions_leaves_room_for_better_ones() {
     let mut world = World::new();

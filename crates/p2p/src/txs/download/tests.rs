@@ -148,6 +148,7 @@ fn peers_with_many_requests_are_asked_later() {
 
 /// limit: PEER_ANNOUNCEMENTS_MAX at
 /// limit: PEER_ANNOUNCEMENTS_MAX above
+/// checklist: 65
 #[test]
 fn a_peer_may_announce_a_limited_number() {
     let mut world = World::new();
@@ -477,6 +478,7 @@ fn malleated(tx: &Transaction, witness: Vec<Vec<u8>>) -> Arc<Transaction> {
 
 /// Chains of transactions, with cheap ones that need their child, reach the mempool from one honest peer among hostile
 /// ones, in bounded time.
+/// checklist: 65
 #[test]
 fn every_transaction_of_an_honest_peer_arrives() {
     for seed in 0..20 {

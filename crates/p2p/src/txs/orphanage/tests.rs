@@ -1,51 +1,13 @@
 //! Random sequences against the model, the limits, and the rules one by one.
 
-use super::model::Model;
+use super::twin::{PEERS, Step, TRANSACTIONS, parent, run};
 use super::*;
 use crate::txs::sample::{Sample, child, core_trace, lone, outpoint};
 use proptest::prelude::*;
 use rand_chacha::rand_core::SeedableRng;
 
-const PEERS: u64 = 4;
-
-/// Parents that never arrive, and whose outputs a block may spend.
-fn parent(number: u8) -> Txid {
-    Txid([number; 32])
-}
-
-/// Orphans that share parents, differ in the witness only, have up to 25 inputs, and spend each other.
-fn universe() -> Vec<Arc<Transaction>> {
-    let mut txs = Vec::new();
-    for number in 0..12_u32 {
-        let inputs = [1, 1, 2, 9, 10, 25][number as usize % 6];
-        let prevouts = (0..inputs).map(|vout| outpoint(parent(u8::try_from(number % 3).unwrap()), vout)).collect();
-        let size = [1, 400, 3000][number as usize / 4];
-        let sample = Sample { prevouts, outputs: 2, salt: number, witness_size: size, witness_salt: 0 };
-        txs.push(sample.build());
-        if number % 4 == 0 {
-            txs.push(Sample { witness_salt: 1, ..sample }.build());
-        }
-    }
-    for number in 0..4 {
-        let parents = [txs[number].view().txid(), txs[2 * number].view().txid()];
-        txs.push(child(&parents, 100 + u32::try_from(number).unwrap()));
-    }
-    txs
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Add { tx: usize, peer: u64 },
-    AddAnnouncer { tx: usize, peer: u64 },
-    Erase { tx: usize },
-    EraseForPeer { peer: u64 },
-    EraseForBlock { parent: u8, vout: u32 },
-    Accepted { tx: usize },
-    Next { peer: u64 },
-}
-
 fn step() -> impl Strategy<Value = Step> {
-    let (tx, peer) = (0..19_usize, 0..PEERS);
+    let (tx, peer) = (0..TRANSACTIONS, 0..PEERS);
     prop_oneof![
         8 => (tx.clone(), peer.clone()).prop_map(|(tx, peer)| Step::Add { tx, peer }),
         3 => (tx.clone(), peer.clone()).prop_map(|(tx, peer)| Step::AddAnnouncer { tx, peer }),
@@ -55,83 +17,6 @@ fn step() -> impl Strategy<Value = Step> {
         3 => tx.prop_map(|tx| Step::Accepted { tx }),
         2 => peer.prop_map(|peer| Step::Next { peer }),
     ]
-}
-
-fn wtxids(txs: &[Arc<Transaction>]) -> Vec<Wtxid> {
-    txs.iter().map(|tx| tx.view().wtxid()).collect()
-}
-
-fn run(limits: OrphanLimits, steps: Vec<Step>) {
-    let txs = universe();
-    let (mut real, mut model) = (Orphanage::new(limits), Model::new(limits));
-    let mut random = [ChaCha20Rng::seed_from_u64(5), ChaCha20Rng::seed_from_u64(5)];
-    for step in steps {
-        match step {
-            Step::Add { tx, peer } => {
-                assert_eq!(real.add(&txs[tx], PeerId(peer)), model.add(&txs[tx], PeerId(peer)));
-            }
-            Step::AddAnnouncer { tx, peer } => {
-                let wtxid = txs[tx].view().wtxid();
-                assert_eq!(real.add_announcer(wtxid, PeerId(peer)), model.add_announcer(wtxid, PeerId(peer)));
-            }
-            Step::Erase { tx } => {
-                let wtxid = txs[tx].view().wtxid();
-                assert_eq!(real.erase(&wtxid), model.erase(wtxid));
-            }
-            Step::EraseForPeer { peer } => {
-                real.erase_for_peer(PeerId(peer));
-                model.erase_for_peer(PeerId(peer));
-            }
-            Step::EraseForBlock { parent: number, vout } => {
-                let spent = [outpoint(parent(number), vout), outpoint(txs[0].view().txid(), 0)];
-                real.erase_for_block(spent);
-                model.erase_for_block(&spent);
-            }
-            Step::Accepted { tx } => {
-                let added = real.add_children_to_work_set(&txs[tx], &mut random[0]);
-                assert_eq!(added, model.add_children_to_work_set(&txs[tx], &mut random[1]));
-            }
-            Step::Next { peer } => {
-                let next = real.next_of_work_set(PeerId(peer)).map(|tx| tx.view().wtxid());
-                assert_eq!(next, model.next_of_work_set(PeerId(peer)));
-            }
-        }
-        compare(&real, &model, &txs);
-    }
-}
-
-/// Compares every answer of the two.
-fn compare(real: &Orphanage, model: &Model, txs: &[Arc<Transaction>]) {
-    assert!(!model.exceeds_limits() && !real.exceeds_limits());
-    assert_eq!(real.total_weight(), model.total_weight());
-    assert_eq!(real.total_latency(), model.total_latency());
-    assert_eq!(real.announcement_count(), model.announcements.len());
-    let prevouts =
-        |(wtxid, orphan): (&Wtxid, &Orphan)| orphan.prevouts().map(|prevout| (prevout, *wtxid)).collect::<Vec<_>>();
-    let inputs: BTreeSet<_> = real.orphans.iter().flat_map(prevouts).collect();
-    assert_eq!(real.by_prevout, inputs);
-    assert_eq!(real.by_peer.len(), real.announcements.len());
-    assert_eq!(real.peers.keys().copied().collect::<BTreeSet<_>>(), model.peers());
-    for peer in (0..PEERS).map(PeerId) {
-        assert_eq!(real.weight_of(peer), model.weight_of(peer));
-        assert_eq!(real.latency_of(peer), model.latency_of(peer));
-        assert_eq!(real.has_work(peer), model.has_work(peer));
-        for txid in txs.iter().take(4).map(|tx| tx.view().txid()).chain((0..3).map(parent)) {
-            assert_eq!(wtxids(&real.children_from(txid, peer)), model.children_from(txid, peer));
-        }
-        for wtxid in wtxids(txs) {
-            assert_eq!(real.has_from(&wtxid, peer), model.has_from(wtxid, peer));
-        }
-    }
-    let listed = real.orphans();
-    assert_eq!(listed.len(), real.len());
-    for info in listed {
-        let wtxid = info.tx.view().wtxid();
-        assert_eq!(real.get(&wtxid).map(|tx| tx.view().wtxid()), Some(wtxid));
-        let announcers: BTreeSet<_> = (0..PEERS).map(PeerId).filter(|peer| model.has_from(wtxid, *peer)).collect();
-        assert!(!announcers.is_empty() && info.announcers.iter().copied().eq(announcers));
-    }
-    assert!(txs.iter().all(|tx| real.has(&tx.view().wtxid()) == model.has(tx.view().wtxid())));
 }
 
 proptest! {
@@ -178,6 +63,7 @@ fn a_transaction_above_the_standard_weight_is_no_orphan() {
 
 /// limit: ORPHAN_WEIGHT_PER_PEER at
 /// limit: ORPHAN_WEIGHT_PER_PEER above
+/// checklist: 64
 #[test]
 fn each_peer_has_its_weight_reserved() {
     let share = usize::try_from(ORPHAN_WEIGHT_PER_PEER).unwrap();
@@ -207,6 +93,7 @@ fn each_peer_has_its_weight_reserved() {
 
 /// limit: ORPHANAGE_LATENCY_MAX at
 /// limit: ORPHANAGE_LATENCY_MAX above
+/// checklist: 64
 #[test]
 fn a_flood_of_orphans_evicts_the_orphans_of_the_flooder_only() {
     let mut orphanage = Orphanage::default();
@@ -228,6 +115,31 @@ fn a_flood_of_orphans_evicts_the_orphans_of_the_flooder_only() {
     assert!(orphanage.has_from(&honest.view().wtxid(), PeerId(7)));
     assert!(!orphanage.has_from(&honest.view().wtxid(), PeerId(8)));
     assert_eq!(orphanage.len(), usize::try_from(ORPHANAGE_LATENCY_MAX).unwrap());
+}
+
+/// CVE-2024-52914: each accepted transaction made all orphans of a peer be validated again, with all their inputs.
+/// checklist: 64
+#[test]
+fn the_children_of_one_parent_are_each_validated_once() {
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    let mut orphanage = Orphanage::default();
+    let (parent, other) = (lone(0), lone(1));
+    let count = u32::try_from(ORPHANAGE_LATENCY_MAX).unwrap();
+    for salt in 0..count {
+        let of = if salt % 3 == 0 { &other } else { &parent };
+        assert!(orphanage.add(&child(&[of.view().txid()], 10 + salt), PeerId(u64::from(salt) % PEERS)));
+    }
+    let added = orphanage.add_children_to_work_set(&parent, &mut random);
+    let distinct: std::collections::BTreeSet<Wtxid> = added.iter().map(|(wtxid, _)| *wtxid).collect();
+    assert_eq!(
+        (added.len(), distinct.len()),
+        (count as usize / 3 * 2, added.len()),
+        "its own children only, once each"
+    );
+    assert!(orphanage.add_children_to_work_set(&parent, &mut random).is_empty(), "they wait already");
+    let mut take = |peer| std::iter::from_fn(|| orphanage.next_of_work_set(PeerId(peer))).count();
+    assert_eq!((0..PEERS).map(&mut take).sum::<usize>(), added.len());
+    assert_eq!((0..PEERS).map(take).sum::<usize>(), 0);
 }
 
 /// Both peers use twice their share: one of the latency score, the other of the weight.

@@ -1,91 +1,16 @@
 //! Random sequences against the model, and the rules one by one.
 
-use super::model::Model;
+use super::twin::{HASHES, PEERS, Step, run, seconds, tracker, txid};
 use super::*;
 use crate::txs::sample::core_trace;
 use proptest::prelude::*;
-use rand_chacha::rand_core::SeedableRng;
-
-const PEERS: u64 = 4;
-
-fn tracker(seed: u64) -> TxRequests {
-    TxRequests::new(&mut ChaCha20Rng::seed_from_u64(seed))
-}
-
-fn seconds(count: u64) -> Duration {
-    Duration::from_secs(count)
-}
-
-fn txid(number: u8) -> GenTxid {
-    GenTxid::Txid(Txid([number; 32]))
-}
 
 fn requestable(tracker: &mut TxRequests, peer: u64, now: u64) -> Vec<GenTxid> {
     tracker.requestable(PeerId(peer), seconds(now), &mut Vec::new())
 }
 
-impl TxRequests {
-    /// Panics if an index or a count is wrong, or a hash breaks a rule.
-    fn check(&self) {
-        let states = |wanted: &[State]| {
-            self.announcements.values().filter(|announcement| wanted.contains(&announcement.state)).count()
-        };
-        assert_eq!(self.by_hash.len(), self.announcements.len());
-        assert_eq!(self.waiting.len(), states(&[State::Delayed, State::Requested]));
-        assert_eq!(self.best.len(), states(&[State::Best]));
-        let mut counts = BTreeMap::<PeerId, Counts>::new();
-        for (key, announcement) in &self.announcements {
-            assert!(self.by_hash.contains(&self.hash_entry(*key, *announcement)));
-            let count = counts.entry(key.0).or_default();
-            count.total += 1;
-            count.requested += usize::from(announcement.state == State::Requested);
-            count.completed += usize::from(announcement.state == State::Completed);
-            let of_hash: Vec<_> = self.of_hash(&key.1).map(|entry| entry.1).collect();
-            let count_of = |wanted| of_hash.iter().filter(|state| **state == wanted).count();
-            assert!(of_hash.iter().any(|state| *state != State::Completed), "a finished hash was kept");
-            assert!(count_of(State::Best) + count_of(State::Requested) <= 1);
-            assert!(count_of(State::Ready) == 0 || count_of(State::Best) + count_of(State::Requested) == 1);
-        }
-        assert_eq!(counts, self.peers);
-    }
-}
-
-/// One call; peers, hashes and times are small numbers.
-#[derive(Clone, Debug)]
-enum Step {
-    Announced {
-        peer: u64,
-        hash: u8,
-        is_wtxid: bool,
-        is_preferred: bool,
-        delay: u64,
-    },
-    /// Asks what to request, and requests as many of the answers as `take` says.
-    Requestable {
-        peer: u64,
-        take: usize,
-    },
-    /// Requests without having asked.
-    Requested {
-        peer: u64,
-        hash: u8,
-    },
-    Responded {
-        peer: u64,
-        hash: u8,
-    },
-    Forget {
-        hash: u8,
-    },
-    Disconnected {
-        peer: u64,
-    },
-    /// Moves the clock, backwards if negative.
-    Wait(i64),
-}
-
 fn step() -> impl Strategy<Value = Step> {
-    let (peer, hash) = (0..PEERS, 0..4_u8);
+    let (peer, hash) = (0..PEERS, 0..HASHES);
     prop_oneof![
         6 => (peer.clone(), hash.clone(), any::<bool>(), any::<bool>(), 0..5_u64).prop_map(
             |(peer, hash, is_wtxid, is_preferred, delay)| {
@@ -99,65 +24,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => peer.prop_map(|peer| Step::Disconnected { peer }),
         4 => (-2..5_i64).prop_map(Step::Wait),
     ]
-}
-
-fn run(seed: u64, steps: Vec<Step>) {
-    const EXPIRY: Duration = Duration::from_secs(6);
-    let mut real = tracker(seed);
-    let mut model = Model::new(real.priorities);
-    let mut now = seconds(100);
-    for step in steps {
-        match step {
-            Step::Announced { peer, hash, is_wtxid, is_preferred, delay } => {
-                let gtxid = if is_wtxid { GenTxid::Wtxid(Wtxid([hash; 32])) } else { txid(hash) };
-                let at = now + seconds(delay);
-                real.announced(PeerId(peer), &gtxid, is_preferred, at);
-                model.announced(PeerId(peer), gtxid, is_preferred, at);
-            }
-            Step::Requestable { peer, take } => {
-                let mut expired = Vec::new();
-                let wanted = real.requestable(PeerId(peer), now, &mut expired);
-                let (expected, mut expected_expired) = model.requestable(PeerId(peer), now);
-                assert_eq!(wanted, expected);
-                expired.sort_unstable();
-                expected_expired.sort_unstable();
-                assert_eq!(expired, expected_expired);
-                for gtxid in wanted.iter().take(take) {
-                    real.requested(PeerId(peer), &gtxid.hash(), now + EXPIRY);
-                    model.requested(PeerId(peer), &gtxid.hash(), now + EXPIRY);
-                }
-            }
-            Step::Requested { peer, hash } => {
-                real.requested(PeerId(peer), &[hash; 32], now + EXPIRY);
-                model.requested(PeerId(peer), &[hash; 32], now + EXPIRY);
-            }
-            Step::Responded { peer, hash } => {
-                real.responded(PeerId(peer), &[hash; 32]);
-                model.responded(PeerId(peer), &[hash; 32]);
-            }
-            Step::Forget { hash } => {
-                real.forget(&[hash; 32]);
-                model.forget(&[hash; 32]);
-            }
-            Step::Disconnected { peer } => {
-                real.disconnected(PeerId(peer));
-                model.disconnected(PeerId(peer));
-            }
-            Step::Wait(by) if by < 0 => now -= seconds(by.unsigned_abs()),
-            Step::Wait(by) => now += seconds(by.unsigned_abs()),
-        }
-        real.check();
-        for peer in (0..PEERS).map(PeerId) {
-            let counts = (real.count(peer), real.candidate_count(peer), real.in_flight_count(peer));
-            assert_eq!(counts, model.counts(peer));
-        }
-        for hash in 0..4_u8 {
-            let (mut found, mut expected) = (real.candidates(&[hash; 32]), model.candidates(&[hash; 32]));
-            found.sort_unstable();
-            expected.sort_unstable();
-            assert_eq!(found, expected);
-        }
-    }
 }
 
 proptest! {
@@ -201,6 +67,7 @@ fn a_transaction_is_requested_from_one_peer_at_a_time() {
 }
 
 /// An attacker that announces first must not be asked first more often than others.
+/// checklist: 65
 #[test]
 fn the_salt_decides_among_equal_peers() {
     let mut first_asked = [0_u32; 2];
@@ -225,6 +92,7 @@ fn answers_come_in_the_order_of_announcement() {
 }
 
 /// Work for many announcements of one hash must not grow with their number.
+/// checklist: 65
 #[test]
 fn ten_thousand_announcers_of_one_hash_are_no_problem() {
     let mut tracker = tracker(4);
