@@ -40,6 +40,9 @@ pub(crate) struct Pool {
     changed: HashSet<NodeId>,
     vsize: u64,
     fees: i64,
+    /// Chunks of the rests of clusters that lost a transaction to [`Pool::limit`]. Core counts no memory for them until
+    /// it orders those rests.
+    unordered_chunks: usize,
     /// Changes when it is asked, as in Core.
     min_fee: Cell<MinFee>,
     sequence: u64,
@@ -70,6 +73,7 @@ impl Pool {
             changed: HashSet::new(),
             vsize: 0,
             fees: 0,
+            unordered_chunks: 0,
             min_fee: Cell::new(MinFee::new(now)),
             // As in Core, the first change is the first.
             sequence: 1,
@@ -222,7 +226,9 @@ impl Pool {
     }
 
     /// Removes what is older than the expiry and its descendants, and then the worst chunks until the usage is within
-    /// its bound: Core's `LimitMempoolSize`.
+    /// its bound: Core's `LimitMempoolSize`. Core's usage lacks the chunks of what a removal left of a cluster until it
+    /// looks for the worst chunk again or accepts something, because only then it orders the rest; so this may end with
+    /// somewhat more.
     pub(crate) fn limit(&mut self, now: i64) {
         let expiry = i64::try_from(self.settings.expiry.as_secs()).unwrap_or(i64::MAX);
         let oldest = now.saturating_sub(expiry);
@@ -232,9 +238,10 @@ impl Pool {
         if !nodes.is_empty() {
             let mut all = self.graph.descendants(&nodes, Level::Main);
             self.sort_by_txid(&mut all);
-            self.remove(&all, RemovalReason::Expiry);
+            self.unordered_chunks += self.remove_and_count(&all, RemovalReason::Expiry);
         }
-        while self.len() > 0 && self.usage() > self.settings.mempool_bytes_max {
+        let usage = |pool: &Pool| pool.usage().saturating_sub(usage::of_chunks(pool.unordered_chunks));
+        while self.len() > 0 && usage(self) > self.settings.mempool_bytes_max {
             let Some(chunk) = self.graph.worst_chunk() else { return };
             // Weight units become virtual bytes, rounded up: Core's `ToFeePerVSize`.
             let scale = WITNESS_SCALE_FACTOR as i64;
@@ -244,8 +251,33 @@ impl Pool {
             self.min_fee.get_mut().evicted(FeeRate::per_kvb(rate));
             let mut nodes = chunk.nodes;
             self.sort_by_txid(&mut nodes);
-            self.remove(&nodes, RemovalReason::SizeLimit);
+            self.unordered_chunks = self.remove_and_count(&nodes, RemovalReason::SizeLimit);
         }
+    }
+
+    /// Core puts every cluster in order.
+    pub(super) fn order_all(&mut self) {
+        self.unordered_chunks = 0;
+    }
+
+    /// Removes nodes. Returns the number of chunks of what is left of their clusters, if that is more than one
+    /// transaction.
+    fn remove_and_count(&mut self, nodes: &[NodeId], reason: RemovalReason) -> usize {
+        let gone: HashSet<NodeId> = nodes.iter().copied().collect();
+        let mut left: HashSet<NodeId> = nodes.iter().flat_map(|node| self.graph.cluster(*node, Level::Main)).collect();
+        left.retain(|node| !gone.contains(node));
+        self.remove(nodes, reason);
+        let mut chunks = 0;
+        while let Some(node) = left.iter().next().copied() {
+            let cluster = self.graph.cluster(node, Level::Main);
+            if cluster.len() > 1 {
+                chunks += self.graph.cluster_chunks(node).len();
+            }
+            for node in cluster {
+                left.remove(&node);
+            }
+        }
+        chunks
     }
 
     /// The order in which Core removes a set of transactions.

@@ -68,6 +68,11 @@ pub(crate) fn of_cluster(count: usize) -> u64 {
     }
 }
 
+/// The usage of `count` nodes of the chunk index.
+pub(crate) fn of_chunks(count: usize) -> u64 {
+    CHUNK * count as u64
+}
+
 /// The counts that the usage is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Usage {

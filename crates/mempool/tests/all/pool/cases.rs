@@ -2,6 +2,7 @@
 //! verified.
 
 use super::compare::compare;
+use super::story::{Shape, tell};
 use super::world::{Alone, World, script, to_hex, witness};
 use lydian_mempool::policy::Settings;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
@@ -51,6 +52,17 @@ fn the_minimum_fee_falls_only_when_it_is_asked_for() {
     world.pass(20_000);
     assert!(world.pool.min_fee() < full);
     compare(&mut world, "when time has passed after the block");
+}
+
+/// After an eviction, Core counts no memory for the chunks of the rest of the cluster until it orders that rest, so it
+/// may stop evicting with 312 bytes more than `-maxmempool`, as in step 606 of this story. We evicted one more.
+#[test]
+fn the_usage_after_an_eviction_lacks_chunks_as_in_core() {
+    let settings = Settings { mempool_bytes_max: 5_000_000, ..Settings::default() };
+    let shape = Shape { steps: 610, data_max: 95_000, small_percent: 10, seed: 23 };
+    let test = "the_usage_after_an_eviction_lacks_chunks_as_in_core";
+    let Some(answers) = tell(test, &["-maxmempool=5"], settings, shape) else { return };
+    assert!(answers["mempool min fee not met"] > 0, "{answers:?}");
 }
 
 /// The scripts of a transaction in the pool are not verified again in its block: in no other place does that count.

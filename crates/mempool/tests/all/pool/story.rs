@@ -39,11 +39,11 @@ impl DerefMut for Story {
 
 /// The numbers that a story is told with.
 #[derive(Clone, Copy)]
-struct Shape {
-    steps: u64,
-    data_max: usize,
-    small_percent: usize,
-    seed: u64,
+pub(super) struct Shape {
+    pub(super) steps: u64,
+    pub(super) data_max: usize,
+    pub(super) small_percent: usize,
+    pub(super) seed: u64,
 }
 
 impl Story {
@@ -271,7 +271,7 @@ impl Story {
 }
 
 /// One world.
-fn tell(test: &str, options: &[&str], settings: Settings, shape: Shape) -> Option<BTreeMap<String, u64>> {
+pub(super) fn tell(test: &str, options: &[&str], settings: Settings, shape: Shape) -> Option<BTreeMap<String, u64>> {
     let mut world = World::new(test, options, settings)?;
     let outputs = (1..=super::world::BLOCKS - 95)
         .map(|height| {
