@@ -15,8 +15,8 @@ use lydian_mempool::Mempool;
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
-    Context, Host, Indexes, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError, ServerSettings, Whitelist,
-    Witness,
+    Context, Host, Indexes, MempoolFile, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError,
+    ServerSettings, Whitelist, Witness,
 };
 use lydian_serve::{BadAddress, Cookie, CookieError, CookiePermissions, Subnet, Users, bind_addresses};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
@@ -161,8 +161,9 @@ impl Serving {
         self.context.set_indexes(indexes);
     }
 
-    /// The mempool that calls use, once it accepts transactions.
-    pub(crate) fn has_mempool(&self, mempool: &Arc<Mempool>) {
+    /// The mempool that calls use, once it accepts transactions, and its file.
+    pub(crate) fn has_mempool(&self, mempool: &Arc<Mempool>, file: MempoolFile) {
+        self.context.set_mempool_file(file);
         self.context.set_mempool(Arc::clone(mempool));
     }
 

@@ -10,6 +10,7 @@ use crate::sources::TransactionIndex;
 use crate::tip_watch::TipWatch;
 use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
+use lydian_disk::Disk;
 pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
 use lydian_index::CoinStatsReader;
@@ -19,6 +20,7 @@ use lydian_primitives::{Transaction, Txid};
 use lydian_serve::Budget;
 use lydian_stdx::lock;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -164,6 +166,10 @@ pub struct Context {
     peers: OnceLock<Arc<dyn Peers>>,
     /// Set once the mempool has started.
     mempool: OnceLock<Arc<Mempool>>,
+    /// Set with the mempool.
+    mempool_file: OnceLock<MempoolFile>,
+    /// Weight and number of transactions of the last block that a method assembled.
+    assembled: Mutex<Option<(usize, usize)>>,
     /// The warm-up status, until calls are answered.
     warmup: Mutex<Option<String>>,
     /// Seconds since 1970; 0: the system clock is used.
@@ -189,6 +195,21 @@ pub struct Indexes {
     pub unopened: Vec<(&'static str, String)>,
 }
 
+/// Where the mempool is kept across restarts.
+pub struct MempoolFile {
+    /// Also reads the files of `importmempool`.
+    pub disk: Arc<dyn Disk>,
+    pub path: PathBuf,
+    /// Returns a random key for a file.
+    pub new_key: fn() -> [u8; 8],
+}
+
+impl fmt::Debug for MempoolFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MempoolFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 /// An observer that can be shared.
 pub trait Witness: Observer + fmt::Debug + Send {}
 
@@ -207,6 +228,8 @@ impl Context {
             indexes: OnceLock::new(),
             peers: OnceLock::new(),
             mempool: OnceLock::new(),
+            mempool_file: OnceLock::new(),
+            assembled: Mutex::default(),
             warmup: Mutex::new(Some("RPC server started".to_owned())),
             mock_time: AtomicI64::new(0),
             started_micros,
@@ -256,6 +279,38 @@ impl Context {
     pub fn set_mempool(&self, mempool: Arc<Mempool>) {
         // A node has only one mempool.
         let _ = self.mempool.set(mempool);
+    }
+
+    /// Makes `mempool.dat` available.
+    pub fn set_mempool_file(&self, file: MempoolFile) {
+        // A node has only one.
+        let _ = self.mempool_file.set(file);
+    }
+
+    pub(crate) fn mempool_file(&self) -> Option<&MempoolFile> {
+        self.mempool_file.get()
+    }
+
+    /// The mempool, or Core's error if the node has none.
+    pub(crate) fn mempool(&self) -> Result<&Arc<Mempool>, RpcError> {
+        let none = || RpcError::new(code::CLIENT_MEMPOOL_DISABLED, "Mempool disabled or instance not found");
+        self.mempool.get().ok_or_else(none)
+    }
+
+    /// Waits until the mempool has everything of a reorganisation that a call caused.
+    pub(crate) fn settle_mempool(&self) {
+        if let Some(mempool) = self.mempool.get() {
+            mempool.settle();
+        }
+    }
+
+    pub(crate) fn note_assembled(&self, weight: usize, transactions: usize) {
+        *lock(&self.assembled) = Some((weight, transactions));
+    }
+
+    /// Core's `m_last_block_weight` and `m_last_block_num_txs`.
+    pub(crate) fn last_assembled(&self) -> Option<(usize, usize)> {
+        *lock(&self.assembled)
     }
 
     /// The transaction, if the mempool contains it.

@@ -57,14 +57,18 @@ pub mod code {
     pub const INVALID_ADDRESS_OR_KEY: i32 = -5;
     pub const INVALID_PARAMETER: i32 = -8;
     pub const CLIENT_NOT_CONNECTED: i32 = -9;
+    pub const CLIENT_IN_INITIAL_DOWNLOAD: i32 = -10;
     pub const DATABASE_ERROR: i32 = -20;
     pub const DESERIALIZATION_ERROR: i32 = -22;
     pub const CLIENT_NODE_ALREADY_ADDED: i32 = -23;
     pub const CLIENT_NODE_NOT_ADDED: i32 = -24;
     pub const VERIFY_ERROR: i32 = -25;
+    pub const VERIFY_REJECTED: i32 = -26;
+    pub const VERIFY_ALREADY_IN_UTXO_SET: i32 = -27;
     pub const IN_WARMUP: i32 = -28;
     pub const CLIENT_NODE_NOT_CONNECTED: i32 = -29;
     pub const CLIENT_INVALID_IP_OR_SUBNET: i32 = -30;
     pub const CLIENT_P2P_DISABLED: i32 = -31;
+    pub const CLIENT_MEMPOOL_DISABLED: i32 = -33;
     pub const CLIENT_NODE_CAPACITY_REACHED: i32 = -34;
 }

@@ -34,7 +34,9 @@ mod wait;
 mod warnings;
 mod whitelist;
 
-pub use context::{Context, Host, Indexes, LogLevel, NodeSettings, Notifier, Peers, ProgressOf, PruneMode, Witness};
+pub use context::{
+    Context, Host, Indexes, LogLevel, MempoolFile, NodeSettings, Notifier, Peers, ProgressOf, PruneMode, Witness,
+};
 pub use document::document;
 pub use error::{RpcError, code};
 pub use http::{Server, ServerError, ServerSettings};

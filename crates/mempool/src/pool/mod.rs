@@ -14,6 +14,7 @@ mod shards;
 mod snapshot;
 mod store;
 mod tables;
+mod template;
 mod usage;
 
 pub use accept::Accepted;
@@ -22,7 +23,8 @@ pub use cluster::{ChunkView, ClusterView, Sums};
 pub use entry::{Entry, LockPoints};
 pub use feed::{Behind, Change, ChangeKind, Feed, RemovalReason};
 pub use package::{PackageResult, TxResult};
-pub use snapshot::{PoolInfo, Snapshot};
+pub use snapshot::{PoolChunk, PoolInfo, Snapshot};
 pub(crate) use store::Pool;
 pub use tables::Member;
+pub use template::{BlockContent, BlockOptions};
 pub use usage::dynamic_usage;

@@ -4,13 +4,14 @@
 //! memory with the pool: a reader that keeps one keeps the transactions that have left since, so take one for each
 //! request.
 
-use super::cluster::ClusterView;
+use super::cluster::{ChunkView, ClusterView};
 use super::entry::Entry;
 use super::tables::{Member, Tables};
 use crate::policy::FeeRate;
 use lydian_engine::Tip;
 use lydian_primitives::{OutPoint, Txid, Wtxid};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The content of the pool.
@@ -20,6 +21,22 @@ pub struct Snapshot {
     pub(crate) info: PoolInfo,
     pub(crate) unbroadcast: Arc<BTreeSet<Txid>>,
     pub(crate) deltas: Arc<BTreeMap<Txid, i64>>,
+}
+
+/// A chunk of the pool.
+#[derive(Clone, Debug)]
+pub struct PoolChunk<'a> {
+    pub cluster: &'a ClusterView,
+    pub chunk: &'a ChunkView,
+    /// The positions of its transactions in the cluster.
+    pub range: Range<usize>,
+}
+
+impl<'a> PoolChunk<'a> {
+    /// Its transactions in mining order.
+    pub fn entries(&self) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
+        self.cluster.entries().skip(self.range.start).take(self.range.len())
+    }
 }
 
 /// Sums over the pool.
@@ -77,6 +94,17 @@ impl Snapshot {
         let mut members: Vec<&Member> = self.tables.iter().collect();
         members.sort_unstable_by(|a, b| a.cluster.compare(a.position(), &b.cluster, b.position()));
         members
+    }
+
+    /// The chunks of all clusters in mining order: Core's `GetBlockBuilderChunk` and `IncludeBuilderChunk`.
+    pub fn chunks_in_mining_order(&self) -> Vec<PoolChunk<'_>> {
+        let chunks = |cluster| {
+            let of_cluster = move |(chunk, range)| PoolChunk { cluster, chunk, range };
+            ClusterView::chunks(cluster).map(of_cluster)
+        };
+        let mut all: Vec<PoolChunk<'_>> = self.clusters().map(AsRef::as_ref).flat_map(chunks).collect();
+        all.sort_unstable_by(|a, b| a.cluster.compare(a.range.start, b.cluster, b.range.start));
+        all
     }
 
     /// Each cluster once, in no order.

@@ -25,13 +25,14 @@ use lydian_consensus::KnownScripts;
 use lydian_engine::{Engine, Event, Follower, Observer, Tip};
 use lydian_primitives::{Amount, BlockHash, Height, Transaction, Txid};
 use lydian_script::Flags;
-use lydian_stdx::{AbortOnPanic, lock};
+use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 use worker::{Arrival, Job, Worker};
 
 /// The time of the node, which a test may set: Core's `GetTime`.
@@ -265,6 +266,13 @@ impl Mempool {
         let _ = self.ask(|reply| Job::Settle { whole: true, reply });
     }
 
+    /// Waits a moment for the pool to reach a block. Returns whether it did.
+    pub fn wait_for(&self, tip: &BlockHash) -> bool {
+        let is_behind = |pool: &mut Pool| pool.tip.hash != *tip;
+        let waited = self.shared.moved.wait_timeout_while(lock(&self.shared.pool), PATIENCE, is_behind);
+        !waited.ignore_poison().1.timed_out()
+    }
+
     fn ask<T: Send + 'static>(&self, job: impl FnOnce(worker::Reply<T>) -> Job) -> Result<T, SubmitError> {
         let (reply, answer) = sync_channel(1);
         let jobs = self.jobs.get().ok_or(SubmitError::Ended)?;
@@ -341,6 +349,9 @@ impl Mempool {
         }
     }
 }
+
+/// How long [`Mempool::wait_for`] waits.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Drop for Mempool {
     fn drop(&mut self) {

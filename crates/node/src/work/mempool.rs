@@ -11,6 +11,7 @@ use lydian_disk::Disk;
 use lydian_engine::Engine;
 use lydian_mempool::files::{Key, MEMPOOL_FILE};
 use lydian_mempool::{Clock, ImportOptions, Mempool, Report, Secrets};
+use lydian_rpc::MempoolFile;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +38,12 @@ impl Drop for End {
     fn drop(&mut self) {
         self.0.end();
     }
+}
+
+/// The file, for the calls that read and write it.
+pub(super) fn file(session: &Session<'_>) -> MempoolFile {
+    let (disk, path) = (Arc::clone(&session.disk), session.settings.datadir.join(MEMPOOL_FILE));
+    MempoolFile { disk, path, new_key: secret }
 }
 
 /// The time of Core's `GetTime`, which `setmocktime` sets.

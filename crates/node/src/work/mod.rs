@@ -100,7 +100,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         mempool::start(session, mempool, &engine)?;
         watcher.has_mempool(mempool);
         if let Some(server) = &server {
-            server.has_mempool(mempool);
+            server.has_mempool(mempool, mempool::file(session));
         }
     }
     let _ends = mempool.clone().map(mempool::End);

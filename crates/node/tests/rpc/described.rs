@@ -35,11 +35,13 @@ const NEVER_ANSWERED: &[&str] = &["generate"];
 fn every_answer_is_as_described() {
     let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-bind=127.0.0.1:{port}");
-    let options = ["-listen=1", &bind, "-prune=1", "-fastprune", "-vbparams=testdummy:0:9999999999"];
+    let options =
+        ["-listen=1", &bind, "-prune=1", "-fastprune", "-vbparams=testdummy:0:9999999999", "-acceptnonstdtxn=1"];
     let node = Server::lydian("described", &options);
     let peer = Server::lydian("described-peer", &[]);
     let mut described = Described { node, answered: RefCell::default() };
     chain(&described);
+    mempool(&described);
     network(&described, &peer, port);
     others(&described);
     described.ask("stop", "[]");
@@ -120,6 +122,46 @@ fn chain(described: &Described) {
     ]);
 }
 
+/// Calls about transactions in the mempool: a parent and its child, one more, and one that is refused.
+fn mempool(described: &Described) {
+    let address = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
+    let spend = |height: u32, value: &str| {
+        let hash = described.ask("getblockhash", &format!("[{height}]"));
+        let txid = described.ask("getblock", &format!("[{hash}]"))["tx"][0].clone();
+        let outputs = format!("[{{\"{address}\":{value}}},{{\"data\":\"00\"}}]");
+        described.ask("createrawtransaction", &format!("[[{{\"txid\":{txid},\"vout\":0}}],{outputs}]"))
+    };
+    let (first, second, dear) = (spend(2, "49.9999"), spend(3, "49.9998"), spend(4, "60"));
+    described.ask("testmempoolaccept", &format!("[[{first},{second},{dear}]]"));
+    described.ask("testmempoolaccept", &format!("[[{first}]]"));
+    let txid = described.ask("sendrawtransaction", &format!("[{first}]"));
+    let package = described.ask("submitpackage", &format!("[[{second}]]"));
+    assert_eq!(package["package_msg"], "success");
+    described.ask("submitpackage", &format!("[[{dear}]]"));
+    described.ask("prioritisetransaction", &format!("[{txid},0,1000]"));
+    for method in ["getmempoolancestors", "getmempooldescendants"] {
+        described.ask(method, &format!("[{txid}]"));
+        described.ask(method, &format!("[{txid},true]"));
+    }
+    described.ask("getmempoolcluster", &format!("[{txid}]"));
+    described.ask("getmempoolentry", &format!("[{txid}]"));
+    described.ask("gettxout", &format!("[{txid},0]"));
+    let outputs = format!("[{{\"txid\":{txid},\"vout\":0}},{{\"txid\":{txid},\"vout\":1}}]");
+    described.ask("gettxspendingprevout", &format!("[{outputs},{{\"return_spending_tx\":true}}]"));
+    described.ask_all(&[
+        ("getmempoolfeeratediagram", "[]"),
+        ("getmempoolinfo", "[]"),
+        ("getprioritisedtransactions", "[]"),
+        ("getrawmempool", "[]"),
+        ("getrawmempool", "[true]"),
+        ("getrawmempool", "[false,true]"),
+    ]);
+    let file = described.ask("savemempool", "[]")["filename"].clone();
+    described.ask("importmempool", &format!("[{file}]"));
+    described.ask("generatetodescriptor", "[1,\"raw(51)\"]");
+    described.ask("getmininginfo", "[]");
+}
+
 /// Calls about peers, with one of them connected.
 fn network(described: &Described, peer: &Server, port: u16) {
     let address = format!("\"127.0.0.1:{port}\"");
@@ -147,6 +189,7 @@ fn network(described: &Described, peer: &Server, port: u16) {
         ("getnettotals", "[]"),
         ("getnetworkinfo", "[]"),
         ("getnodeaddresses", "[0]"),
+        ("getorphantxs", "[2]"),
         ("getrawaddrman", "[]"),
         ("ping", "[]"),
         ("setban", "[\"10.0.0.0/8\",\"add\"]"),
@@ -196,10 +239,6 @@ fn others(described: &Described) {
         ("echojson", "[true]"),
         ("getindexinfo", "[]"),
         ("getmemoryinfo", "[]"),
-        ("getmempoolinfo", "[]"),
-        ("getrawmempool", "[]"),
-        ("getrawmempool", "[true]"),
-        ("getrawmempool", "[false,true]"),
         ("getrpcinfo", "[]"),
         ("getzmqnotifications", "[]"),
         ("help", "[]"),

@@ -17,6 +17,7 @@ mod foreign;
 mod http;
 mod log;
 mod meanwhile;
+mod mempool;
 mod peers;
 mod raw;
 mod refusals;

@@ -71,7 +71,7 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
         at = (at + 7_919) % lives.of.len();
         let (outpoint, made, spent) = lives.of[at];
         let begin = Instant::now();
-        let coin = lydian.result("gettxout", &format!("[\"{}\",{}]", outpoint.txid, outpoint.vout));
+        let coin = lydian.result("gettxout", &format!("[\"{}\",{},false]", outpoint.txid, outpoint.vout));
         assert!(begin.elapsed() < ANSWER_MAX, "it waited {:?}", begin.elapsed());
         asked.fetch_add(1, Ordering::Relaxed);
         // A missing coin names no block; it is checked again at the end.
@@ -230,7 +230,7 @@ fn coins_while_blocks_come_and_go() {
     assert!(asked.into_inner() > 100);
     // At the end exactly the unspent coins exist.
     for (outpoint, _, spent) in lives.of.iter().step_by(97) {
-        let coin = lydian.result("gettxout", &format!("[\"{}\",{}]", outpoint.txid, outpoint.vout));
+        let coin = lydian.result("gettxout", &format!("[\"{}\",{},false]", outpoint.txid, outpoint.vout));
         assert_eq!(coin.is_null(), *spent <= lives.tip, "{outpoint}");
     }
 }

@@ -162,7 +162,8 @@ impl Server {
 }
 
 /// Lydian's options here: no peers, and every answer is compared with its description in the help.
-const LYDIAN_OPTIONS: &[&str] = &["-par=2", "-printtoconsole=0", "-listen=0", "-noconnect", "-rpcdoccheck=1"];
+const LYDIAN_OPTIONS: &[&str] =
+    &["-par=2", "-printtoconsole=0", "-listen=0", "-noconnect", "-persistmempool=0", "-rpcdoccheck=1"];
 
 fn spawn(program: &Path, folder: &Path, port: u16, own: &[String], options: &[&str]) -> Child {
     Command::new(program)

@@ -131,6 +131,21 @@ impl Json {
         self.get(key).unwrap_or(&Json::Null)
     }
 
+    /// A field of an object, `None` if it is missing: Core's `RPCTypeCheckObj` for one field.
+    pub(crate) fn typed_field(&self, name: &str, expected: &str, is_required: bool) -> Result<Option<&Json>, RpcError> {
+        let value = self.field(name);
+        let type_error = |message: String| Err(RpcError::new(code::TYPE_ERROR, message));
+        match value {
+            Json::Null if is_required => type_error(format!("Missing {name}")),
+            Json::Null => Ok(None),
+            _ if value.type_name() == expected => Ok(Some(value)),
+            _ => {
+                let found = value.type_name();
+                type_error(format!("JSON value of type {found} for field {name} is not of expected type {expected}"))
+            }
+        }
+    }
+
     /// The entries of an object.
     pub(crate) fn as_object(&self) -> Result<&[(String, Json)], RpcError> {
         match self {

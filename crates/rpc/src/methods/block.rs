@@ -71,7 +71,7 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("include_mempool", Kind::Bool, "whether to take the mempool into account").default("true"),
         ],
         examples: &["\"txid\" 1"],
-        remark: "There is no mempool yet, so `include_mempool` has no effect. While blocks are being validated, `bestblock` may be below the tip: it is the \
+        remark: "While blocks are being validated, `bestblock` may be below the tip: it is the \
                  block for which the answer is valid.",
         call: &returns("", gettxout),
     },
@@ -186,9 +186,28 @@ result! {
 fn gettxout(call: &Call<'_>) -> Result<OutputResult, RpcError> {
     let txid = Txid(parse_hash(call.arg(0), "txid")?);
     let vout: u32 = call.arg(1).as_integer()?;
-    call.bool_or(2, true)?;
+    let (outpoint, has_mempool) = (OutPoint { txid, vout }, call.bool_or(2, true)?);
     let engine = call.context.engine()?;
-    let (at, mut coins) = engine.coins_now(&[OutPoint { txid, vout }])?;
+    // Before the coins: then a transaction that is mined meanwhile is found in one of the two.
+    let snapshot = has_mempool.then(|| call.context.mempool()).transpose()?.map(|mempool| mempool.snapshot());
+    let (at, mut coins) = engine.coins_now(&[outpoint])?;
+    if let Some(snapshot) = snapshot {
+        if snapshot.spender(&outpoint).is_some() {
+            return Ok(OutputResult::Missing(()));
+        }
+        if let Some(member) = snapshot.get(&txid) {
+            let outputs = member.entry().tx().view();
+            let index = usize::try_from(vout).unwrap_or(usize::MAX);
+            let Some(output) = outputs.outputs().nth(index) else { return Ok(OutputResult::Missing(())) };
+            return Ok(OutputResult::Found(OutputAnswer {
+                bestblock: at.hash,
+                confirmations: 0,
+                value: Amount(output.value.0),
+                script: OwnedScript::new(output.script_pubkey, engine.params().chain),
+                coinbase: false,
+            }));
+        }
+    }
     let Some(coin) = coins.pop().flatten() else { return Ok(OutputResult::Missing(())) };
     Ok(OutputResult::Found(OutputAnswer {
         bestblock: at.hash,

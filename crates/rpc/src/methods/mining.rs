@@ -1,6 +1,7 @@
 //! Methods that create blocks for tests, such as `generatetoaddress`, and methods about mining. The blocks are
-//! identical to Core's if both nodes have the same clock and an empty mempool.
+//! identical to Core's if both nodes have the same clock and the same mempool.
 
+use crate::context::LogLevel;
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json};
 use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
@@ -10,12 +11,13 @@ use crate::output::{Hex, difficulty, target};
 use crate::raw_tx::{Reading, decode};
 use crate::result::result;
 use crate::versionbits::next_version;
-use lydian_consensus::limits::MAX_TIMEWARP;
+use lydian_consensus::limits::{MAX_TIMEWARP, WITNESS_SCALE_FACTOR};
 use lydian_consensus::{Deployment, HeaderView, U256, block_subsidy, pow};
 use lydian_descriptor::Address;
 use lydian_engine::Engine;
+use lydian_mempool::pool::{BlockContent, BlockOptions};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid};
+use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid, write_compact_size};
 use lydian_script::ScriptBuilder;
 
 const TRIES: Arg = Arg::new("maxtries", Kind::Number, "the number of nonces to try").default("1000000");
@@ -32,7 +34,7 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("submit", Kind::Bool, "whether to submit the block; if not, it is returned").default("true"),
         ],
         examples: &["\"myaddress\" '[\"rawtx\"]'"],
-        remark: "There is no mempool yet, so no id is found. A block that is not submitted is not checked.",
+        remark: "A block that is not submitted is not checked.",
         call: &returns("", generateblock),
     },
     Method {
@@ -67,7 +69,7 @@ pub(crate) const METHODS: &[Method] = &[
         help: "Returns the state of mining: the tip, the next block and the network's hash rate.",
         args: &[],
         examples: &[""],
-        remark: "`currentblockweight` and `currentblocktx` are never present, since no block template is assembled.",
+        remark: "",
         call: &returns("", getmininginfo),
     },
     Method {
@@ -85,8 +87,52 @@ pub(crate) const METHODS: &[Method] = &[
     },
 ];
 
-/// The child of the tip without its proof of work: Core's `CreateNewBlock`.
-fn template(call: &Call<'_>, engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>) -> MutBlock {
+/// The child of the tip with the best of the mempool, without its proof of work: Core's `CreateNewBlock`.
+fn assemble(call: &Call<'_>, engine: &Engine, script: &[u8]) -> Result<MutBlock, RpcError> {
+    let mempool = call.context.mempool()?;
+    while !call.context.is_stopping() {
+        let (tip, height, median_time) = engine.with_tree(|tree| {
+            let last = tree.node(tree.tip());
+            let median_time = tree.branch(tree.tip()).median_time_past(last.height).unwrap_or(0);
+            (last.hash, Height(last.height.0.saturating_add(1)), median_time)
+        });
+        // A block may be on its way from the chain to the mempool, and transactions of a reorganisation on their way
+        // back.
+        if !mempool.wait_for(&tip) {
+            continue;
+        }
+        mempool.settle();
+        let snapshot = mempool.snapshot();
+        if snapshot.info().tip.hash != tip {
+            continue;
+        }
+        let content = snapshot.block_content(&BlockOptions::default(), height, median_time);
+        let txs: Vec<MutTx> = content.entries.iter().map(|entry| MutTx::from(entry.tx().view())).collect();
+        let block = template(call, engine, script.to_vec(), txs, content.fees.0);
+        if block.header.prev_block == tip {
+            assembled(call, &block, &content);
+            return Ok(block);
+        }
+    }
+    Err(RpcError::misc("Failed to make block."))
+}
+
+/// Logs a block that was assembled, and keeps its figures for `getmininginfo`.
+fn assembled(call: &Call<'_>, block: &MutBlock, content: &BlockContent) {
+    let count = content.entries.len();
+    call.context.note_assembled(content.weight, count);
+    let mut head = block.header.to_bytes().to_vec();
+    write_compact_size(&mut head, block.txs.len());
+    let of_coinbase = block.txs.first().map_or(0, |tx| tx.encode().len() + 3 * tx.encode_stripped().len());
+    let weight: usize = content.entries.iter().map(|entry| entry.tx().view().weight()).sum();
+    let weight = weight + of_coinbase + WITNESS_SCALE_FACTOR * head.len();
+    let BlockContent { fees: lydian_primitives::Amount(fees), sigops_cost, .. } = content;
+    let line = format!("CreateNewBlock(): block weight: {weight} txs: {count} fees: {fees} sigops {sigops_cost}");
+    call.context.host.log(LogLevel::Info, &line);
+}
+
+/// The child of the tip with these transactions, without its proof of work.
+fn template(call: &Call<'_>, engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>, fees: i64) -> MutBlock {
     let (params, now) = (engine.params(), call.context.now());
     // Core only allows it on chains where blocks are mined on demand.
     let forced = call.context.settings.block_version.filter(|_| params.no_retargeting);
@@ -109,8 +155,8 @@ fn template(call: &Call<'_>, engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>) 
         // All ancestors of the tip are in the tree.
         header.bits = pow::next_work_required(&header, last.height, &branch, params).unwrap_or(last.header.bits);
         let is_segwit = params.is_active(Deployment::Segwit, height);
-        let reward = block_subsidy(height, params);
-        let mut block = MutBlock { header, txs: vec![coinbase(height, script, reward.0, is_segwit)] };
+        let reward = block_subsidy(height, params).0.saturating_add(fees);
+        let mut block = MutBlock { header, txs: vec![coinbase(height, script, reward, is_segwit)] };
         block.txs.extend(txs);
         block.seal_witness_commitment();
         block.seal_merkle_root();
@@ -178,7 +224,7 @@ fn generate(call: &Call<'_>, count: i32, script: &[u8], mut tries: u64) -> Resul
     let mut hashes = Vec::new();
     let count = usize::try_from(count).unwrap_or(0);
     while hashes.len() < count && !call.context.is_stopping() {
-        let block = template(call, &engine, script.to_vec(), Vec::new());
+        let block = assemble(call, &engine, script)?;
         match mine(call, &engine, block, &mut tries)? {
             Mined::GivenUp => break,
             Mined::NoNonce => {}
@@ -191,6 +237,7 @@ fn generate(call: &Call<'_>, count: i32, script: &[u8], mut tries: u64) -> Resul
             }
         }
     }
+    call.context.settle_mempool();
     Ok(hashes)
 }
 
@@ -241,7 +288,11 @@ fn generateblock(call: &Call<'_>) -> Result<Generated, RpcError> {
     }
     let is_submitted = call.bool_or(2, true)?;
     let engine = call.context.engine()?;
-    let block = template(call, &engine, script, txs);
+    let block = template(call, &engine, script, txs, 0);
+    let options = BlockOptions::default();
+    let (weight, sigops_cost) = (options.reserved_weight, options.reserved_sigops_cost);
+    let fees = lydian_primitives::Amount(0);
+    assembled(call, &block, &BlockContent { entries: Vec::new(), fees, weight, sigops_cost });
     let mut tries = TRIES_DEFAULT;
     let Mined::Block(block) = mine(call, &engine, block, &mut tries)? else {
         return Err(RpcError::misc("Failed to make block."));
@@ -252,6 +303,7 @@ fn generateblock(call: &Call<'_>) -> Result<Generated, RpcError> {
     }
     let submitted = Block::clone(&block);
     let Err(rejected) = engine.accept_block(submitted, call.context.now(), call.context)? else {
+        call.context.settle_mempool();
         return Ok(Generated { hash, hex: None });
     };
     let state = rejected.state(&hash, Some(&block));
@@ -275,6 +327,10 @@ result! {
     struct MiningInfo {
         /// the current block
         blocks: u32,
+        /// the weight of the last assembled block with the reserved weight (only present if one was assembled)
+        currentblockweight: Option<usize>,
+        /// the number of transactions but the coinbase of the last assembled block (only present if one was assembled)
+        currentblocktx: Option<usize>,
         /// the current nBits, compact representation of the block difficulty target
         bits: Hex<[u8; 4]>,
         /// the current difficulty
@@ -284,7 +340,7 @@ result! {
         /// the network hashes per second
         networkhashps: Double,
         /// the size of the mempool
-        pooledtx: u64,
+        pooledtx: usize,
         /// minimum feerate of packages selected for block inclusion in BTC/kvB
         blockmintxfee: Amount,
         /// current network name (main, test, testnet4, signet, regtest)
@@ -314,14 +370,17 @@ fn getmininginfo(call: &Call<'_>) -> Result<MiningInfo, RpcError> {
     let engine = call.context.engine()?;
     let (params, tip) = (engine.params(), engine.tip_info());
     let bits = tip.node.header.bits;
-    let next = template(call, &engine, Vec::new(), Vec::new()).header.bits;
+    let next = template(call, &engine, Vec::new(), Vec::new(), 0).header.bits;
+    let assembled = call.context.last_assembled();
     Ok(MiningInfo {
         blocks: tip.node.height.0,
+        currentblockweight: assembled.map(|(weight, _)| weight),
+        currentblocktx: assembled.map(|(_, count)| count),
         bits: Hex(bits.to_be_bytes()),
         difficulty: Double(difficulty(bits)),
         target: target(bits, params),
         networkhashps: Double(hashes_per_second(&engine, 120, -1)?),
-        pooledtx: 0,
+        pooledtx: call.context.mempool()?.snapshot().len(),
         blockmintxfee: Amount(1),
         chain: params.chain.name(),
         next: NextBlock {

@@ -17,9 +17,6 @@ use lydian_wire::message::PROTOCOL_VERSION;
 /// `CLIENT_VERSION` of the Core release with these rules and this interface.
 const VERSION: u32 = 310_000;
 
-/// Core's `DEFAULT_MIN_RELAY_TX_FEE` and `DEFAULT_INCREMENTAL_RELAY_FEE`.
-const RELAY_FEE: Amount = Amount(100);
-
 pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getconnectioncount",
@@ -46,7 +43,7 @@ pub(crate) const METHODS: &[Method] = &[
         args: &[],
         examples: &[""],
         remark: "`version` and the first part of `subversion` are those of the Core release with this interface, since programs compare them; \
-                 the second part of `subversion` names Lydian. `localrelay` is false until there is a mempool.",
+                 the second part of `subversion` names Lydian.",
         call: &returns("", getnetworkinfo),
     },
     Method {
@@ -178,9 +175,9 @@ result! {
         /// information per network
         networks: Vec<NetworkState>,
         /// minimum relay fee rate for transactions in BTC/kvB
-        relayfee: Amount,
+        relayfee: Option<Amount>,
         /// minimum fee rate increment for mempool limiting or replacement in BTC/kvB
-        incrementalfee: Amount,
+        incrementalfee: Option<Amount>,
         /// list of local addresses
         localaddresses: Vec<LocalAnswer>,
         warnings: Warnings,
@@ -223,6 +220,7 @@ impl LocalAnswer {
 fn getnetworkinfo(call: &Call<'_>) -> Result<NetworkAnswer, RpcError> {
     let warnings = Warnings::of(call.context);
     let info = ask(call.context, Question::Network)?;
+    let fees = call.context.mempool().ok().map(|mempool| mempool.settings());
     Ok(NetworkAnswer {
         version: VERSION,
         subversion: String::from_utf8_lossy(&info.user_agent).into_owned(),
@@ -236,8 +234,8 @@ fn getnetworkinfo(call: &Call<'_>) -> Result<NetworkAnswer, RpcError> {
         connections_in: info.inbound,
         connections_out: info.outbound,
         networks: NETWORKS.iter().map(|network| network_state(&info, *network)).collect(),
-        relayfee: RELAY_FEE,
-        incrementalfee: RELAY_FEE,
+        relayfee: fees.map(|fees| Amount(fees.min_relay_fee.fee_per_kvb())),
+        incrementalfee: fees.map(|fees| Amount(fees.incremental_relay_fee.fee_per_kvb())),
         localaddresses: info.addresses.iter().map(LocalAnswer::of).collect(),
         warnings,
     })

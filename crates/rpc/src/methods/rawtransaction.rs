@@ -89,7 +89,7 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("blockhash", Kind::Hex, "the block that contains the transaction").omitted(),
         ],
         examples: &["\"mytxid\"", "\"mytxid\" 1 \"myblockhash\""],
-        remark: "There is no mempool and no `-txindex` yet, so a transaction is only found with `blockhash`.",
+        remark: "There is no `-txindex` yet, so a transaction outside the mempool is only found with `blockhash`.",
         call: &returns("", getrawtransaction),
     },
     Method {

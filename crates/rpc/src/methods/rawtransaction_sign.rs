@@ -139,26 +139,6 @@ fn find_outputs(context: &Context, outpoints: &[OutPoint]) -> Result<HashMap<Out
     Ok(spent)
 }
 
-/// Core's `RPCTypeCheckObj` for one field: `None` if it is missing.
-fn typed_field<'j>(
-    object: &'j Json,
-    name: &str,
-    expected: &str,
-    is_required: bool,
-) -> Result<Option<&'j Json>, RpcError> {
-    let value = object.field(name);
-    let type_error = |message: String| Err(RpcError::new(code::TYPE_ERROR, message));
-    match value {
-        Json::Null if is_required => type_error(format!("Missing {name}")),
-        Json::Null => Ok(None),
-        _ if value.type_name() == expected => Ok(Some(value)),
-        _ => {
-            let found = value.type_name();
-            type_error(format!("JSON value of type {found} for field {name} is not of expected type {expected}"))
-        }
-    }
-}
-
 /// Adds an output that the argument describes, and its scripts: Core's `ParsePrevouts`.
 fn add_given(value: &Json, spent: &mut HashMap<OutPoint, Spent>, keys: &mut Keystore) -> Result<(), RpcError> {
     let undecodable = |message: String| RpcError::new(code::DESERIALIZATION_ERROR, message);
@@ -166,7 +146,7 @@ fn add_given(value: &Json, spent: &mut HashMap<OutPoint, Spent>, keys: &mut Keys
         return Err(undecodable("expected object with {\"txid'\",\"vout\",\"scriptPubKey\"}".to_owned()));
     }
     for (name, expected) in [("scriptPubKey", "string"), ("txid", "string"), ("vout", "number")] {
-        typed_field(value, name, expected, true)?;
+        value.typed_field(name, expected, true)?;
     }
     let txid = Txid(parse_hash(value.field("txid"), "txid")?);
     let vout = u32::try_from(value.field("vout").as_integer::<i32>()?);
@@ -187,8 +167,8 @@ fn add_given(value: &Json, spent: &mut HashMap<OutPoint, Spent>, keys: &mut Keys
 
 /// Adds the scripts of an output that pays a script hash.
 fn add_scripts(value: &Json, script_pubkey: &[u8], kind: &TxoutType<'_>, keys: &mut Keystore) -> Result<(), RpcError> {
-    let redeem_script = typed_field(value, "redeemScript", "string", false)?;
-    let witness_script = typed_field(value, "witnessScript", "string", false)?;
+    let redeem_script = value.typed_field("redeemScript", "string", false)?;
+    let witness_script = value.typed_field("witnessScript", "string", false)?;
     let script = match (witness_script, redeem_script) {
         (Some(witness_script), _) => witness_script.as_hex("witnessScript")?,
         (None, Some(redeem_script)) => redeem_script.as_hex("redeemScript")?,

@@ -7,6 +7,7 @@ use crate::methods::blockchain::prune_height;
 use crate::result::cases;
 use lydian_consensus::{Chain, Deployment, Rejected};
 use lydian_engine::{Engine, HeaderId, LastBlocksEnd};
+use lydian_mempool::ReturnAfterEach;
 use lydian_primitives::{Block, Header, Height, ParseErrorKind, RawBlock, Reader, hex, write_compact_size};
 
 pub(crate) const METHODS: &[Method] = &[
@@ -97,20 +98,27 @@ fn find(call: &Call<'_>) -> Result<HeaderId, RpcError> {
 }
 
 fn invalidateblock(call: &Call<'_>) -> Result<(), RpcError> {
-    let id = find(call)?;
-    call.context.engine()?.invalidate_block(id, call.context)?;
+    let (id, engine) = (find(call)?, call.context.engine()?);
+    {
+        // The transactions of each block return before the next one leaves, as in Core.
+        let observer = ReturnAfterEach::new(call.context.mempool()?, call.context);
+        engine.invalidate_block(id, &observer)?;
+    }
+    call.context.settle_mempool();
     Ok(())
 }
 
 fn reconsiderblock(call: &Call<'_>) -> Result<(), RpcError> {
     let id = find(call)?;
     call.context.engine()?.reconsider_block(id, call.context)?;
+    call.context.settle_mempool();
     Ok(())
 }
 
 fn preciousblock(call: &Call<'_>) -> Result<(), RpcError> {
     let id = find(call)?;
     call.context.engine()?.precious_block(id, call.context)?;
+    call.context.settle_mempool();
     Ok(())
 }
 
@@ -132,6 +140,7 @@ fn submitblock(call: &Call<'_>) -> Result<Submission, RpcError> {
     let block = parse_leniently(bytes).ok_or_else(undecodable)?;
     let block = add_witness_nonce(&engine, block).ok_or_else(undecodable)?;
     let submission = engine.accept_block(block, call.context.now(), call.context)?;
+    call.context.settle_mempool();
     Ok(match submission {
         Ok(accepted) if accepted.is_active => Submission::Accepted(()),
         Ok(_) => Submission::Otherwise("inconclusive".to_owned()),

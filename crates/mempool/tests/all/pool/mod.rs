@@ -7,4 +7,5 @@ mod compare;
 mod maker;
 mod persist;
 mod story;
+mod template;
 pub(crate) mod world;

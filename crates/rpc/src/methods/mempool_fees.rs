@@ -1,0 +1,112 @@
+//! Methods about what is added to the fees of transactions: `prioritisetransaction` and `getprioritisedtransactions`
+//! (Core's rpc/mining.cpp). Input: a txid and an amount. Output: the mempool in its new order.
+
+use crate::error::RpcError;
+use crate::json::Json;
+use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
+use crate::result::{Map, result};
+use lydian_mempool::policy::dust_outputs;
+use lydian_primitives::{Amount, Txid};
+
+pub(crate) const METHODS: &[Method] = &[
+    Method {
+        name: "getprioritisedtransactions",
+        category: Category::Mining,
+        help: "Returns what prioritisetransaction added to the fees of transactions.",
+        args: &[],
+        examples: &[""],
+        remark: "",
+        call: &returns("prioritisation keyed by txid", getprioritisedtransactions)
+            .each_key("<transactionid>", "the transaction"),
+    },
+    Method {
+        name: "prioritisetransaction",
+        category: Category::Mining,
+        help: "Adds to the fee of a transaction for its selection for blocks and its place in the mempool.",
+        args: &[
+            Arg::new("txid", Kind::Hex, "the transaction id"),
+            Arg::new("dummy", Kind::Number, "must be zero or null (DEPRECATED)").omitted(),
+            Arg::new(
+                "fee_delta",
+                Kind::Number,
+                "satoshis to add, or to subtract if negative; the fee is not really paid",
+            ),
+        ],
+        examples: &["\"txid\" 0.0 10000"],
+        remark: "",
+        call: &returns("returns true", prioritisetransaction),
+    },
+];
+
+result! {
+    struct Prioritised {
+        /// transaction fee delta in satoshis
+        fee_delta: i64,
+        /// whether this transaction is currently in mempool
+        in_mempool: bool,
+        /// modified fee in satoshis. Only returned if in_mempool=true
+        modified_fee: Option<i64>,
+    }
+}
+
+fn getprioritisedtransactions(call: &Call<'_>) -> Result<Map<String, Prioritised>, RpcError> {
+    let snapshot = call.context.mempool()?.snapshot();
+    call.expect_bytes(snapshot.deltas().len() * 160)?;
+    let prioritised = |(txid, delta): (&Txid, &i64)| {
+        let modified_fee = snapshot.get(txid).map(|member| member.modified_fee());
+        (txid.to_string(), Prioritised { fee_delta: *delta, in_mempool: modified_fee.is_some(), modified_fee })
+    };
+    Ok(Map(snapshot.deltas().iter().map(prioritised).collect()))
+}
+
+fn prioritisetransaction(call: &Call<'_>) -> Result<bool, RpcError> {
+    let txid = Txid(parse_hash(call.arg(0), "txid")?);
+    let delta: i64 = call.arg(2).as_integer()?;
+    // Core reads it as a floating-point number.
+    let is_zero =
+        |value: &Json| matches!(value, Json::Number(text) if text.parse::<f64>().is_ok_and(|dummy| dummy == 0.0));
+    if call.given(1).is_some_and(|dummy| !is_zero(dummy)) {
+        return Err(RpcError::parameter(
+            "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.",
+        ));
+    }
+    let mempool = call.context.mempool()?;
+    let (settings, snapshot) = (mempool.settings(), mempool.snapshot());
+    let member = snapshot.get(&txid);
+    let has_dust = |tx| dust_outputs(tx, settings.dust_relay_fee).next().is_some();
+    if settings.require_standard && member.is_some_and(|member| has_dust(member.entry().tx().view())) {
+        return Err(RpcError::parameter("Priority is not supported for transactions with dust outputs."));
+    }
+    let sum = mempool.prioritise(&txid, delta);
+    let place = if member.is_some() { "" } else { "not " };
+    let line = match sum {
+        Amount(0) => format!("PrioritiseTransaction: {txid} ({place}in mempool) delta cleared"),
+        _ => {
+            let delta = money(delta);
+            let sum = money(sum.0);
+            format!("PrioritiseTransaction: {txid} ({place}in mempool) fee += {delta}, new delta={sum}")
+        }
+    };
+    call.context.host.log(crate::context::LogLevel::Info, &line);
+    Ok(true)
+}
+
+/// Core's `FormatMoney`: at least two decimals.
+fn money(satoshi: i64) -> String {
+    let text = Amount(satoshi).to_string();
+    let cents = text.len().saturating_sub(6);
+    let (head, tail) = text.split_at(cents);
+    format!("{head}{}", tail.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::money;
+
+    /// Core's `util_FormatMoney` (test/util_tests.cpp).
+    #[test]
+    fn money_as_core_formats_it() {
+        let texts = [0, 1, 10, 1_000_000, 12_345_678_900, -100_000_000, 100_000_000_000].map(money);
+        assert_eq!(texts, ["0.00", "0.00000001", "0.0000001", "0.01", "123.456789", "-1.00", "1000.00"]);
+    }
+}
