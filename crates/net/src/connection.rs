@@ -347,7 +347,7 @@ impl Connection {
         let is_block = item.block().is_some();
         match self.make_ready(item).await {
             Ready::Message { command, payload } => {
-                self.channel.note_sent(command);
+                self.channel.note_sent(command, &payload);
                 self.frame(command, &payload);
             }
             Ready::BadTransactionsRequest => {

@@ -172,7 +172,7 @@ fn transactions_go_from_core_to_core() {
         submit(&mut world.first, &better);
         wait_until("it is replaced everywhere", || has(&mut world.second, &better_id));
         assert!(world.has(&better_id) && !world.has(&back_id));
-        // A block of known transactions comes and goes as a compact one, and nobody asks for a transaction.
+        // A block of known transactions comes and goes as a compact one, and no node asks for a transaction.
         let descriptor = descriptor(&mut world.first);
         world.first.call("generatetodescriptor", &json!([1, descriptor])).unwrap();
         world.wait_for_tip();

@@ -10,11 +10,11 @@
 //! a few of them, those are processed. Invariant: everything that is held for the peer is charged to its account
 //! ([`crate::memory`]). Cost: a few additions per call, and that of the transport. It waits for nothing.
 
-use crate::limits::FLOOD_TIME_MAX;
+use crate::limits::{FLOOD_TIME_MAX, GETDATA_COUNT_MAX};
 use crate::memory::{Charge, PeerMemory, Waiting};
 use crate::pace::MessagePace;
-use lydian_wire::Command;
 use lydian_wire::transport::{Dropped, FRAME_SIZE_MIN, Received, Transport, TransportError};
+use lydian_wire::{Command, InvType};
 use std::time::Duration;
 
 /// Time allowed to send the remaining output to a peer that is being disconnected.
@@ -50,6 +50,9 @@ pub struct Channel {
     paced: Option<Duration>,
     /// Requests for headers that were sent and not answered.
     headers_asked: u32,
+    /// Transactions that were requested and did not come; at most [`GETDATA_COUNT_MAX`] are counted, since a peer may
+    /// not have them.
+    txs_asked: usize,
     /// Time since which the peer sends more than its pace.
     flood_since: Option<Duration>,
     /// Bytes for which there was no memory when they were about to be processed.
@@ -82,6 +85,7 @@ impl Channel {
             pace: Some(MessagePace::default()),
             paced: None,
             headers_asked: 0,
+            txs_asked: 0,
             flood_since: None,
             refused_bytes: 0,
             progress_bytes: 0,
@@ -121,9 +125,12 @@ impl Channel {
         }
     }
 
-    /// Called when a message is sent to the peer. Some allow it more messages: a block or a part of one, and a request
-    /// for headers, whose answer is large.
-    pub fn note_sent(&mut self, command: Command) {
+    /// Called when a message is sent to the peer. Some allow it more messages: a block or a part of one, a request for
+    /// headers, whose answer is large, and a request for transactions.
+    pub fn note_sent(&mut self, command: Command, payload: &[u8]) {
+        if command == Command::GETDATA {
+            self.txs_asked = (self.txs_asked + requested_txs(payload)).min(GETDATA_COUNT_MAX);
+        }
         self.headers_asked = self.headers_asked.saturating_add(u32::from(command == Command::GETHEADERS));
         if let Some(pace) = self.pace.as_mut().filter(|_| is_block(command)) {
             pace.sent_block();
@@ -180,7 +187,8 @@ impl Channel {
     /// answer. `queued_bytes` is the memory of queued items that the last [`Channel::count_memory`] did not include.
     pub fn next_message(&mut self, queued_bytes: usize, now: Duration) -> Option<Handover> {
         let command = self.transport.next_command();
-        let is_limited = command.is_some_and(|command| !is_block(command));
+        let is_requested_tx = command == Some(Command::TX) && self.txs_asked > 0;
+        let is_limited = !is_requested_tx && command.is_some_and(|command| !is_block(command));
         let wait = self.pace.as_ref().and_then(|pace| pace.may_take(now).err());
         // A block is handed over meanwhile, but no more is read from a peer whose messages had to be dropped.
         self.paced = wait.filter(|_| is_limited || self.paced.is_some());
@@ -191,6 +199,7 @@ impl Channel {
         let command = command?;
         let answer = self.memory.reserve_answer(self.sending.bytes() + queued_bytes)?;
         let received = self.transport.next_message()?;
+        self.txs_asked -= usize::from(is_requested_tx);
         if let Some(pace) = self.pace.as_mut().filter(|_| is_limited) {
             let is_answer = command == Command::HEADERS && self.headers_asked > 0;
             self.headers_asked -= u32::from(is_answer);
@@ -250,6 +259,17 @@ impl Channel {
             (self.progress_bytes, self.progress_reported) = (buffered, now);
         }
     }
+}
+
+/// The size of an item of a `getdata`.
+const INV_SIZE: usize = 36;
+
+/// Returns the number of transactions that a `getdata` requests.
+fn requested_txs(payload: &[u8]) -> usize {
+    // The number of items is in front of them.
+    let items = payload.get(payload.len() % INV_SIZE..).unwrap_or_default();
+    let kind = |item: &[u8]| item.first_chunk().map(|kind| InvType(u32::from_le_bytes(*kind)));
+    items.chunks_exact(INV_SIZE).filter_map(kind).filter(|kind| kind.is_gen_tx()).count()
 }
 
 /// Messages with a block or a part of one, which a peer sends when asked.

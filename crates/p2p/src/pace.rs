@@ -1,6 +1,7 @@
 //! How much is processed for one peer: [`MESSAGES_PER_SECOND`], after a burst of [`MESSAGES_BURST`]. A message counts
 //! as one, plus one for each [`MESSAGE_UNIT_BYTES`] of it. Each block sent to the peer allows [`MESSAGES_PER_BLOCK`]
-//! more, so that a peer that syncs may ask as fast as it takes the blocks. Requested headers count as one message.
+//! more, so that a peer that syncs may ask as fast as it takes the blocks. Requested headers count as one message,
+//! requested transactions as none.
 //!
 //! A message costs the same processor time whether it is useful or not, and so does one that is dropped because of its
 //! checksum: a hundred peers that send pings, addresses or garbage as fast as they can would take all of it. Messages

@@ -185,7 +185,7 @@ impl Link {
             self.outbox_bytes -= size(&item);
             match item.ready(engine) {
                 Ready::Message { command, payload } => {
-                    self.node.note_sent(command);
+                    self.node.note_sent(command, &payload);
                     self.node.transport_mut().send(command, &payload);
                 }
                 Ready::BadTransactionsRequest => self.bad_requests += 1,

@@ -1,8 +1,9 @@
 //! [`BlockContent`]: the transactions of the next block. Core's `BlockAssembler::addChunks` (node/miner.cpp).
 //!
 //! Input: a snapshot of the pool, what the options of mining set, the height of the block, and the median time past of
-//! the tip. Output: chunks of the pool in mining order, as many as fit. Invariant: parents come before children, since a
-//! chunk is taken whole, and after one that is left out, none of its cluster is taken. Cost: a sort of the pool's chunks.
+//! the tip. Output: chunks of the pool in mining order, as many as fit. Invariant: parents come before children, since
+//! a chunk is taken whole, and after one that is left out, none of its cluster is taken. Cost: a sort of the pool's
+//! chunks.
 
 use super::entry::Entry;
 use super::snapshot::Snapshot;

@@ -344,7 +344,7 @@ impl Mempool {
     pub fn min_fee_at_once(&self) -> FeeRate {
         let now = self.shared.now();
         match self.shared.pool.try_lock() {
-            Ok(mut pool) => pool.min_fee(now),
+            Ok(pool) => pool.min_fee(now),
             Err(_) => self.snapshot().info().min_fee,
         }
     }

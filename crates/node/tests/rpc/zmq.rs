@@ -4,9 +4,10 @@
 use crate::alerts::hex;
 use crate::server::Server;
 use crate::subscriber::{Message, Subscriber};
-use lydian_chains::presets::maker::{Maker, free_tx, output, seal};
+use lydian_chains::presets::maker::{FreeCoin, Maker, free_tx, output, seal};
 use lydian_oracle::{Scratch, build, free_port};
-use lydian_primitives::build::MutBlock;
+use lydian_primitives::OutPoint;
+use lydian_primitives::build::{MutBlock, MutTx};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -213,6 +214,125 @@ fn knots_publishes_the_same_in_the_same_order() {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         live_through_it(&Server::core(&program, "zmq-knots", &options), &address, announces_tips);
     }
+}
+
+/// A message about the mempool: the topic, the transaction, and for `sequence` the label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Notice {
+    Tx(&'static str, &'static str),
+    Sequence(char, &'static str),
+}
+
+/// The messages of a change of the mempool or the chain: `+t` enters the mempool, `-t` leaves it, `Ctu` is a block that
+/// joins the chain with the transactions t and u, `Dtu` one that leaves it.
+fn notices(word: &'static str) -> Vec<Notice> {
+    let published = |name| [Notice::Tx("hashtx", name), Notice::Tx("rawtx", name)];
+    let (label, names) = word.split_at(1);
+    match label {
+        "+" => [&published(names)[..], &[Notice::Sequence('A', names)]].concat(),
+        "-" => vec![Notice::Sequence('R', names)],
+        _ => {
+            let of_block = (0..names.len()).flat_map(|at| published(&names[at..=at]));
+            of_block.chain([Notice::Sequence(if label == "C" { 'C' } else { 'D' }, "block")]).collect()
+        }
+    }
+}
+
+/// Sends transactions, replaces one, and lets blocks with some of them and with conflicting ones join and leave.
+/// Compares the messages, their order, and the numbers of the mempool's changes.
+fn change_the_mempool(server: &Server, address: &str) {
+    let mut maker = Maker::new();
+    let mut subscriber = Subscriber::connect(address, &["hashtx", "rawtx", "sequence"]);
+    let mut next = || {
+        let block = maker.block(Vec::new());
+        maker.advance(&block);
+        submit(server, &block);
+    };
+    subscriber.wait_until_subscribed(&mut next);
+    (0..BEFORE).for_each(|_| next());
+    while !subscriber.drain().is_empty() {}
+    let coins = maker.spendable();
+    let pay = |coin: usize, fee: i64| {
+        let outputs = vec![output(coins[coin].value - fee - 1_000, &[0x51]), output(1_000, &[0x51])];
+        free_tx(&[coins[coin]], outputs)
+    };
+    // `a` and its child `b`, `r` in place of `a`, `x` in conflict with `r`, and `t` beside them.
+    let (a, r, x, t) = (pay(0, 1_000), pay(0, 5_000), pay(0, 2_000), pay(1, 1_000));
+    let b = free_tx(
+        &[FreeCoin { outpoint: OutPoint { txid: a.txid(), vout: 0 }, value: a.outputs[0].value.0, ..coins[0] }],
+        vec![output(a.outputs[0].value.0 - 2_000, &[0x51]), output(1_000, &[0x51])],
+    );
+    let block = maker.block(vec![x.clone(), t.clone()]);
+    let named = BTreeMap::from([("a", &a), ("b", &b), ("r", &r), ("x", &x), ("t", &t), ("c", &block.txs[0])]);
+    let send = |tx: &MutTx| drop(server.result("sendrawtransaction", &json!([hex(&tx.encode()), 0]).to_string()));
+    let hash = json!([block.header.hash().to_string()]).to_string();
+    let steps: [(&dyn Fn(), &[&'static str]); 7] = [
+        (&|| send(&a), &["+a"]),
+        (&|| send(&b), &["+b"]),
+        (&|| send(&t), &["+t"]),
+        (&|| send(&r), &["-b", "-a", "+r"]),
+        (&|| submit(server, &block), &["-r", "Ccxt"]),
+        (&|| drop(server.result("invalidateblock", &hash)), &["Dcxt", "+x", "+t"]),
+        (&|| drop(server.result("reconsiderblock", &hash)), &["Ccxt"]),
+    ];
+    let (mut last, label_of) = (None, |body: &[u8]| char::from(body[32]));
+    for (number, (act, words)) in steps.into_iter().enumerate() {
+        act();
+        let expected: Vec<Notice> = words.iter().flat_map(|word| notices(word)).collect();
+        let name =
+            |id: &[u8]| named.iter().find(|(_, tx)| display(tx.txid().0) == id).map_or("block", |(name, _)| name);
+        let mut messages: Vec<Message> = (0..expected.len()).map(|_| subscriber.next()).collect();
+        messages.extend(subscriber.next_within(Duration::from_millis(100)));
+        let mut received = Vec::new();
+        for Message { topic, body, .. } in &messages {
+            received.push(match topic.as_str() {
+                "hashtx" => Notice::Tx("hashtx", name(body)),
+                "rawtx" => Notice::Tx("rawtx", named.iter().find(|(_, tx)| tx.encode() == *body).unwrap().0),
+                _ => Notice::Sequence(label_of(body), name(&body[..32])),
+            });
+            if topic == "sequence" && ['A', 'R'].contains(&label_of(body)) {
+                let sequence = u64::from_le_bytes(body[33..41].try_into().unwrap());
+                // Transactions that leave with a block are counted too, without a message.
+                assert!(last.is_none_or(|last| sequence > last), "step {number}: {sequence} after {last:?}");
+                last = Some(sequence);
+            }
+        }
+        // Which of the replaced transactions leaves first depends on the version of Core.
+        let sorted = |notices: &[Notice]| {
+            let mut notices = notices.to_vec();
+            if number == 3 {
+                notices[..2].sort_by_key(|notice| format!("{notice:?}"));
+            }
+            notices
+        };
+        assert_eq!(sorted(&received), sorted(&expected), "step {number}");
+    }
+    let snapshot = server.result("getrawmempool", "[false, true]");
+    assert_eq!(snapshot["mempool_sequence"].as_u64(), last.map(|last| last + 3), "two left with the block");
+}
+
+fn options_for_the_mempool(address: &str) -> Vec<String> {
+    let mut options = options(address, true);
+    options.push("-acceptnonstdtxn=1".to_owned());
+    options
+}
+
+#[test]
+fn every_change_of_the_mempool_is_published_in_order() {
+    let address = address();
+    let options = options_for_the_mempool(&address);
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    change_the_mempool(&Server::lydian("zmq-mempool", &options), &address);
+}
+
+#[test]
+fn knots_publishes_the_same_changes_of_the_mempool() {
+    let folder = Scratch::new("zmq-mempool-knots");
+    let Some(program) = knots(&folder) else { return };
+    let address = address();
+    let options = options_for_the_mempool(&address);
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    change_the_mempool(&Server::core(&program, "zmq-mempool-knots", &options), &address);
 }
 
 /// The block that a message names is the tip for RPC too: programs ask at once.

@@ -1,7 +1,7 @@
 use super::*;
-use crate::limits::{ANSWER_BYTES, MESSAGE_UNIT_BYTES, MESSAGES_BURST};
+use crate::limits::{ANSWER_BYTES, GETDATA_COUNT_MAX, MESSAGE_UNIT_BYTES, MESSAGES_BURST};
 use crate::{MemoryBudget, MemoryPlan};
-use lydian_wire::Command;
+use lydian_wire::{Command, Inv, InvType, Message};
 
 const MAGIC: [u8; 4] = [1, 2, 3, 4];
 
@@ -132,7 +132,7 @@ fn messages_above_the_rate_wait_and_nothing_is_read() {
     assert!(channel.next_message(0, later).is_some(), "a block");
     channel.receive(&pings(), start).1.unwrap();
     assert!(channel.next_message(0, later).is_none());
-    channel.note_sent(Command::BLOCK);
+    channel.note_sent(Command::BLOCK, &[]);
     assert!(channel.next_message(0, later).is_some());
     let mut trusted = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000_000);
     trusted.lift_pace();
@@ -147,8 +147,8 @@ fn headers_count_by_their_size_unless_requested() {
     let taken = |requests: u32| {
         let mut channel = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 1_000_000);
         channel.receive(&message(10), now).1.unwrap();
-        (0..requests).for_each(|_| channel.note_sent(Command::GETHEADERS));
-        channel.note_sent(Command::PING);
+        (0..requests).for_each(|_| channel.note_sent(Command::GETHEADERS, &[]));
+        channel.note_sent(Command::PING, &[]);
         let mut sender = Transport::v1(MAGIC);
         sender.send(Command::HEADERS, &[0; 100_000]);
         let headers = sender.take_output();
@@ -162,6 +162,30 @@ fn headers_count_by_their_size_unless_requested() {
     let units = usize::try_from(1 + 100_024 / MESSAGE_UNIT_BYTES).unwrap();
     assert_eq!(taken(0), (MESSAGES_BURST as usize).div_ceil(units));
     assert_eq!(taken(5), taken(0) + 5);
+}
+
+/// A peer that is asked for transactions may send them at once, and not more of them.
+#[test]
+fn requested_transactions_do_not_wait() {
+    let now = Duration::from_secs(100);
+    let taken = |requested: &[Inv]| {
+        let mut channel = Channel::new(Transport::v1(MAGIC), PeerMemory::default(), 10_000_000);
+        for items in requested.chunks(100) {
+            channel.note_sent(Command::GETDATA, &Message::GetData(items.to_vec()).payload());
+        }
+        let mut sender = Transport::v1(MAGIC);
+        (0..4 * GETDATA_COUNT_MAX).for_each(|_| sender.send(Command::TX, &[0; 500]));
+        channel.receive(&sender.take_output(), now).1.unwrap();
+        std::iter::from_fn(|| channel.next_message(0, now)).count()
+    };
+    let items = |kind, count| vec![Inv { kind, hash: [1; 32] }; count];
+    let burst = taken(&[]);
+    assert_eq!(burst, MESSAGES_BURST as usize);
+    for kind in [InvType::WTX, InvType::TX, InvType::WITNESS_TX] {
+        assert_eq!(taken(&items(kind, 150)), burst + 150);
+    }
+    assert_eq!(taken(&items(InvType::WITNESS_BLOCK, 16)), burst);
+    assert_eq!(taken(&items(InvType::WTX, GETDATA_COUNT_MAX + 500)), burst + GETDATA_COUNT_MAX);
 }
 
 /// Messages that are dropped because of their checksum count too; a block among them is handed over, but nothing more
