@@ -140,6 +140,8 @@ pub struct Body {
     /// The addresses it sends in response to `getaddr`.
     pub addresses: Vec<TimedAddress>,
     pub verdict: Verdict,
+    /// It wants announcements of transactions.
+    pub relays: bool,
     /// Whether it does not understand v2.
     pub knows_v1_only: bool,
     pub is_ready: bool,
@@ -192,7 +194,7 @@ impl Body {
             nonce,
             user_agent: b"/peer:1/".to_vec(),
             start_height: i32::try_from(self.shown.height).unwrap(),
-            relay: false,
+            relay: self.relays,
         })));
     }
 
@@ -240,6 +242,7 @@ impl Actor {
             shown: Shown::all(&ground().honest),
             addresses: Vec::new(),
             verdict: Verdict::Spared,
+            relays: false,
             knows_v1_only: false,
             is_ready: false,
             wants_headers: false,

@@ -8,7 +8,7 @@ use lydian_chains::wallet::{Kind, Lock, Opened, Spending, Wallet, sign_input};
 use lydian_consensus::{Chain as ChainName, Params, block_subsidy};
 use lydian_primitives::block::WITNESS_COMMITMENT_HEADER;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint};
+use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, RawBlock, Transaction};
 use lydian_script::ScriptBuilder;
 use lydian_wire::Locator;
 use std::collections::HashMap;
@@ -221,6 +221,36 @@ impl Chain {
     }
 }
 
+/// An output that can be spent.
+#[derive(Clone, Debug)]
+pub struct Coin {
+    prevout: OutPoint,
+    value: i64,
+    /// The number of its lock.
+    lock: u32,
+}
+
+impl Chain {
+    /// The outputs of spends that are not spent in the chain.
+    pub fn coins(&self) -> Vec<Coin> {
+        let coin = |made: &Made| {
+            let block = RawBlock::new(made.bytes.clone()).parse().unwrap();
+            let tx = (block.tx_count() == 3).then(|| block.tx(2))?;
+            let prevout = OutPoint { txid: tx.txid(), vout: 0 };
+            Some(Coin { prevout, value: tx.output(0).value.0, lock: made.height + 2 })
+        };
+        self.blocks().filter_map(coin).collect()
+    }
+}
+
+/// Spends a coin for this fee. Returns the transaction and its output.
+pub fn pay(coin: &Coin, fee: i64) -> (Arc<Transaction>, Coin) {
+    let tx = spend_for(coin.prevout, coin.value, coin.lock, coin.lock + 1, fee);
+    let next =
+        Coin { prevout: OutPoint { txid: tx.txid(), vout: 0 }, value: tx.outputs[0].value.0, lock: coin.lock + 1 };
+    (Arc::new(tx.to_transaction().unwrap()), next)
+}
+
 fn lock(number: u32) -> (Lock, Opened) {
     let kind = KINDS[usize::try_from(number).unwrap() % KINDS.len()];
     let lock = Lock { kind, key: u64::from(number % 15) };
@@ -229,9 +259,13 @@ fn lock(number: u32) -> (Lock, Opened) {
 
 /// Spends an output that is locked by the lock with the number `from`, to the lock with the number `to`.
 fn spend(prevout: OutPoint, value: i64, from: u32, to: u32) -> MutTx {
+    spend_for(prevout, value, from, to, 1_000)
+}
+
+fn spend_for(prevout: OutPoint, value: i64, from: u32, to: u32, fee: i64) -> MutTx {
     let (lock_from, opened) = lock(from);
     let input = MutInput { prevout, script_sig: Vec::new(), sequence: u32::MAX, witness: Vec::new() };
-    let output = MutOutput { value: Amount(value - 1_000), script_pubkey: lock(to).1.script_pubkey };
+    let output = MutOutput { value: Amount(value - fee), script_pubkey: lock(to).1.script_pubkey };
     let mut tx = MutTx { version: 2, inputs: vec![input], outputs: vec![output], lock_time: 0 };
     let spent = [(value, opened.script_pubkey.clone())];
     sign_input(&mut tx, 0, lock_from, &opened, &mut Spending::new(&spent));

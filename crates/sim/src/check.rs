@@ -6,7 +6,10 @@ use crate::cast::{Plot, cast};
 use crate::link::{MEMORY, SEND_BUFFER_BYTES};
 use crate::node::DOWNLOAD_BYTES;
 use lydian_net::limits::BLOCKS_QUEUED;
-use lydian_p2p::limits::{BLOCK_ROOM_BYTES, BLOCKS_IN_FLIGHT_PER_PEER_MAX, HEADERS_COUNT_MAX, PEER_FIXED_BYTES};
+use lydian_p2p::limits::{
+    BLOCK_ROOM_BYTES, BLOCKS_IN_FLIGHT_PER_PEER_MAX, HEADERS_COUNT_MAX, PEER_ANNOUNCEMENTS_MAX, PEER_FIXED_BYTES,
+    PEER_SUBMISSIONS_MAX,
+};
 use lydian_primitives::BlockHash;
 use lydian_wire::limits::MESSAGE_SIZE_MAX;
 use std::time::Duration;
@@ -160,6 +163,13 @@ const ADDRESSES_MAX: usize = (1024 + 256) * 64;
 /// Limit for blocks whose sender is remembered: all blocks of all chains in the world.
 const SOURCES_MAX: usize = 1_000;
 
+/// The orphanage: weight for each peer, and announcements.
+const ORPHAN_WEIGHT: usize = 404_000;
+const ORPHAN_ANNOUNCEMENTS_MAX: usize = 3_000;
+
+/// The default of `-blockreconstructionextratxn`.
+const EXTRA_TXS_MAX: usize = 100;
+
 /// Limit for the memory of all peers: the share of each, room for those from which blocks are requested, and the common
 /// part.
 fn memory_max(links: usize) -> usize {
@@ -179,6 +189,11 @@ fn held(plot: &Plot) -> Vec<String> {
         ("bytes of blocks", usize::try_from(held.block_bytes).unwrap(), BLOCK_BYTES_MAX),
         ("nonces", held.nonces, peers),
         ("actions", held.actions, 0),
+        ("tracked announcements", held.tx_announcements, peers * PEER_ANNOUNCEMENTS_MAX),
+        ("weight units of orphans", usize::try_from(held.orphan_weight).unwrap(), peers * ORPHAN_WEIGHT),
+        ("announcements of orphans", held.orphan_announcements, ORPHAN_ANNOUNCEMENTS_MAX),
+        ("undecided transactions", held.undecided, peers * PEER_SUBMISSIONS_MAX),
+        ("transactions for compact blocks", held.extra, EXTRA_TXS_MAX),
     ];
     let beyond = bounds.into_iter().filter(|(_, most, bound)| most > bound);
     beyond.map(|(what, most, bound)| format!("{most} {what} were held, at most {bound} should be")).collect()

@@ -13,7 +13,7 @@ use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_p2p::driver::{self, Delivery, Event};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings, PeerManager, StoreOutcome};
 use lydian_p2p::peer::Local;
-use lydian_p2p::submission::Submission;
+use lydian_p2p::submission::{Answer, Submission};
 use lydian_p2p::{AddrMan, Bans, Moment};
 use lydian_wire::{Network, Services};
 use rand_chacha::ChaCha20Rng;
@@ -57,6 +57,10 @@ pub struct Node {
 
 impl Node {
     pub fn new(seed: u64, minimum_chain_work: U256, connect: ConnectSettings) -> Node {
+        Node::with(seed, minimum_chain_work, connect, true)
+    }
+
+    fn with(seed: u64, minimum_chain_work: U256, connect: ConnectSettings, ignores_transactions: bool) -> Node {
         let root = PathBuf::from("node");
         let layout =
             Layout { blocks: root.join("blocks"), index: root.join("blocks/index"), coins: root.join("chainstate") };
@@ -80,7 +84,7 @@ impl Node {
             local: Local {
                 services: Services::NETWORK | Services::NETWORK_LIMITED | Services::WITNESS | Services::P2P_V2,
                 user_agent: b"/Lydian/".to_vec(),
-                ignores_transactions: true,
+                ignores_transactions,
                 peer_timeout: Duration::from_secs(60),
                 own: lydian_p2p::local_address::LocalAddresses::default(),
             },
@@ -114,6 +118,20 @@ impl Node {
         let event = delivery.store(&self.engine, now).unwrap();
         self.has_work |= matches!(event, Event::Stored { outcome: StoreOutcome::Stored, .. });
         Some((delivery, event))
+    }
+
+    /// A node that relays transactions.
+    pub fn relaying(seed: u64, minimum_chain_work: U256, connect: ConnectSettings) -> Node {
+        let node = Node::with(seed, minimum_chain_work, connect, false);
+        node.mempool.start(Arc::clone(&node.engine), 1).unwrap();
+        node
+    }
+
+    /// Lets the mempool decide on the oldest submission.
+    pub fn decide(&mut self, now: Moment) -> Option<Answer> {
+        let submission = self.to_decide.pop_front()?;
+        self.clock.0.store(i64::try_from(now.unix.0).unwrap(), Ordering::Relaxed);
+        Some(submission.decide(&self.mempool))
     }
 
     /// Submits a block of the operator. It is in the active chain before the manager is notified.

@@ -7,6 +7,7 @@ mod crowd;
 mod eclipse;
 mod listeners;
 mod long;
+mod relay;
 mod sources;
 
 use crate::actor::{Actor, Nature, Shown, Verdict};
@@ -55,6 +56,7 @@ pub fn cast(seed: u64, is_logged: bool) -> Plot {
         13 => return crowd::crowd(seed, is_logged),
         3 => return sources::sources(seed, is_logged),
         11 => return listeners::listeners(seed, is_logged),
+        2 | 17 => return relay::relay(seed, is_logged),
         _ => {}
     }
     let world = World::new(seed, U256::ZERO, ConnectSettings::default(), is_logged);

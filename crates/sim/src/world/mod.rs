@@ -38,6 +38,9 @@ const TICK: Duration = Duration::from_millis(100);
 const STORE_TIME: Duration = Duration::from_micros(300);
 const VALIDATE_TIME: Duration = Duration::from_millis(3);
 
+/// The time it takes to decide on a transaction.
+const DECIDE_TIME: Duration = Duration::from_micros(200);
+
 /// An event of the queue.
 #[derive(Debug)]
 enum Event {
@@ -55,6 +58,8 @@ enum Event {
     Farewell(PeerId),
     Stored,
     Validated,
+    /// The mempool has decided on the first submission.
+    Decided,
     /// The operator submits the blocks of the honest chain between two heights, both included.
     Submitted(u32, u32),
 }
@@ -161,6 +166,13 @@ impl World {
         world
     }
 
+    /// A world whose node relays transactions.
+    pub fn relaying(seed: u64, minimum_chain_work: U256, connect: ConnectSettings, is_logged: bool) -> World {
+        let mut world = World::new(seed, minimum_chain_work, connect.clone(), is_logged);
+        world.node = Node::relaying(seed, minimum_chain_work, connect);
+        world
+    }
+
     /// Adds a peer that connects after a delay.
     pub fn add(&mut self, actor: Actor, wire: Wire, after: Duration) -> usize {
         let index = self.enter(actor, wire);
@@ -239,6 +251,12 @@ impl World {
                 self.node.is_validating = false;
                 self.node.validate().for_each(|event| driver::drive(self, event));
             }
+            Event::Decided => {
+                self.node.is_deciding = false;
+                if let Some(answer) = self.node.decide(self.moment()) {
+                    driver::drive(self, answer.into());
+                }
+            }
             Event::Submitted(from, to) => {
                 let blocks = (from..=to).map(|height| ground().honest.at(height).bytes.clone());
                 blocks.for_each(|bytes| self.node.submit(bytes, self.moment()));
@@ -265,6 +283,7 @@ impl World {
             Event::Farewell(id) => hasher.write_u64(word(9, id.0)),
             Event::Stored => hasher.write_u64(word(10, 0)),
             Event::Validated => hasher.write_u64(word(11, 0)),
+            Event::Decided => hasher.write_u64(word(14, 0)),
             Event::Submitted(from, to) => hasher.write_u64(word(13, u64::from(from << 16 | to))),
         }
         .finish();
@@ -439,6 +458,10 @@ impl World {
         if !self.node.to_store.is_empty() && !self.node.is_storing {
             self.node.is_storing = true;
             self.at(STORE_TIME, Event::Stored);
+        }
+        if !self.node.to_decide.is_empty() && !self.node.is_deciding {
+            self.node.is_deciding = true;
+            self.at(DECIDE_TIME, Event::Decided);
         }
         if self.node.has_work && !self.node.is_validating {
             self.node.is_validating = true;
