@@ -10,7 +10,7 @@ pub const SECOND_CHECK_MAX: usize = 500;
 /// Changes of the pool that are kept for readers: more than a full block removes and brings.
 pub const FEED_CHANGES_MAX: usize = 20_000;
 
-/// Bytes of the transactions of these changes.
+/// Bytes of the transactions of these changes, with the coins that they spend.
 pub const FEED_BYTES_MAX: usize = 32 << 20;
 
 /// Core's usage of the transactions of disconnected blocks that wait for the end of a reorganisation, in bytes:

@@ -5,7 +5,7 @@
 //! a reader notices that it missed none.
 //!
 //! Invariants: the writer never waits for a reader; at most [`FEED_CHANGES_MAX`] changes and [`FEED_BYTES_MAX`] bytes
-//! of transactions are kept. A reader that is further behind gets [`Behind`] and begins again with a snapshot of the
+//! of transactions and their coins are kept. A reader that is further behind gets [`Behind`] and begins again with a snapshot of the
 //! pool, which names the sequence number that it follows on.
 
 use super::entry::Entry;
@@ -82,8 +82,13 @@ struct Kept {
     is_ended: bool,
 }
 
+/// The bytes of the transaction and of the coins that it spends.
 fn size(change: &Change) -> usize {
-    change.entry.tx().as_bytes().len()
+    let coins = match &change.kind {
+        ChangeKind::Added { spent } => spent.iter().map(|coin| size_of::<Coin>() + coin.script_pubkey.len()).sum(),
+        ChangeKind::Removed { .. } => 0,
+    };
+    change.entry.tx().as_bytes().len() + coins
 }
 
 impl Feed {
@@ -182,6 +187,20 @@ mod tests {
         assert_eq!(numbers(feed.read(1, 1)), Ok(vec![1]));
         feed.push([change(10, 0)]);
         assert_eq!((numbers(feed.read(1, 1)), numbers(feed.read(2, 1))), (Err(Behind), Ok(vec![2])));
+    }
+
+    /// A transaction of 41 bytes for each input may spend coins of 10,000 bytes each.
+    #[test]
+    fn the_coins_of_a_transaction_count() {
+        use lydian_primitives::{Amount, Height, Output};
+        let coin = |script: &[u8]| Coin::new(Output { value: Amount(1), script_pubkey: script }, Height(1), false);
+        let spends = |sequence, spent| Change { kind: ChangeKind::Added { spent }, ..change(sequence, 100) };
+        let large = coin(&[0x51; 10_000]);
+        let feed = Feed::new(1);
+        let spent: Arc<[Coin]> = vec![large; 2_000].into();
+        feed.push((1..=4).map(|sequence| spends(sequence, Arc::clone(&spent))));
+        assert_eq!(numbers(feed.read(3, 1)), Err(Behind), "40 MB of coins do not fit");
+        assert_eq!(numbers(feed.read(4, 1)), Ok(vec![4]));
     }
 
     #[test]
