@@ -417,7 +417,6 @@ impl Pool {
 
     /// Whether the staging copy has a better feerate diagram than main: Core's `ImprovesFeerateDiagram`.
     pub(super) fn improves(&mut self) -> bool {
-        self.order_all();
         self.graph.diagrams().is_some_and(|(main, staging)| staging.compare(&main) == Some(std::cmp::Ordering::Greater))
     }
 
@@ -432,7 +431,6 @@ impl Pool {
             self.touch(&candidate.parents);
         }
         self.graph.commit_staging();
-        self.order_all();
         let txids: Vec<Txid> = entries.iter().map(|entry| entry.txid()).collect();
         self.forget(&txids, RemovalReason::Replaced);
         for candidate in candidates {

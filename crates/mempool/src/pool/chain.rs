@@ -100,7 +100,6 @@ impl Pool {
     pub(crate) fn connect(&mut self, block: &Block, height: Height, now: i64) {
         self.tip = Tip { height, hash: block.hash() };
         self.moves += 1;
-        self.order_all();
         self.disconnected.remove(block);
         if self.len() > 0 || self.has_deltas() {
             // From the graph all at once, so that a cluster is put in order once.
@@ -135,7 +134,6 @@ impl Pool {
         self.tip = tip;
         self.has_left = true;
         self.moves += 1;
-        self.order_all();
         for tx in self.disconnected.add(block) {
             self.remove_with_descendants(&tx);
         }

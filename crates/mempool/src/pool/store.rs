@@ -40,9 +40,6 @@ pub(crate) struct Pool {
     changed: HashSet<NodeId>,
     vsize: u64,
     fees: i64,
-    /// Chunks of the rests of clusters that lost a transaction to [`Pool::limit`]. Core counts no memory for them until
-    /// it orders those rests.
-    unordered_chunks: usize,
     /// Changes when it is asked, as in Core.
     min_fee: Cell<MinFee>,
     sequence: u64,
@@ -73,7 +70,6 @@ impl Pool {
             changed: HashSet::new(),
             vsize: 0,
             fees: 0,
-            unordered_chunks: 0,
             min_fee: Cell::new(MinFee::new(now)),
             // As in Core, the first change is the first.
             sequence: 1,
@@ -227,21 +223,21 @@ impl Pool {
 
     /// Removes what is older than the expiry and its descendants, and then the worst chunks until the usage is within
     /// its bound: Core's `LimitMempoolSize`. Core's usage lacks the chunks of what a removal left of a cluster until it
-    /// looks for the worst chunk again or accepts something, because only then it orders the rest; so this may end with
-    /// somewhat more.
+    /// looks for the worst chunk again, because only then it orders the rest; so this may end with somewhat more. (Core
+    /// lacks them until anything orders the rest, which many a question by RPC does. Here they lack until the end.)
     pub(crate) fn limit(&mut self, now: i64) {
         let expiry = i64::try_from(self.settings.expiry.as_secs()).unwrap_or(i64::MAX);
         let oldest = now.saturating_sub(expiry);
         let expired: Vec<Txid> =
             self.by_time.iter().take_while(|(time, _)| *time < oldest).map(|(_, txid)| *txid).collect();
         let nodes: Vec<NodeId> = expired.iter().filter_map(|txid| self.get(txid)).map(|member| member.node).collect();
+        let mut unordered = 0;
         if !nodes.is_empty() {
             let mut all = self.graph.descendants(&nodes, Level::Main);
             self.sort_by_txid(&mut all);
-            self.unordered_chunks += self.remove_and_count(&all, RemovalReason::Expiry);
+            unordered = self.remove_and_count(&all, RemovalReason::Expiry);
         }
-        let usage = |pool: &Pool| pool.usage().saturating_sub(usage::of_chunks(pool.unordered_chunks));
-        while self.len() > 0 && usage(self) > self.settings.mempool_bytes_max {
+        while self.len() > 0 && self.usage() - usage::of_chunks(unordered) > self.settings.mempool_bytes_max {
             let Some(chunk) = self.graph.worst_chunk() else { return };
             // Weight units become virtual bytes, rounded up: Core's `ToFeePerVSize`.
             let scale = WITNESS_SCALE_FACTOR as i64;
@@ -251,13 +247,8 @@ impl Pool {
             self.min_fee.get_mut().evicted(FeeRate::per_kvb(rate));
             let mut nodes = chunk.nodes;
             self.sort_by_txid(&mut nodes);
-            self.unordered_chunks = self.remove_and_count(&nodes, RemovalReason::SizeLimit);
+            unordered = self.remove_and_count(&nodes, RemovalReason::SizeLimit);
         }
-    }
-
-    /// Core puts every cluster in order.
-    pub(super) fn order_all(&mut self) {
-        self.unordered_chunks = 0;
     }
 
     /// Removes nodes. Returns the number of chunks of what is left of their clusters, if that is more than one

@@ -234,6 +234,12 @@ impl Story {
         }
     }
 
+    /// Lets Core put its clusters in order, as any question about chunks does. Else its usage lacks the chunks of a
+    /// cluster that lost a transaction until the next one is accepted, and the next refused package may evict less.
+    fn order(&mut self) {
+        self.world.ask("getmempoolfeeratediagram", json!([]));
+    }
+
     fn step(&mut self, when: &str) {
         let reorganise_percent = if self.small_percent > 50 { 40 } else { 8 };
         match self.below(100) {
@@ -261,10 +267,14 @@ impl Story {
                 self.world.pass(i64::try_from(seconds).unwrap());
                 self.count("time");
             }
-            7..=16 => self.send_package(when),
+            7..=16 => {
+                self.send_package(when);
+                self.order();
+            }
             _ => {
                 let tx = self.random_transaction();
                 self.send(tx, when);
+                self.order();
             }
         }
     }
