@@ -55,7 +55,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },
     Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "p2p", "index", "mempool", "second-opinion", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
-    Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "curve", "disk"] },
+    Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "wire", "curve", "disk"] },
 ];
 
 pub(crate) fn layer(name: &str) -> Option<&'static Layer> {

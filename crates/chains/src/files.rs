@@ -4,8 +4,8 @@
 //! overwritten; a record never spans two files. Cost: one write per block. Format: `docs/formats/blk.md`.
 
 use crate::error::ChainsError;
-use crate::limits::BLOCK_FILE_SIZE_MAX;
-use lydian_disk::{AppendFile, Disk, DiskErrorKind, RealDisk};
+use crate::limits::{BLOCK_FILE_SIZE_MAX, CHAIN_FILE_SIZE_MAX};
+use lydian_disk::{AppendFile, Disk, DiskErrorKind, RealDisk, read_whole};
 use std::path::{Path, PathBuf};
 
 /// Magic of regtest (`pchMessageStart`).
@@ -64,6 +64,33 @@ impl BlockWriter {
     }
 }
 
+/// Reads the blocks that a [`BlockWriter`] wrote into this folder, in their order.
+pub fn read_blocks(folder: &Path, prefix: &'static str) -> Result<Vec<Vec<u8>>, ChainsError> {
+    let mut blocks = Vec::new();
+    for number in 0.. {
+        let path = folder.join(name_of(prefix, number));
+        if number > 0 && RealDisk.kind(&path).is_err() {
+            break;
+        }
+        let bytes = read_whole(&RealDisk, &path, CHAIN_FILE_SIZE_MAX)?;
+        let mut rest = bytes.as_slice();
+        while let Some((block, after)) = record(rest) {
+            blocks.push(block.to_vec());
+            rest = after;
+        }
+        if !rest.is_empty() {
+            return Err(ChainsError::Usage(format!("{}: a block is cut off", path.display())));
+        }
+    }
+    Ok(blocks)
+}
+
+/// Splits the first block from the bytes of a file.
+fn record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (size, rest) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
+    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*size)).ok()?)
+}
+
 /// Writes a small text file, which must not exist yet.
 pub fn write_text(path: &Path, text: &str) -> Result<(), ChainsError> {
     Ok(create(path)?.write(text.as_bytes())?)
@@ -84,6 +111,23 @@ fn create(path: &Path) -> Result<Box<dyn AppendFile>, ChainsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_a_cut_file_is_refused() {
+        let folder = std::env::temp_dir().join(format!("lydian-chains-read-{}", std::process::id()));
+        let mut writer = BlockWriter::new(&folder, "blk").unwrap();
+        let blocks = [vec![1; 90], vec![2; 200], vec![3; 80]];
+        writer.write(&blocks[0]).unwrap();
+        writer.offset = BLOCK_FILE_SIZE_MAX;
+        writer.write(&blocks[1]).unwrap();
+        writer.write(&blocks[2]).unwrap();
+        assert_eq!(read_blocks(&folder, "blk").unwrap(), blocks);
+        let path = folder.join("blk00001.dat");
+        let bytes = read_whole(&RealDisk, &path, 1_000).unwrap();
+        RealDisk.write_whole(&path, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(read_blocks(&folder, "blk").unwrap_err().to_string().contains("cut off"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     /// limit: BLOCK_FILE_SIZE_MAX at
     /// limit: BLOCK_FILE_SIZE_MAX above

@@ -20,3 +20,6 @@ pub const REUSE_FAT_MAX: u32 = 200_000;
 /// Size of a block file of a chain to be measured, and of each file next to it: Core's block files are at most 128 MiB
 /// plus preallocated space.
 pub const CHAIN_FILE_SIZE_MAX: u64 = 256 << 20;
+
+/// Waiting transactions of the preset `mempool-mix`: more would need more coins than its chain spreads.
+pub const MEMPOOL_TRANSACTIONS_MAX: u32 = 500_000;

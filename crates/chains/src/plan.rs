@@ -6,11 +6,14 @@
 //! threads or the clock; the transactions of a block spend only earlier outputs; weights are expected values, summed in
 //! half units. Cost: under a microsecond per input, 40 bytes per coin. It must never sign.
 
+mod pending;
+
 use crate::error::ChainsError;
 use crate::limits::{CHAIN_BLOCKS_MAX, FULL_BLOCK_HEIGHT_MIN};
 use crate::regtest::{BLOCK_WEIGHT_MAX, COINBASE_MATURITY, OUTPUT_VALUE_MIN, VOTED_ACTIVATION_HEIGHT};
 use crate::rng::Random;
 use crate::wallet::{Kind, Lock};
+use pending::Pending;
 use std::collections::VecDeque;
 
 /// The parameters of a chain of the preset `mainnet-mix`.
@@ -120,7 +123,7 @@ const FULL_BLOCK_INPUTS: u64 = 5_500;
 
 /// Outputs of a transaction that spreads a coinbase.
 const FAN_OUT_MIN: u64 = 40;
-const FAN_OUT_MAX: u64 = 4_000;
+pub(crate) const FAN_OUT_MAX: u64 = 4_000;
 /// Full blocks considered when coins are prepared; later ones spend coins of earlier ones.
 const FAN_OUT_BLOCKS_MAX: u32 = 1_000;
 
@@ -139,6 +142,10 @@ pub struct Planner {
     /// Fees of the block being planned.
     fees: i64,
     height: u32,
+    /// The fewest coins over which a block before the full ones spreads a coinbase.
+    fan_out_min: u64,
+    /// The transactions that wait on top of the chain.
+    pending: Option<Pending>,
 }
 
 impl Planner {
@@ -166,6 +173,8 @@ impl Planner {
             immature: VecDeque::new(),
             fees: 0,
             height: 0,
+            fan_out_min: FAN_OUT_MIN,
+            pending: None,
         })
     }
 
@@ -224,6 +233,7 @@ impl Planner {
         let input = PlannedInput { coin, sequence: SEQUENCE_FINAL, age: self.height - height };
         let mut tx = PlannedTx { inputs: vec![input], outputs: Vec::new(), lock_time: 0, level: 0 };
         let count = fan_out(self.settings.blocks - self.settings.full - self.height, self.settings.full);
+        let count = count.max(self.fan_out_min).min(FAN_OUT_MAX);
         tx.outputs = (0..count).map(|_| PlannedOutput::Pay { lock: self.any_lock(), value: 0 }).collect();
         let weight_x2 = tx.weight_x2();
         self.settle(&mut tx, coin.value, weight_x2);
@@ -256,8 +266,18 @@ impl Planner {
 
     /// A transaction whose outputs have no values yet; `None` if there are no coins left.
     fn draw_tx(&mut self, first_tx: usize, before: &[PlannedTx]) -> Option<PlannedTx> {
+        self.draw_tx_by(first_tx, before, Planner::draw_input)
+    }
+
+    /// The same with inputs from `draw_input`.
+    fn draw_tx_by(
+        &mut self,
+        first_tx: usize,
+        before: &[PlannedTx],
+        draw_input: fn(&mut Planner) -> Option<PlannedInput>,
+    ) -> Option<PlannedTx> {
         let inputs: Vec<PlannedInput> =
-            (0..self.random.from_table(&INPUT_COUNTS)).map_while(|_| self.draw_input()).collect();
+            (0..self.random.from_table(&INPUT_COUNTS)).map_while(|_| draw_input(self)).collect();
         if inputs.is_empty() {
             return None;
         }

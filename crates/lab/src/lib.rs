@@ -12,6 +12,7 @@ pub mod error;
 pub mod lab_toml;
 pub mod limits;
 pub mod limits_cmd;
+pub mod mempool;
 pub mod peers;
 pub mod runs;
 pub mod sync;

@@ -14,6 +14,7 @@ pub mod history;
 pub mod limits;
 #[cfg(test)]
 mod made_up;
+pub mod mempool;
 pub mod page;
 pub mod project;
 pub mod read;

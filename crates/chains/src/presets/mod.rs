@@ -5,6 +5,7 @@ pub mod invalid;
 pub mod ledger;
 pub mod mainnet_mix;
 pub mod maker;
+pub mod mempool_mix;
 pub mod reorg;
 pub mod reuse;
 pub mod validity;

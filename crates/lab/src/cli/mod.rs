@@ -3,6 +3,7 @@
 mod compare;
 mod electrum;
 mod interrupt;
+mod mempool;
 mod peers;
 mod progress;
 mod project;
@@ -16,6 +17,7 @@ mod validity;
 
 use crate::cli::compare::{CompareArgs, compare};
 use crate::cli::electrum::{ElectrumArgs, electrum};
+use crate::cli::mempool::{MempoolArgs, mempool};
 use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::project::{ProjectArgs, project};
 use crate::cli::reindex::{ReindexArgs, reindex};
@@ -68,6 +70,8 @@ enum Command {
     /// Compare and measure Electrum servers: the same queries on the same chain in turn, with the answers checked
     /// against each other.
     Electrum(ElectrumArgs),
+    /// Compare and measure the mempools of nodes: the same transactions in turn, by RPC, by peers and in blocks.
+    Mempool(MempoolArgs),
     /// Give nodes blocks that break one rule each, and report which they accept.
     Validity(ValidityArgs),
     /// List and install other nodes and servers.
@@ -157,6 +161,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Compare(args) => compare(args),
         Command::Project(args) => project(args),
         Command::Electrum(args) => electrum(args),
+        Command::Mempool(args) => mempool(args),
         Command::Thin(args) => thin(args),
         Command::Validity(args) => validity(args),
         Command::Peers(args) => peers(args),

@@ -10,6 +10,7 @@ use lydian_chains::ChainsError;
 use lydian_chains::chain_files::{Answer, ChainFiles};
 use lydian_chains::limits::CHAIN_FILE_SIZE_MAX;
 use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::mempool_mix::{self, MempoolSettings};
 use lydian_chains::presets::reuse::{self, ReuseSettings};
 use lydian_chains::presets::{empty, mainnet_mix, worst};
 use lydian_disk::{Disk, RealDisk, read_whole};
@@ -23,9 +24,15 @@ const ANSWER_FILE: &str = "answer.json";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     MainnetMix(MixSettings),
-    Worst { seed: u64 },
-    Empty { blocks: u32 },
+    Worst {
+        seed: u64,
+    },
+    Empty {
+        blocks: u32,
+    },
     Reuse(ReuseSettings),
+    /// With the transactions of a mempool above its tip.
+    Mempool(MempoolSettings),
 }
 
 impl Preset {
@@ -41,6 +48,9 @@ impl Preset {
             Preset::Reuse(ReuseSettings { seed, scripts, fat_spent, fat_kept }) => {
                 format!("reuse-{scripts}-fat{fat_spent}-{fat_kept}-seed{seed}-v{version}")
             }
+            Preset::Mempool(MempoolSettings { transactions, full, seed, per_block }) => {
+                format!("mempool-mix-{transactions}-by{per_block}-full{full}-seed{seed}-v{version}")
+            }
         }
     }
 
@@ -50,6 +60,7 @@ impl Preset {
             Preset::Worst { seed } => worst::write(seed, threads, folder).map(|_| ()),
             Preset::Empty { blocks } => empty::write(blocks, folder).map(|_| ()),
             Preset::Reuse(settings) => reuse::write(settings, threads, folder).map(|_| ()),
+            Preset::Mempool(settings) => mempool_mix::write(settings, threads, folder).map(|_| ()),
         }
     }
 }
@@ -138,6 +149,7 @@ mod tests {
     fn whatever_changes_the_bytes_is_in_the_name() {
         let mix = MixSettings { blocks: 550, full: 100, seed: 1, reuse_per_mille: 0 };
         let reuse = ReuseSettings::default();
+        let mempool = MempoolSettings { transactions: 300, full: 0, seed: 1, per_block: 100 };
         let others = [
             Preset::MainnetMix(MixSettings { blocks: 551, ..mix }),
             Preset::MainnetMix(MixSettings { full: 99, ..mix }),
@@ -153,6 +165,11 @@ mod tests {
             Preset::Reuse(ReuseSettings { fat_spent: 0, ..reuse }),
             Preset::Reuse(ReuseSettings { fat_kept: 0, ..reuse }),
             Preset::MainnetMix(mix),
+            Preset::Mempool(mempool),
+            Preset::Mempool(MempoolSettings { transactions: 301, ..mempool }),
+            Preset::Mempool(MempoolSettings { full: 1, ..mempool }),
+            Preset::Mempool(MempoolSettings { seed: 2, ..mempool }),
+            Preset::Mempool(MempoolSettings { per_block: 101, ..mempool }),
         ];
         let names: std::collections::BTreeSet<String> = others.iter().map(Preset::key).collect();
         assert_eq!(names.len(), others.len());

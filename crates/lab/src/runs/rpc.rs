@@ -77,17 +77,7 @@ impl Server {
     /// Sends the request as HTTP 1.0: the server either closes the connection after its answer, or says that it keeps
     /// the connection open and how long the answer is. It is asked to keep it, since Core takes 50 ms to close it.
     fn post(&self, body: &str, timeout: Duration) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))?;
-        stream.set_read_timeout(Some(timeout))?;
-        stream.set_write_timeout(Some(timeout))?;
-        let authorization = base64(self.credentials.as_bytes());
-        // In one write, so that the server receives it in one read.
-        let request = format!(
-            "POST / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\nAuthorization: Basic {authorization}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes())?;
+        let stream = self.request(body, timeout)?;
         let mut answer = Vec::new();
         let mut limited = stream.take(RPC_ANSWER_BYTES_MAX + 1);
         let mut chunk = vec![0; CHUNK_BYTES];
@@ -102,16 +92,87 @@ impl Server {
         }
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
+
+    /// Reads an answer of any length without keeping it: returns its bytes without the header, and how often `needle`
+    /// occurs in them.
+    pub fn count(&self, method: &str, params: &Value, needle: &str, timeout: Duration) -> Result<(u64, u64), LabError> {
+        let failed = |reason: String| LabError::program(format!("RPC {method}"), reason);
+        let question = json!({ "jsonrpc": "1.0", "method": method, "params": params, "id": 0 }).to_string();
+        let counted = self.request(&question, timeout).and_then(|stream| count(stream, needle.as_bytes()));
+        let (head, bytes, found) = counted.map_err(|error| failed(error.to_string()))?;
+        if !first_line(&head).contains(" 200 ") {
+            return Err(failed(first_line(&head)));
+        }
+        Ok((bytes, found))
+    }
+
+    fn request(&self, body: &str, timeout: Duration) -> std::io::Result<TcpStream> {
+        let mut stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        let authorization = base64(self.credentials.as_bytes());
+        // In one write, so that the server receives it in one read.
+        let request = format!(
+            "POST / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\nAuthorization: Basic {authorization}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes())?;
+        Ok(stream)
+    }
 }
 
 /// Whether the answer is complete on a connection that the server keeps open.
 fn is_whole(answer: &[u8]) -> bool {
     let start = &answer[..answer.len().min(CHUNK_BYTES)];
     let Some(end) = start.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
-    let head = String::from_utf8_lossy(&start[..end]).to_ascii_lowercase();
-    let value = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    let length = value("content-length").and_then(|length| length.parse::<usize>().ok());
-    value("connection") == Some("keep-alive") && length.is_some_and(|length| answer.len() - end - 4 >= length)
+    let head = String::from_utf8_lossy(&start[..end]);
+    let length = header(&head, "content-length").and_then(|length| length.parse::<usize>().ok());
+    header(&head, "connection").as_deref() == Some("keep-alive")
+        && length.is_some_and(|length| answer.len() - end - 4 >= length)
+}
+
+/// The header of an answer, the bytes after it and the occurrences of `needle` in them. The answer ends where its
+/// header says, or where the server closes the connection.
+fn count(mut stream: impl Read, needle: &[u8]) -> std::io::Result<(String, u64, u64)> {
+    let mut chunk = vec![0; 4 * CHUNK_BYTES];
+    let mut kept: Vec<u8> = Vec::new();
+    let (mut head, mut length, mut bytes, mut found) = (None, None, 0_u64, 0_u64);
+    while length.is_none_or(|length| bytes < length) {
+        let size = stream.read(&mut chunk)?;
+        if size == 0 {
+            break;
+        }
+        kept.extend_from_slice(&chunk[..size]);
+        if head.is_none() {
+            let Some(end) = kept.windows(4).position(|four| four == b"\r\n\r\n") else {
+                if kept.len() > CHUNK_BYTES {
+                    return Err(std::io::Error::other("the header is too long"));
+                }
+                continue;
+            };
+            let text = String::from_utf8_lossy(&kept[..end]).into_owned();
+            length = header(&text, "content-length").and_then(|length| length.parse().ok());
+            head = Some(text);
+            kept.drain(..end + 4);
+            bytes = kept.len() as u64;
+        } else {
+            bytes += size as u64;
+        }
+        found += kept.windows(needle.len().max(1)).filter(|window| *window == needle).count() as u64;
+        // An occurrence may go on in the next chunk.
+        kept.drain(..kept.len().saturating_sub(needle.len().saturating_sub(1)));
+    }
+    if length.is_some_and(|length| bytes != length) {
+        return Err(std::io::Error::other("the answer is cut off"));
+    }
+    Ok((head.unwrap_or_default(), bytes, found))
+}
+
+/// The value of a header field; the name is in lower case.
+fn header(head: &str, name: &str) -> Option<String> {
+    let head = head.to_ascii_lowercase();
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|value| value.trim().to_owned())
 }
 
 /// A loopback port that was free a moment ago.
@@ -167,6 +228,26 @@ mod tests {
         assert!(!is_whole(head) && !is_whole(&[head, &b"1234"[..]].concat()) && !is_whole(&head[..30]));
         assert!(is_whole(&[head, &b"12345"[..]].concat()));
         assert!(!is_whole(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1"), "the server closes the connection");
+    }
+
+    #[test]
+    fn a_long_answer_is_counted_and_not_kept() {
+        struct Pieces(Vec<Vec<u8>>);
+        impl Read for Pieces {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                let piece = if self.0.is_empty() { Vec::new() } else { self.0.remove(0) };
+                buffer[..piece.len()].copy_from_slice(&piece);
+                Ok(piece.len())
+            }
+        }
+        let whole = answer(r#"{"wtxid":1,"wtxid":2,"wtxi":3}"#);
+        for size in 1..whole.len() {
+            let pieces = Pieces(whole.chunks(size).map(<[u8]>::to_vec).collect());
+            let (head, bytes, found) = count(pieces, b"\"wtxid\"").unwrap();
+            assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+            assert_eq!((bytes, found), (30, 2), "{size}");
+        }
+        assert!(count(Pieces(vec![whole[..whole.len() - 1].to_vec()]), b"x").is_err(), "an answer that is cut off");
     }
 
     /// limit: RPC_ANSWER_BYTES_MAX at
