@@ -5,8 +5,8 @@
 //! a reader notices that it missed none.
 //!
 //! Invariants: the writer never waits for a reader; at most [`FEED_CHANGES_MAX`] changes and [`FEED_BYTES_MAX`] bytes
-//! of transactions and their coins are kept. A reader that is further behind gets [`Behind`] and begins again with a snapshot of the
-//! pool, which names the sequence number that it follows on.
+//! of transactions and their coins are kept. A reader that is further behind gets [`Behind`] and begins again with a
+//! snapshot of the pool, which names the sequence number that it follows on.
 
 use super::entry::Entry;
 use crate::limits::{FEED_BYTES_MAX, FEED_CHANGES_MAX};
