@@ -1,8 +1,8 @@
 //! Sessions in which the mempool comes from peers: as `tx` messages of one, and announced by many.
 //!
 //! Input: a node with an empty mempool, the data. Output: figures. In the row `peers` every transaction is announced by
-//! two peers, each peer announces ten a second, and a request is answered by whoever it is sent to. Cost: one thread
-//! per peer. Must never: leave a request unanswered.
+//! two peers, each peer announces ten a second, and the peer that is asked answers. Cost: one thread per peer. It
+//! must never leave a request unanswered.
 
 use super::data::parse_tx;
 use super::node::{Common, Node};
