@@ -1,6 +1,7 @@
 //! btcd 0.25. It requests blocks by `getblocks` and `inv`, as Core no longer does, and reports no hash of its UTXO set.
 
 use crate::process::{ADDRESS, OTHER_ADDRESS, Running, agree, job, lydian, scratch};
+use crate::relay::{address, relay_both_ways};
 use lydian_lab::runs::adapters::Btcd;
 use lydian_lab::runs::rpc::free_port;
 use lydian_oracle::Scratch;
@@ -65,4 +66,15 @@ fn lydian_syncs_from_btcd_and_follows_it() {
         agree("a reorganisation is followed", &btcd, &node);
     }
     assert_eq!((node.height(), btcd.height()), (304, 304));
+}
+
+/// It relays by txid, and requests transactions as nodes did before wtxids.
+#[test]
+fn transactions_go_to_btcd_and_come_from_it() {
+    let scratch = scratch("peers-relay-btcd");
+    let node = lydian(&scratch, "lydian", &[], &[]);
+    node.mine(110, &address(&node));
+    let Some(btcd) = btcd(&scratch, &[&node]) else { return };
+    agree("btcd takes the chain", &node, &btcd);
+    relay_both_ways(&node, &btcd);
 }

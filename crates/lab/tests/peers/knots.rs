@@ -1,6 +1,7 @@
 //! Bitcoin Knots, which `make test-peers` installs: over v1 and v2, with equal UTXO hashes at every step.
 
 use crate::process::{ADDRESS, OTHER_ADDRESS, Running, agree, job, lydian, scratch};
+use crate::relay::{address, relay_both_ways};
 use lydian_lab::runs::adapter::Adapter;
 use lydian_lab::runs::adapters::Knots;
 use lydian_lab::runs::rpc::{Server, free_port};
@@ -67,5 +68,19 @@ fn knots_syncs_from_lydian_and_follows_it() {
             agree("Knots follows a reorganisation", &node, &knots);
             same_coins(&node, &knots);
         }
+    }
+}
+
+#[test]
+#[ignore = "needs Bitcoin Knots (18 MB): `lydian-lab peers install knots`; then: cargo test -p lydian-lab --test peers -- --ignored, which make test-peers runs"]
+fn transactions_go_to_knots_and_come_from_it() {
+    for v2 in [false, true] {
+        let scratch = scratch(&format!("peers-relay-knots-{v2}"));
+        let node = lydian(&scratch, "lydian", &[], &[]);
+        node.mine(110, &address(&node));
+        let knots = knots(&scratch, "knots", v2);
+        knots.call("addnode", &json!([node.address(), "onetry"]));
+        agree("Knots takes the chain", &node, &knots);
+        relay_both_ways(&node, &knots);
     }
 }
