@@ -57,7 +57,9 @@ impl Spender {
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     by_txid: Shards<Member>,
-    by_wtxid: Shards<Arc<Entry>>,
+    /// With the wtxid beside it: a compact block looks at the ids of all transactions, and would wait for memory at
+    /// each if it had to follow pointers.
+    by_wtxid: Shards<(Wtxid, Arc<Entry>)>,
     spenders: Shards<Spender>,
     hasher: RandomState,
 }
@@ -76,7 +78,7 @@ impl Tables {
     }
 
     pub(crate) fn get_by_wtxid(&self, wtxid: &Wtxid) -> Option<&Arc<Entry>> {
-        self.by_wtxid.get(self.hasher.hash_one(wtxid), |entry| entry.wtxid() == *wtxid)
+        self.by_wtxid.get(self.hasher.hash_one(wtxid), |(other, _)| other == wtxid).map(|(_, entry)| entry)
     }
 
     pub(crate) fn spender(&self, outpoint: &OutPoint) -> Option<&Spender> {
@@ -94,7 +96,8 @@ impl Tables {
         let entry = Arc::clone(&member.entry);
         self.set(member);
         let wtxid = entry.wtxid();
-        self.by_wtxid.insert(self.hasher.hash_one(wtxid), Arc::clone(&entry), |entry| entry.wtxid() == wtxid);
+        let item = (wtxid, Arc::clone(&entry));
+        self.by_wtxid.insert(self.hasher.hash_one(wtxid), item, |(other, _)| *other == wtxid);
         for (input, spent) in (0..).zip(entry.tx.view().inputs()) {
             let spender = Spender { entry: Arc::clone(&entry), input };
             let is_it = |spender: &Spender| spender.prevout() == spent.prevout;
@@ -105,7 +108,7 @@ impl Tables {
     pub(crate) fn remove(&mut self, txid: &Txid) -> Option<Member> {
         let member = self.by_txid.remove(self.hasher.hash_one(txid), |member| member.entry.txid() == *txid)?;
         let wtxid = member.entry.wtxid();
-        self.by_wtxid.remove(self.hasher.hash_one(wtxid), |entry| entry.wtxid() == wtxid);
+        self.by_wtxid.remove(self.hasher.hash_one(wtxid), |(other, _)| *other == wtxid);
         for spent in member.entry.tx.view().inputs() {
             let is_it = |spender: &Spender| spender.prevout() == spent.prevout;
             self.spenders.remove(self.hasher.hash_one(spent.prevout), is_it);
@@ -116,6 +119,11 @@ impl Tables {
     /// All transactions, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
         self.by_txid.iter()
+    }
+
+    /// All transactions with their wtxids, in no order.
+    pub(crate) fn by_wtxid(&self) -> impl Iterator<Item = &(Wtxid, Arc<Entry>)> {
+        self.by_wtxid.iter()
     }
 
     /// The transactions in the pool that spend outputs of this one, sorted by txid and without repetition.

@@ -30,14 +30,31 @@ impl TransactionPool {
     /// Places the transactions that are here in a compact block.
     pub(super) fn place(&self, compact: &CompactBlock) -> Result<PartialBlock, CompactError> {
         let view = View::of(&self.mempool);
-        let members = view.0.members().map(|member| (member.entry().wtxid(), member.entry().tx().as_bytes()));
-        PartialBlock::new(compact, members.chain(self.extra.iter()))
+        let members = view.0.by_wtxid().map(|(wtxid, entry)| (*wtxid, AtHand::Pool(entry)));
+        let extra = self.extra.iter().map(|(wtxid, bytes)| (wtxid, AtHand::Extra(bytes)));
+        PartialBlock::new(compact, members.chain(extra))
     }
 
     /// Returns the number of transactions in the mempool and their usage of memory.
     pub(super) fn size(&self) -> (usize, u64) {
         let snapshot = self.mempool.snapshot();
         (snapshot.len(), snapshot.info().usage)
+    }
+}
+
+/// A transaction that may be in a compact block. Its bytes are looked at only if it is.
+#[derive(Debug)]
+enum AtHand<'a> {
+    Pool(&'a Entry),
+    Extra(&'a [u8]),
+}
+
+impl AsRef<[u8]> for AtHand<'_> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            AtHand::Pool(entry) => entry.tx().as_bytes(),
+            AtHand::Extra(bytes) => bytes,
+        }
     }
 }
 
