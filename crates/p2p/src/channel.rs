@@ -187,6 +187,11 @@ impl Channel {
     /// answer. `queued_bytes` is the memory of queued items that the last [`Channel::count_memory`] did not include.
     pub fn next_message(&mut self, queued_bytes: usize, now: Duration) -> Option<Handover> {
         let command = self.transport.next_command();
+        let allowed = self.memory.take_allowed();
+        if let Some(pace) = self.pace.as_mut().filter(|_| allowed > 0) {
+            pace.give_back(allowed);
+            self.flood_since = None;
+        }
         let is_requested_tx = command == Some(Command::TX) && self.txs_asked > 0;
         let is_limited = !is_requested_tx && command.is_some_and(|command| !is_block(command));
         let wait = self.pace.as_ref().and_then(|pace| pace.may_take(now).err());

@@ -18,8 +18,10 @@ use crate::limits::{
     ANSWER_BYTES, ANSWER_BYTES_MAX, BLOCK_READS_MAX, BLOCK_ROOM_BYTES, BLOCK_ROOMS_MAX, COMMON_BYTES, PEER_FIXED_BYTES,
     PEER_MEMORY_BYTES, PEER_SHARE_MAX, PEER_SHARE_MIN, RECEIVE_COMMON_BYTES,
 };
+use crate::pace::message_units;
 use lydian_stdx::lock;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes that one block takes while it is read from disk: the stored block and the message to send.
@@ -235,6 +237,8 @@ pub struct PeerMemory(Arc<Handle>);
 struct Handle {
     budget: Arc<MemoryBudget>,
     id: u64,
+    /// Messages that the peer is allowed beside its pace, and has not used.
+    allowed: AtomicU64,
 }
 
 impl Drop for Handle {
@@ -253,7 +257,7 @@ impl Default for PeerMemory {
         let budget = MemoryBudget::new(MemoryPlan::new(1));
         let id = 0;
         budget.lock().accounts.insert(id, Account::default());
-        PeerMemory(Arc::new(Handle { budget, id }))
+        PeerMemory(Arc::new(Handle { budget, id, allowed: AtomicU64::new(0) }))
     }
 }
 
@@ -268,7 +272,18 @@ impl PeerMemory {
         ledger.next_id += 1;
         ledger.accounts.insert(id, Account::default());
         ledger.recent_connections = ledger.recent_connections.max(ledger.accounts.len());
-        Some(PeerMemory(Arc::new(Handle { budget: Arc::clone(budget), id })))
+        Some(PeerMemory(Arc::new(Handle { budget: Arc::clone(budget), id, allowed: AtomicU64::new(0) })))
+    }
+
+    /// The peer sent a useful message of this many bytes: it does not count against the pace of its messages.
+    pub fn allow_message(&self, bytes: usize) {
+        self.0.allowed.fetch_add(message_units(1, bytes as u64), Ordering::Relaxed);
+    }
+
+    /// Takes what [`PeerMemory::allow_message`] has allowed since the last call, in units of the pace.
+    pub fn take_allowed(&self) -> u64 {
+        // Most messages of most peers are no transactions.
+        if self.0.allowed.load(Ordering::Relaxed) == 0 { 0 } else { self.0.allowed.swap(0, Ordering::Relaxed) }
     }
 
     pub fn budget(&self) -> &Arc<MemoryBudget> {
@@ -352,7 +367,7 @@ impl Charge {
     pub fn set(&mut self, bytes: usize) {
         if bytes != self.bytes {
             let before = std::mem::replace(&mut self.bytes, bytes);
-            let Handle { budget, id } = &*self.memory.0;
+            let Handle { budget, id, .. } = &*self.memory.0;
             let use_for = self.use_for;
             budget.change(*id, |mut account| {
                 match use_for {
@@ -367,7 +382,7 @@ impl Charge {
     /// Charges more bytes for what is about to be received, and returns true, if the peer's own part or the common
     /// part has room for all of them.
     pub fn try_receive(&mut self, more: usize) -> bool {
-        let Handle { budget, id } = &*self.memory.0;
+        let Handle { budget, id, .. } = &*self.memory.0;
         let is_charged = budget.try_add(*id, self.use_for, more, budget.plan.receive_common);
         self.bytes += if is_charged { more } else { 0 };
         is_charged

@@ -1,7 +1,7 @@
 //! How much is processed for one peer: [`MESSAGES_PER_SECOND`], after a burst of [`MESSAGES_BURST`]. A message counts
 //! as one, plus one for each [`MESSAGE_UNIT_BYTES`] of it. Each block sent to the peer allows [`MESSAGES_PER_BLOCK`]
 //! more, so that a peer that syncs may ask as fast as it takes the blocks. Requested headers count as one message,
-//! requested transactions as none.
+//! requested transactions as none; and a transaction that the mempool accepts does not count.
 //!
 //! A message costs the same processor time whether it is useful or not, and so does one that is dropped because of its
 //! checksum: a hundred peers that send pings, addresses or garbage as fast as they can would take all of it. Messages
@@ -13,6 +13,11 @@
 
 use crate::limits::{MESSAGE_UNIT_BYTES, MESSAGES_BURST, MESSAGES_PER_BLOCK, MESSAGES_PER_SECOND};
 use std::time::Duration;
+
+/// What `count` messages of `bytes` bytes in all count.
+pub fn message_units(count: u64, bytes: u64) -> u64 {
+    count.saturating_add(bytes / MESSAGE_UNIT_BYTES)
+}
 
 /// The time that one message takes at the allowed rate.
 const INTERVAL: Duration = Duration::from_micros(1_000_000 / MESSAGES_PER_SECOND as u64);
@@ -44,8 +49,14 @@ impl MessagePace {
 
     /// Called when `count` messages of `bytes` bytes in all are processed or dropped.
     pub fn take(&mut self, count: u64, bytes: u64, now: Duration) {
-        let units = u32::try_from(count.saturating_add(bytes / MESSAGE_UNIT_BYTES)).unwrap_or(u32::MAX);
+        let units = u32::try_from(message_units(count, bytes)).unwrap_or(u32::MAX);
         self.used_until = self.used_until.max(now).saturating_add(INTERVAL.saturating_mul(units));
+    }
+
+    /// Gives back what messages took that were useful.
+    pub fn give_back(&mut self, units: u64) {
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        self.used_until = self.used_until.saturating_sub(INTERVAL.saturating_mul(units));
     }
 
     /// Called when a block has been sent to the peer.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::{ANSWER_BYTES, GETDATA_COUNT_MAX, MESSAGE_UNIT_BYTES, MESSAGES_BURST};
+use crate::limits::{ANSWER_BYTES, GETDATA_COUNT_MAX, MESSAGE_UNIT_BYTES, MESSAGES_BURST, MESSAGES_PER_SECOND};
 use crate::{MemoryBudget, MemoryPlan};
 use lydian_wire::{Command, Inv, InvType, Message};
 
@@ -186,6 +186,29 @@ fn requested_transactions_do_not_wait() {
     }
     assert_eq!(taken(&items(InvType::WITNESS_BLOCK, 16)), burst);
     assert_eq!(taken(&items(InvType::WTX, GETDATA_COUNT_MAX + 500)), burst + GETDATA_COUNT_MAX);
+}
+
+/// Transactions that are accepted do not count, so that a peer may send as many as the mempool takes; and such a peer is
+/// not reported as flooding.
+#[test]
+fn accepted_transactions_do_not_count() {
+    let mut now = Duration::from_secs(100);
+    let memory = PeerMemory::default();
+    let mut channel = Channel::new(Transport::v1(MAGIC), memory.clone(), 10_000_000);
+    let mut sender = Transport::v1(MAGIC);
+    let mut accepted = 0;
+    for _ in 0..400 {
+        (0..100).for_each(|_| sender.send(Command::TX, &[0; 500]));
+        channel.receive(&sender.take_output(), now).1.unwrap();
+        while channel.next_message(0, now).is_some() {
+            memory.allow_message(500);
+            accepted += 1;
+        }
+        now += Duration::from_millis(100);
+        assert!(!channel.is_flooding(now));
+    }
+    assert_eq!(accepted, 40_000);
+    assert!(accepted > MESSAGES_BURST + 40 * MESSAGES_PER_SECOND, "more than the pace allows in this time");
 }
 
 /// Messages that are dropped because of their checksum count too; a block among them is handed over, but nothing more

@@ -241,6 +241,7 @@ impl Transactions {
             let tx = name(tx);
             format!("AcceptToMemoryPool: peer={from}: accepted {tx} (poolsz {count} txn, {} kB)", usage / 1000)
         });
+        context.with(from, |peer| peer.memory.allow_message(tx.as_bytes().len()));
         self.announce(&tx.view().txid(), &tx.view().wtxid());
         replaced.iter().for_each(|entry| context.pool.extra.add(entry.tx()));
         self.settle_accepted(context, tx);
