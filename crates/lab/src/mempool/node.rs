@@ -18,13 +18,15 @@ use std::time::Duration;
 
 /// The blocks of the lab's chains are old: without it a node stays in initial block download, in which it neither
 /// imports a mempool nor relays transactions. Room for the whole mempool and for all peers, and a fee that every
-/// generated transaction pays. Nothing is written at the end.
+/// generated transaction pays. Nothing is written at the end. None of regtest's self-checks, which walk the whole
+/// mempool with every transaction and which no other network does.
 const OPTIONS: &[&str] = &[
     "-maxtipage=1000000000",
     "-maxmempool=4000",
     "-minrelaytxfee=0.00000100",
     "-incrementalrelayfee=0.00000100",
     "-persistmempool=0",
+    "-checkmempool=0",
     "-maxconnections=300",
 ];
 const POLL: Duration = Duration::from_millis(50);
