@@ -164,6 +164,9 @@ impl Comparison<'_> {
         if session == Session::Loaded {
             more.push(format!("-mocktime={}", self.data.chain.last_time + MOCK_SECONDS));
         }
+        if session == Session::Tx {
+            more.extend(relay::TX_OPTIONS.iter().map(|option| (*option).to_owned()));
+        }
         let ended = Node::start(common, entrant.contender, &more, &entrant.prepared).and_then(|node| {
             let ended = self.measure(common, &node, session, files, &mut measured);
             used = node.cpu_seconds();
