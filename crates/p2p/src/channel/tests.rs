@@ -188,8 +188,8 @@ fn requested_transactions_do_not_wait() {
     assert_eq!(taken(&items(InvType::WTX, GETDATA_COUNT_MAX + 500)), burst + GETDATA_COUNT_MAX);
 }
 
-/// Transactions that are accepted do not count, so that a peer may send as many as the mempool takes; and such a peer is
-/// not reported as flooding.
+/// Transactions that are accepted do not count, so that a peer may send as many as the mempool takes; and such a peer
+/// is not reported as flooding.
 #[test]
 fn accepted_transactions_do_not_count() {
     let mut now = Duration::from_secs(100);
