@@ -9,44 +9,16 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod support;
 
-use lydian_engine::{Engine, LogLine, Unobserved};
-use lydian_net::Host;
-use lydian_oracle::{Daemon, Scratch, or_skip};
-use lydian_p2p::Moment;
+use lydian_engine::{Engine, Unobserved};
+use lydian_oracle::{Daemon, Scratch};
 use lydian_p2p::manager::ConnectSettings;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use support::{TestHost, core, wait_until};
 
 /// An address without a known private key.
 const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";
 const OTHER_ADDRESS: &str = "bcrt1qqyqszqgpqyqszqgpqyqszqgpqyqszqgpvxat9t";
-
-/// Longer than any step here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-#[derive(Debug)]
-struct TestHost {
-    began: Instant,
-    name: &'static str,
-}
-
-impl Host for TestHost {
-    fn now(&self) -> Moment {
-        support::moment(self.began)
-    }
-
-    fn log_line(&self, line: &LogLine) {
-        if std::env::var_os("LYDIAN_NET_LOG").is_some() {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "{} {}", self.name, line.text);
-        }
-    }
-
-    fn fill_random(&self, bytes: &mut [u8]) {
-        support::fill_random(bytes);
-    }
-}
 
 /// A Lydian node: an engine and a network.
 struct Node {
@@ -64,7 +36,7 @@ fn node(name: &'static str, connect: &[String], v2: bool) -> Node {
         v2,
         ..ConnectSettings::default()
     });
-    let host = Arc::new(TestHost { began: Instant::now(), name });
+    let host = Arc::new(TestHost::new(name));
     let network = lydian_net::Network::start(&engine, &mempool, &settings, host, Arc::new(Unobserved)).unwrap();
     Node { engine, network, _scratch: scratch }
 }
@@ -84,28 +56,6 @@ impl Node {
     }
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Starts a daemon that listens.
-fn core(v2: bool) -> Option<(Daemon, String)> {
-    let port = lydian_oracle::free_port().unwrap();
-    let options = [
-        "-listen=1".to_owned(),
-        format!("-bind=127.0.0.1:{port}"),
-        format!("-v2transport={}", u8::from(v2)),
-        "-debug=net".to_owned(),
-    ];
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let daemon = or_skip("net::core", Daemon::start(&options))?;
-    Some((daemon, format!("127.0.0.1:{port}")))
-}
-
 fn mine(core: &mut Daemon, blocks: u32, address: &str) {
     core.call("generatetoaddress", &json!([blocks, address])).unwrap();
 }
@@ -119,7 +69,7 @@ fn core_utxo_hash(core: &mut Daemon) -> String {
 #[test]
 fn lydian_syncs_from_core_and_follows_it() {
     for v2 in [true, false] {
-        let Some((mut core, address)) = core(v2) else { return };
+        let Some((mut core, address)) = core("net::core", v2, &[]) else { return };
         mine(&mut core, 2_100, ADDRESS);
         let node = node("from-core", &[address], true);
         wait_until("the chain is synced", || node.tip() == core.best_block_hash().unwrap());
@@ -144,11 +94,11 @@ fn lydian_syncs_from_core_and_follows_it() {
 #[test]
 fn core_syncs_from_lydian_and_follows_it() {
     for v2 in [true, false] {
-        let Some((mut first, address)) = core(v2) else { return };
+        let Some((mut first, address)) = core("net::core", v2, &[]) else { return };
         mine(&mut first, 2_100, ADDRESS);
         let node = node("to-core", &[address], v2);
         wait_until("the chain is synced", || node.tip() == first.best_block_hash().unwrap());
-        let Some((mut second, _)) = core(v2) else { return };
+        let Some((mut second, _)) = core("net::core", v2, &[]) else { return };
         second.call("addnode", &json!([node.address(), "onetry", v2])).unwrap();
         wait_until("Core syncs from Lydian", || second.best_block_hash().unwrap() == node.tip());
         let connection = |value: &Value| value[0]["transport_protocol_type"].clone();
@@ -189,12 +139,12 @@ fn spend_old_coins(core: &mut Daemon, height: u32) -> String {
 /// checklist: 71, 82
 #[test]
 fn blocks_go_from_core_to_core_as_compact_ones() {
-    let Some((mut first, address)) = core(true) else { return };
+    let Some((mut first, address)) = core("net::core", true, &[]) else { return };
     let descriptor = first.call("getdescriptorinfo", &json!(["raw(51)"])).unwrap()["descriptor"].clone();
     first.call("generatetodescriptor", &json!([110, descriptor])).unwrap();
     let node = node("compact", &[address], true);
     wait_until("the chain is synced", || node.tip() == first.best_block_hash().unwrap());
-    let Some((mut second, _)) = core(true) else { return };
+    let Some((mut second, _)) = core("net::core", true, &[]) else { return };
     second.call("addnode", &json!([node.address(), "onetry", true])).unwrap();
     wait_until("Core syncs from Lydian", || second.best_block_hash().unwrap() == node.tip());
     // The first block is announced by its header and requested as a compact block. After that, Core may send them

@@ -27,9 +27,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Longer than any step here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use support::wait_until;
 
 /// Factor of the clock: addresses are relayed after half a minute on average.
 const HASTE: u32 = 20;
@@ -146,14 +144,6 @@ impl Node {
         let name = format!("{address}:18444");
         let stays = [ConnectionKind::OutboundFullRelay, ConnectionKind::BlockRelayOnly];
         self.peers().iter().any(|peer| peer.name == name && stays.contains(&peer.kind))
-    }
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(50));
     }
 }
 

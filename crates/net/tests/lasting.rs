@@ -9,36 +9,16 @@
 mod support;
 
 use lydian_disk::RealDisk;
-use lydian_engine::{LogLine, Unobserved};
-use lydian_net::{DataFolder, Host, Listen, Network, NetworkError};
+use lydian_engine::Unobserved;
+use lydian_net::{DataFolder, Listen, Network, NetworkError};
 use lydian_oracle::Scratch;
 use lydian_p2p::manager::{ConnectSettings, Question, Reply};
-use lydian_p2p::{Moment, UnixTime};
+use lydian_p2p::UnixTime;
 use lydian_wire::{NetAddr, Subnet};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Longer than any step here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-#[derive(Debug)]
-struct TestHost {
-    began: Instant,
-}
-
-impl Host for TestHost {
-    fn now(&self) -> Moment {
-        support::moment(self.began)
-    }
-
-    fn log_line(&self, _: &LogLine) {}
-
-    fn fill_random(&self, bytes: &mut [u8]) {
-        support::fill_random(bytes);
-    }
-}
+use support::{PATIENCE, TestHost, wait_until};
 
 fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Network, NetworkError> {
     let (engine, mempool) = support::node(folder, 1);
@@ -47,7 +27,7 @@ fn start(folder: &Path, listen: &str, connect: ConnectSettings) -> Result<Networ
     settings.manager.reachable.clear();
     settings.listen = vec![Listen::at(listen.parse().unwrap())];
     settings.data = Some(DataFolder { disk: Arc::new(RealDisk), folder: folder.to_owned() });
-    Network::start(&engine, &mempool, &settings, Arc::new(TestHost { began: Instant::now() }), Arc::new(Unobserved))
+    Network::start(&engine, &mempool, &settings, Arc::new(TestHost::new("lasting")), Arc::new(Unobserved))
 }
 
 /// Returns the manager's answer.
@@ -55,14 +35,6 @@ fn ask<T>(network: &Network, question: impl FnOnce(Reply<T>) -> Question) -> T {
     let (reply, answer) = Reply::pair();
     assert!(network.handle().ask(question(reply)));
     answer.recv_timeout(PATIENCE).unwrap()
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn ready_peers(network: &Network) -> usize {

@@ -8,43 +8,19 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod support;
 
-use lydian_engine::{Engine, LogLine, Unobserved};
+use lydian_engine::{Engine, Unobserved};
 use lydian_mempool::Mempool;
-use lydian_net::Host;
-use lydian_oracle::{Daemon, Scratch, or_skip};
-use lydian_p2p::Moment;
+use lydian_oracle::{Daemon, Scratch};
 use lydian_p2p::manager::ConnectSettings;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use support::{TestHost, core, wait_until};
 
-/// Longer than any step here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Only standard transactions are relayed, and peers are not disconnected for silence.
+const OPTIONS: [&str; 2] = ["-acceptnonstdtxn=0", "-peertimeout=3000"];
 
 /// What a coinbase pays, in bitcoin.
 const COIN: f64 = 50.0;
-
-#[derive(Debug)]
-struct TestHost {
-    began: Instant,
-}
-
-impl Host for TestHost {
-    fn now(&self) -> Moment {
-        support::moment(self.began)
-    }
-
-    fn log_line(&self, line: &LogLine) {
-        if std::env::var_os("LYDIAN_NET_LOG").is_some() {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "{}", line.text);
-        }
-    }
-
-    fn fill_random(&self, bytes: &mut [u8]) {
-        support::fill_random(bytes);
-    }
-}
 
 /// Two Core nodes that only a Lydian node connects. The first one has mined coins that anyone can spend.
 struct World {
@@ -57,30 +33,6 @@ struct World {
     _scratch: Scratch,
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// Starts a daemon that listens, and accepts transactions with coins that anyone can spend.
-fn core(v2: bool) -> Option<(Daemon, String)> {
-    let port = lydian_oracle::free_port().unwrap();
-    let options = [
-        "-listen=1".to_owned(),
-        format!("-bind=127.0.0.1:{port}"),
-        format!("-v2transport={}", u8::from(v2)),
-        "-debug=net".to_owned(),
-        "-acceptnonstdtxn=0".to_owned(),
-        "-peertimeout=3000".to_owned(),
-    ];
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let daemon = or_skip("net::relay", Daemon::start(&options))?;
-    Some((daemon, format!("127.0.0.1:{port}")))
-}
-
 /// P2WSH of OP_TRUE: standard, and anyone can spend it.
 fn descriptor(core: &mut Daemon) -> Value {
     let script = [&[0x00, 0x20][..], &lydian_hash::sha256(&[0x51])].concat();
@@ -89,9 +41,9 @@ fn descriptor(core: &mut Daemon) -> Value {
 }
 
 impl World {
-    fn new(name: &str, v2: bool) -> Option<World> {
-        let (mut first, first_address) = core(v2)?;
-        let (second, second_address) = core(v2)?;
+    fn new(name: &'static str, v2: bool) -> Option<World> {
+        let (mut first, first_address) = core("net::relay", v2, &OPTIONS)?;
+        let (second, second_address) = core("net::relay", v2, &OPTIONS)?;
         let descriptor = descriptor(&mut first);
         first.call("generatetodescriptor", &json!([130, descriptor])).unwrap();
         let scratch = Scratch::new(name);
@@ -103,7 +55,7 @@ impl World {
             ..ConnectSettings::default()
         });
         settings.manager.local.ignores_transactions = false;
-        let host = Arc::new(TestHost { began: Instant::now() });
+        let host = Arc::new(TestHost::new(name));
         let network = lydian_net::Network::start(&engine, &mempool, &settings, host, Arc::new(Unobserved)).unwrap();
         let mut world = World { first, second, engine, mempool, _network: network, _scratch: scratch };
         world.wait_for_tip();

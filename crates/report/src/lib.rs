@@ -25,3 +25,18 @@ pub mod thin;
 pub mod validity;
 
 pub use error::ReportError;
+
+/// The names of all fields of a value, for tests that compare a document with what is written.
+#[cfg(test)]
+fn names_in(value: &serde_json::Value, names: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                names.push(name.clone());
+                names_in(value, names);
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
+        _ => {}
+    }
+}

@@ -237,6 +237,7 @@ fn millions(value: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names_in;
 
     const DOCUMENT: &str = include_str!("../../../docs/formats/lab-mempool.md");
 
@@ -262,19 +263,6 @@ mod tests {
             names_in(&written[own], &mut names);
             names.retain(|name| !DOCUMENT.contains(&format!("`{name}`")));
             assert!(names.is_empty(), "fields without a word about them: {names:?}");
-        }
-    }
-
-    fn names_in(value: &serde_json::Value, names: &mut Vec<String>) {
-        match value {
-            serde_json::Value::Object(fields) => {
-                for (name, value) in fields {
-                    names.push(name.clone());
-                    names_in(value, names);
-                }
-            }
-            serde_json::Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
-            _ => {}
         }
     }
 

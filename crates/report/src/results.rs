@@ -486,6 +486,7 @@ fn agreed(runs: &[Run], nodes: usize) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names_in;
     use crate::summary::to_markdown;
 
     const DOCUMENT: &str = include_str!("../../../docs/formats/lab-results.md");
@@ -507,19 +508,6 @@ mod tests {
         names_in(&written, &mut names);
         names.retain(|name| !DOCUMENT.contains(&format!("`{name}`")));
         assert!(names.is_empty(), "fields without a word about them: {names:?}");
-    }
-
-    fn names_in(value: &serde_json::Value, names: &mut Vec<String>) {
-        match value {
-            serde_json::Value::Object(fields) => {
-                for (name, value) in fields {
-                    names.push(name.clone());
-                    names_in(value, names);
-                }
-            }
-            serde_json::Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
-            _ => {}
-        }
     }
 
     /// The summary printed in the document is the one that its runs yield.

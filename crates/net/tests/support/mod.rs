@@ -3,17 +3,18 @@
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::RealDisk;
-use lydian_engine::{Engine, InitialDownload, Layout, Settings, TIP_AGE_SECONDS_DEFAULT};
+use lydian_engine::{Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT};
 use lydian_mempool::policy::Settings as PoolSettings;
 use lydian_mempool::{Clock, Mempool, Secrets};
-use lydian_net::{Buffers, Listen, NetworkSettings};
+use lydian_net::{Buffers, Host, Listen, NetworkSettings};
+use lydian_oracle::{Daemon, or_skip};
 use lydian_p2p::local_address::LocalAddresses;
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
 use lydian_p2p::peer::Local;
 use lydian_p2p::permissions::Whitelist;
 use lydian_p2p::{Moment, UnixTime};
 use lydian_wire::{Network, Services};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -98,4 +99,53 @@ pub(crate) fn join(mut client: TcpStream, server: TcpStream) -> Option<()> {
     let _ = std::io::copy(&mut client, &mut up);
     let _ = up.shutdown(Shutdown::Both);
     Some(())
+}
+
+/// Longer than any step of these tests takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The services of a node with the real clock. Its log goes to stderr if `LYDIAN_NET_LOG` is set.
+#[derive(Debug)]
+pub(crate) struct TestHost {
+    began: Instant,
+    name: &'static str,
+}
+
+impl TestHost {
+    pub(crate) fn new(name: &'static str) -> TestHost {
+        TestHost { began: Instant::now(), name }
+    }
+}
+
+impl Host for TestHost {
+    fn now(&self) -> Moment {
+        moment(self.began)
+    }
+
+    fn log_line(&self, line: &LogLine) {
+        if std::env::var_os("LYDIAN_NET_LOG").is_some() {
+            let _ = writeln!(std::io::stderr(), "{} {}", self.name, line.text);
+        }
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        fill_random(bytes);
+    }
+}
+
+/// Starts a daemon of Core that listens, and returns its address.
+pub(crate) fn core(test: &str, v2: bool, more: &[&str]) -> Option<(Daemon, String)> {
+    let port = lydian_oracle::free_port().unwrap();
+    let (bind, transport) = (format!("-bind=127.0.0.1:{port}"), format!("-v2transport={}", u8::from(v2)));
+    let options = [&["-listen=1", &bind, &transport, "-debug=net"], more].concat();
+    let daemon = or_skip(test, Daemon::start(&options))?;
+    Some((daemon, format!("127.0.0.1:{port}")))
 }

@@ -313,7 +313,7 @@ impl Formatter for ListsInline {
 mod tests {
     use super::*;
     use crate::electrum::to_markdown;
-    use serde_json::Value;
+    use crate::names_in;
 
     const DOCUMENT: &str = include_str!("../../../../docs/formats/lab-electrum.md");
 
@@ -359,19 +359,6 @@ mod tests {
         names_in(&serde_json::from_str(printed()).unwrap(), &mut names);
         names.retain(|name| ![DOCUMENT, others].iter().any(|text| text.contains(&format!("`{name}`"))));
         assert!(names.is_empty(), "fields without a word about them: {names:?}");
-    }
-
-    fn names_in(value: &Value, names: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    names.push(name.clone());
-                    names_in(value, names);
-                }
-            }
-            Value::Array(values) => values.iter().for_each(|value| names_in(value, names)),
-            _ => {}
-        }
     }
 
     #[test]
