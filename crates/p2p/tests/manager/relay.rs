@@ -24,6 +24,14 @@ fn bench() -> Bench {
     Bench::relaying(110)
 }
 
+/// A bench with peers of these kinds, which are announced to from now on.
+fn connected<const N: usize>(kinds: [ConnectionKind; N]) -> (Bench, [PeerId; N]) {
+    let mut bench = bench();
+    let peers = kinds.map(|kind| bench.connect(kind));
+    bench.wait(Duration::from_secs(1));
+    (bench, peers)
+}
+
 /// The coinbase output of a block.
 fn coin(bench: &Bench, index: usize) -> OutPoint {
     bench.chain[index].coins()
@@ -140,10 +148,7 @@ fn a_transaction_goes_from_one_peer_to_the_others() {
 /// them, or it is in the last block.
 #[test]
 fn a_transaction_is_not_sent_before_it_is_announced() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::OutboundFullRelay);
-    let other = bench.connect(ConnectionKind::Inbound);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source, other]) = connected([ConnectionKind::OutboundFullRelay, ConnectionKind::Inbound]);
     let tx = pay(coin(&bench, 0), COIN - 1_000, 2);
     bench.send(source, message(&tx));
     assert!(has(&bench, &tx));
@@ -170,9 +175,7 @@ fn a_transaction_is_not_sent_before_it_is_announced() {
 /// A child without its parent is kept, the parent is requested from the child's sender, and both are accepted.
 #[test]
 fn an_orphan_is_accepted_with_its_parent() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::Inbound);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source]) = connected([ConnectionKind::Inbound]);
     bench.take_sent(source);
     let parent = pay(coin(&bench, 0), COIN - 1_000, 2);
     let child = pay(output(&parent), COIN - 2_000, 2);
@@ -195,9 +198,7 @@ fn an_orphan_is_accepted_with_its_parent() {
 #[test]
 fn a_parent_below_the_minimum_is_accepted_with_its_child() {
     for child_first in [true, false] {
-        let mut bench = bench();
-        let source = bench.connect(ConnectionKind::OutboundFullRelay);
-        bench.wait(Duration::from_secs(1));
+        let (mut bench, [source]) = connected([ConnectionKind::OutboundFullRelay]);
         let parent = pay(coin(&bench, 0), COIN, 3);
         let child = pay(output(&parent), COIN - 5_000, 3);
         let order = if child_first { [&child, &parent] } else { [&parent, &child] };
@@ -220,9 +221,7 @@ fn a_parent_below_the_minimum_is_accepted_with_its_child() {
 /// checklist: 79
 #[test]
 fn no_peer_is_punished_for_a_transaction() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::Inbound);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source]) = connected([ConnectionKind::Inbound]);
     let first = pay(coin(&bench, 0), COIN - 1_000, 2);
     bench.send(source, message(&first));
     let conflict = pay(coin(&bench, 0), COIN - 999, 2);
@@ -250,9 +249,7 @@ fn no_peer_is_punished_for_a_transaction() {
 /// A replacement takes the place of a transaction, which is kept for compact blocks.
 #[test]
 fn a_replaced_transaction_is_kept_for_compact_blocks() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::Inbound);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source]) = connected([ConnectionKind::Inbound]);
     let (first, second) = (pay(coin(&bench, 0), COIN - 1_000, 2), pay(coin(&bench, 0), COIN - 9_000, 2));
     bench.send(source, message(&first));
     bench.send(source, message(&second));
@@ -284,10 +281,7 @@ fn nothing_is_requested_during_the_initial_download() {
 /// Transactions below the filter of a peer are not announced to it.
 #[test]
 fn the_filter_of_a_peer_is_respected() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::OutboundFullRelay);
-    let other = bench.connect(ConnectionKind::Inbound);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source, other]) = connected([ConnectionKind::OutboundFullRelay, ConnectionKind::Inbound]);
     bench.send(other, Message::FeeFilter(Amount(100_000)));
     let (cheap, dear) = (pay(coin(&bench, 0), COIN - 100, 2), pay(coin(&bench, 1), COIN - 50_000, 2));
     bench.send(source, message(&cheap));
@@ -303,9 +297,7 @@ fn the_mempool_is_announced_to_who_may_ask() {
     for (permissions, is_ended, count) in
         [(Permissions::NONE, true, 0), (Permissions::NO_BAN, false, 0), (Permissions::MEMPOOL, false, 3)]
     {
-        let mut bench = bench();
-        let source = bench.connect(ConnectionKind::OutboundFullRelay);
-        bench.wait(Duration::from_secs(1));
+        let (mut bench, [source]) = connected([ConnectionKind::OutboundFullRelay]);
         for index in 0..3 {
             let tx = pay(coin(&bench, index), COIN - 1_000, 2);
             bench.send(source, message(&tx));
@@ -382,10 +374,7 @@ fn requests_have_at_most_a_thousand_items() {
 /// limit: PEER_SUBMISSIONS_MAX above
 #[test]
 fn a_peer_waits_behind_its_own_transactions() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::OutboundFullRelay);
-    let other = bench.connect(ConnectionKind::Inbound);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source, other]) = connected([ConnectionKind::OutboundFullRelay, ConnectionKind::Inbound]);
     bench.holds_verdicts = true;
     let many = |index: usize| {
         let vout = u32::try_from(index).unwrap();
@@ -409,9 +398,7 @@ fn a_peer_waits_behind_its_own_transactions() {
 /// limit: PEER_SUBMITTED_BYTES_MAX above
 #[test]
 fn a_peer_waits_behind_its_large_transactions() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::OutboundFullRelay);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source]) = connected([ConnectionKind::OutboundFullRelay]);
     bench.holds_verdicts = true;
     let size = |data: usize| pay_with(coin(&bench, 0), 1, 2, data).as_bytes().len();
     let overhead = size(1_000) - 1_000;
@@ -435,9 +422,7 @@ fn a_peer_waits_behind_its_large_transactions() {
 /// What finds no room in the mempool's queue is submitted later, in order; nothing is lost.
 #[test]
 fn nothing_is_lost_when_the_queue_is_full() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::OutboundFullRelay);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source]) = connected([ConnectionKind::OutboundFullRelay]);
     bench.submissions_max = 0;
     let mut txs = vec![pay(coin(&bench, 0), COIN - 1_000, 2)];
     for index in 1..5 {
@@ -459,10 +444,7 @@ fn nothing_is_lost_when_the_queue_is_full() {
 /// checklist: 63
 #[test]
 fn what_is_requested_waits_for_room() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::OutboundFullRelay);
-    let greedy = bench.connect(ConnectionKind::Inbound);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source, greedy]) = connected([ConnectionKind::OutboundFullRelay, ConnectionKind::Inbound]);
     let tx = pay(coin(&bench, 0), COIN - 1_000, 2);
     bench.send(source, message(&tx));
     bench.wait(Duration::from_secs(60));
@@ -489,9 +471,7 @@ fn what_is_requested_waits_for_room() {
 /// A transaction of the operator is announced by request, and again until a peer has requested it.
 #[test]
 fn a_transaction_of_the_operator_is_announced_until_a_peer_has_it() {
-    let mut bench = bench();
-    let first = bench.connect(ConnectionKind::OutboundFullRelay);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [first]) = connected([ConnectionKind::OutboundFullRelay]);
     let tx = pay(coin(&bench, 0), COIN - 1_000, 2);
     bench.mempool.submit(Arc::clone(&tx), false).unwrap();
     bench.mempool.add_unbroadcast(tx.view().txid());
@@ -535,9 +515,7 @@ fn send_compact(bench: &mut Bench, id: PeerId, made: &Made) {
 /// checklist: 82
 #[test]
 fn a_compact_block_of_known_transactions_is_complete() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::OutboundFullRelay);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source]) = connected([ConnectionKind::OutboundFullRelay]);
     let peer = announcer(&mut bench);
     let pooled = pay(coin(&bench, 0), COIN - 1_000, 2);
     let replaced = pay(coin(&bench, 1), COIN - 1_000, 2);
@@ -622,10 +600,7 @@ fn a_block_of_a_branch_is_not_passed_on_early() {
 /// Of peers without permission, five thousand announcements are tracked; orphans are bounded whatever is sent.
 #[test]
 fn floods_of_announcements_and_orphans_are_bounded() {
-    let mut bench = bench();
-    let source = bench.connect(ConnectionKind::Inbound);
-    let other = bench.connect(ConnectionKind::Inbound);
-    bench.wait(Duration::from_secs(1));
+    let (mut bench, [source, other]) = connected([ConnectionKind::Inbound, ConnectionKind::Inbound]);
     let item = |number: usize| {
         let mut hash = [1; 32];
         hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
