@@ -15,6 +15,13 @@ pub struct NodeId {
     pub(super) generation: u32,
 }
 
+impl NodeId {
+    /// Its slot, which no other transaction of the graph has. Slots are used again, so that they stay small numbers.
+    pub(crate) fn slot(self) -> u32 {
+        self.slot
+    }
+}
+
 /// Where a node stands in one of the two graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place(u32);

@@ -171,7 +171,7 @@ impl PoolEntry for Relative<'_> {
     fn descendants(&self) -> Vec<Self> {
         let nodes = self.pool.graph.descendants(&[self.member.node], Level::Main);
         let others = nodes.into_iter().filter(|node| *node != self.member.node);
-        let member = |node| self.pool.get(&self.pool.entry_of(node)?.txid());
+        let member = |node| self.pool.tables.at_node(node);
         others.filter_map(member).map(|member| Relative { pool: self.pool, member }).collect()
     }
 }
@@ -371,7 +371,7 @@ impl Pool {
 
     /// Transactions of the pool, for the rules about TRUC.
     pub(super) fn relatives(&self, nodes: &[NodeId]) -> Vec<Relative<'_>> {
-        let member = |node: &NodeId| self.get(&self.entry_of(*node)?.txid());
+        let member = |node: &NodeId| self.tables.at_node(*node);
         nodes.iter().filter_map(member).map(|member| Relative { pool: self, member }).collect()
     }
 
@@ -384,7 +384,7 @@ impl Pool {
 
     /// The sum of the modified fees of transactions.
     pub(super) fn fees_of(&self, nodes: &[NodeId]) -> Amount {
-        let fee = |node: &NodeId| Some(self.get(&self.entry_of(*node)?.txid())?.modified_fee());
+        let fee = |node: &NodeId| self.tables.at_node(*node).map(Member::modified_fee);
         Amount(nodes.iter().filter_map(fee).fold(0, i64::saturating_add))
     }
 
@@ -421,18 +421,16 @@ impl Pool {
     }
 
     /// Makes the staging copy the pool: removes what is replaced and adds the candidates. Returns what was replaced.
-    pub(super) fn apply(&mut self, candidates: &[Candidate], replaced: Vec<NodeId>, how: &How) -> Vec<Arc<Entry>> {
-        let mut entries: Vec<Arc<Entry>> =
-            replaced.iter().filter_map(|node| self.entry_of(*node)).map(Arc::clone).collect();
+    pub(super) fn apply(&mut self, candidates: &[Candidate], mut replaced: Vec<NodeId>, how: &How) -> Vec<Arc<Entry>> {
         // As in Core, in the order of txids.
-        entries.sort_unstable_by_key(|entry| entry.txid());
+        self.sort_by_txid(&mut replaced);
+        let entries = replaced.iter().filter_map(|node| self.entry_of(*node)).map(Arc::clone).collect();
         self.touch(&replaced);
         for candidate in candidates {
             self.touch(&candidate.parents);
         }
         self.graph.commit_staging();
-        let txids: Vec<Txid> = entries.iter().map(|entry| entry.txid()).collect();
-        self.forget(&txids, RemovalReason::Replaced);
+        self.forget(&replaced, RemovalReason::Replaced);
         for candidate in candidates {
             self.add(candidate.entry(how, self.tip.height), candidate.node);
         }

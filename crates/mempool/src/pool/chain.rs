@@ -104,14 +104,17 @@ impl Pool {
         if self.len() > 0 || self.has_deltas() {
             // From the graph all at once, so that a cluster is put in order once.
             let node_of = |tx: Tx<'_>| self.get(&tx.txid()).map(|member| member.node);
-            let nodes: Vec<NodeId> = block.txs().filter_map(node_of).collect();
+            let found: Vec<Option<NodeId>> = block.txs().map(node_of).collect();
+            let nodes: Vec<NodeId> = found.iter().copied().flatten().collect();
             self.touch(&nodes);
             self.graph.remove(&nodes);
-            for tx in block.txs() {
-                let txid = tx.txid();
-                self.forget(&[txid], RemovalReason::Block);
-                self.remove_conflicts(tx);
-                self.clear_delta(&txid);
+            for (tx, node) in block.txs().zip(found) {
+                match node {
+                    Some(node) => self.forget(&[node], RemovalReason::Block),
+                    // In Core's order: nothing conflicts with a transaction that was in the mempool.
+                    None => self.remove_conflicts(tx),
+                }
+                self.clear_delta(&tx.txid());
             }
         }
         self.block_connected(now);
@@ -121,11 +124,9 @@ impl Pool {
     fn remove_conflicts(&mut self, tx: Tx<'_>) {
         for input in tx.inputs() {
             let Some(spender) = self.tables.spender(&input.prevout) else { continue };
-            let txid = spender.entry.txid();
-            if let Some(node) = self.get(&txid).map(|member| member.node) {
-                self.clear_delta(&txid);
-                self.remove_recursive(&[node], RemovalReason::Conflict);
-            }
+            let (txid, node) = (spender.entry.txid(), spender.node);
+            self.clear_delta(&txid);
+            self.remove_recursive(&[node], RemovalReason::Conflict);
         }
     }
 
@@ -155,7 +156,7 @@ impl Pool {
         let txid = tx.txid();
         let outputs = 0..u32::try_from(tx.output_count()).unwrap_or(u32::MAX);
         let spenders = outputs.filter_map(|vout| self.tables.spender(&OutPoint { txid, vout }));
-        spenders.filter_map(|spender| self.get(&spender.entry.txid())).map(|member| member.node).collect()
+        spenders.map(|spender| spender.node).collect()
     }
 
     /// Whether a reorganisation is not over for the pool.
@@ -230,9 +231,7 @@ impl Pool {
         // What is trimmed may be related to what is not.
         self.touch(&nodes);
         let trimmed = self.graph.trim();
-        let txids: Vec<Txid> =
-            trimmed.iter().filter_map(|node| self.entry_of(*node)).map(|entry| entry.txid()).collect();
-        self.forget(&txids, RemovalReason::SizeLimit);
+        self.forget(&trimmed, RemovalReason::SizeLimit);
         let rest: Vec<NodeId> = nodes.into_iter().filter(|node| self.entry_of(*node).is_some()).collect();
         self.touch(&rest);
     }

@@ -40,11 +40,9 @@ impl Pool {
             for (index, input) in entry.tx().view().inputs().enumerate() {
                 let outpoint = input.prevout;
                 assert!(spent.insert(outpoint), "{outpoint} is spent twice in the mempool");
-                let spender = self.tables.spender(&outpoint);
-                let is_its = |spender: &super::tables::Spender| {
-                    Arc::ptr_eq(&spender.entry, entry) && spender.input as usize == index
-                };
-                assert!(spender.is_some_and(is_its), "{outpoint} is not marked as spent by its input");
+                let spend = self.tables.spend(&outpoint);
+                let is_its = |(spender, input): (&Member, usize)| Arc::ptr_eq(&spender.entry, entry) && input == index;
+                assert!(spend.is_some_and(is_its), "{outpoint} is not marked as spent by its input");
                 value += self.value_of(&outpoint, &seen, coins, next);
             }
             let paid: i64 = entry.tx().view().outputs().map(|output| output.value.0).sum();
@@ -79,7 +77,7 @@ impl Pool {
         let entry = member.entry();
         let txid = entry.txid();
         let by_wtxid = self.tables.get_by_wtxid(&entry.wtxid());
-        assert!(by_wtxid.is_some_and(|other| Arc::ptr_eq(other, entry)), "{txid} is not found by its wtxid");
+        assert!(by_wtxid.is_some_and(|other| Arc::ptr_eq(&other.entry, entry)), "{txid} is not found by its wtxid");
         assert!(
             self.entry_of(member.node).is_some_and(|other| Arc::ptr_eq(other, entry)),
             "{txid} is not found by its node"

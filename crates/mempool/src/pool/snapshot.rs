@@ -75,24 +75,18 @@ impl Snapshot {
         self.tables.get(txid)
     }
 
-    pub fn get_by_wtxid(&self, wtxid: &Wtxid) -> Option<&Arc<Entry>> {
+    pub fn get_by_wtxid(&self, wtxid: &Wtxid) -> Option<&Member> {
         self.tables.get_by_wtxid(wtxid)
     }
 
     /// The transaction that spends an output.
     pub fn spender(&self, outpoint: &OutPoint) -> Option<&Arc<Entry>> {
-        self.tables.spender(outpoint).map(|spender| &spender.entry)
+        self.tables.spender(outpoint).map(Member::entry)
     }
 
     /// All transactions, in no order.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         self.tables.iter()
-    }
-
-    /// All transactions with their wtxids, in no order: faster than [`Snapshot::members`], since no transaction is
-    /// looked at.
-    pub fn by_wtxid(&self) -> impl Iterator<Item = (&Wtxid, &Arc<Entry>)> {
-        self.tables.by_wtxid().map(|(wtxid, entry)| (wtxid, entry))
     }
 
     /// All transactions in mining order, parents before children: Core's `GetSortedScoreWithTopology`.

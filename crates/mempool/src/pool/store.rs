@@ -21,7 +21,7 @@ use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
 use lydian_engine::Tip;
 use lydian_primitives::Txid;
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The pool as its writer sees it.
@@ -31,8 +31,8 @@ pub(crate) struct Pool {
     pub(crate) graph: Graph,
     pub(crate) tables: Tables,
     pub(crate) tip: Tip,
-    by_node: HashMap<NodeId, Arc<Entry>>,
-    by_time: BTreeSet<(i64, Txid)>,
+    /// The transactions by the time of their entry.
+    by_time: BTreeSet<(i64, NodeId)>,
     deltas: Arc<BTreeMap<Txid, i64>>,
     unbroadcast: Arc<BTreeSet<Txid>>,
     usage: Usage,
@@ -62,7 +62,6 @@ impl Pool {
             graph: Graph::new(limits),
             tables: Tables::new(),
             tip,
-            by_node: HashMap::new(),
             by_time: BTreeSet::new(),
             deltas: Arc::default(),
             unbroadcast: Arc::default(),
@@ -95,7 +94,7 @@ impl Pool {
     }
 
     pub(crate) fn entry_of(&self, node: NodeId) -> Option<&Arc<Entry>> {
-        self.by_node.get(&node)
+        self.tables.at_node(node).map(Member::entry)
     }
 
     pub(crate) fn delta(&self, txid: &Txid) -> i64 {
@@ -160,14 +159,14 @@ impl Pool {
     pub(crate) fn add(&mut self, entry: Entry, node: NodeId) -> Arc<Entry> {
         let entry = Arc::new(entry);
         let txid = entry.txid();
-        self.by_node.insert(node, Arc::clone(&entry));
-        self.by_time.insert((entry.time, txid));
+        self.by_time.insert((entry.time, node));
         self.usage.add_transaction(entry.tx.view().input_count(), u64::from(entry.usage));
         self.vsize += u64::from(entry.vsize.unsigned_abs());
         self.fees += entry.fee.0;
         let cluster = Arc::new(ClusterView { members: Box::default(), chunks: Box::default() });
         let modified_fee = entry.fee.0.saturating_add(self.delta(&txid));
-        self.tables.add(Member { entry: Arc::clone(&entry), node, modified_fee, cluster, position: 0 });
+        let wtxid = entry.wtxid();
+        self.tables.add(Member { entry: Arc::clone(&entry), wtxid, node, modified_fee, cluster, position: 0 });
         self.changed.insert(node);
         entry
     }
@@ -190,17 +189,16 @@ impl Pool {
     }
 
     /// Removes transactions from the tables, in this order; the graph has let go of them, or is about to.
-    pub(crate) fn forget(&mut self, txids: &[Txid], reason: RemovalReason) {
-        for txid in txids {
-            let Some(member) = self.tables.remove(txid) else { continue };
+    pub(crate) fn forget(&mut self, nodes: &[NodeId], reason: RemovalReason) {
+        for node in nodes {
+            let Some(member) = self.tables.remove(*node) else { continue };
             let entry = member.entry;
-            self.by_node.remove(&member.node);
-            self.changed.remove(&member.node);
-            self.by_time.remove(&(entry.time, *txid));
+            self.changed.remove(node);
+            self.by_time.remove(&(entry.time, *node));
             self.usage.remove_transaction(entry.tx.view().input_count(), u64::from(entry.usage));
             self.vsize -= u64::from(entry.vsize.unsigned_abs());
             self.fees -= entry.fee.0;
-            self.remove_unbroadcast(txid);
+            self.remove_unbroadcast(&entry.txid());
             let sequence = self.next_sequence();
             self.changes.push(Change { sequence, entry, kind: ChangeKind::Removed { reason } });
         }
@@ -210,9 +208,7 @@ impl Pool {
     pub(crate) fn remove(&mut self, nodes: &[NodeId], reason: RemovalReason) {
         self.touch(nodes);
         self.graph.remove(nodes);
-        let txids: Vec<Txid> =
-            nodes.iter().filter_map(|node| self.by_node.get(node)).map(|entry| entry.txid()).collect();
-        self.forget(&txids, reason);
+        self.forget(nodes, reason);
     }
 
     /// Removes transactions with all their descendants.
@@ -228,9 +224,8 @@ impl Pool {
     pub(crate) fn limit(&mut self, now: i64) {
         let expiry = i64::try_from(self.settings.expiry.as_secs()).unwrap_or(i64::MAX);
         let oldest = now.saturating_sub(expiry);
-        let expired: Vec<Txid> =
-            self.by_time.iter().take_while(|(time, _)| *time < oldest).map(|(_, txid)| *txid).collect();
-        let nodes: Vec<NodeId> = expired.iter().filter_map(|txid| self.get(txid)).map(|member| member.node).collect();
+        let nodes: Vec<NodeId> =
+            self.by_time.iter().take_while(|(time, _)| *time < oldest).map(|(_, node)| *node).collect();
         let mut unordered = 0;
         if !nodes.is_empty() {
             let mut all = self.graph.descendants(&nodes, Level::Main);
@@ -273,7 +268,7 @@ impl Pool {
 
     /// The order in which Core removes a set of transactions.
     pub(crate) fn sort_by_txid(&self, nodes: &mut [NodeId]) {
-        nodes.sort_by_cached_key(|node| self.by_node.get(node).map(|entry| entry.txid()));
+        nodes.sort_by_cached_key(|node| self.entry_of(*node).map(|entry| entry.txid()));
     }
 
     /// A block was connected at this time.
@@ -325,11 +320,8 @@ impl Pool {
     /// Replaces the entry of a transaction by one with other lock points.
     pub(crate) fn set_entry(&mut self, entry: Entry) {
         let Some(member) = self.tables.get(&entry.txid()).cloned() else { return };
-        let entry = Arc::new(entry);
-        self.by_node.insert(member.node, Arc::clone(&entry));
         self.changed.insert(member.node);
-        self.tables.remove(&entry.txid());
-        self.tables.add(Member { entry, ..member });
+        self.tables.set(Member { entry: Arc::new(entry), ..member });
     }
 
     /// The pool as it is now.
@@ -358,8 +350,8 @@ impl Pool {
                 self.changed.remove(&node);
                 continue;
             };
-            let of_node = |node: &NodeId| self.by_node.get(node).and_then(|entry| self.get(&entry.txid()));
-            let members: Vec<Member> = shape.members.iter().filter_map(|(node, _)| of_node(node)).cloned().collect();
+            let of_node = |(node, _): &(NodeId, u64)| self.tables.at_node(*node).cloned();
+            let members: Vec<Member> = shape.members.iter().filter_map(of_node).collect();
             assert_eq!(members.len(), shape.members.len(), "the graph and the tables have the same transactions");
             let view_of = |(member, (_, ancestors)): (&Member, &(NodeId, u64))| ClusterMember {
                 entry: Arc::clone(&member.entry),

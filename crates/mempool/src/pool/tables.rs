@@ -2,7 +2,8 @@
 
 use super::cluster::ClusterView;
 use super::entry::Entry;
-use super::shards::Shards;
+use super::index::Index;
+use super::slots::Slots;
 use crate::graph::NodeId;
 use lydian_primitives::{OutPoint, Txid, Wtxid};
 use std::hash::{BuildHasher, RandomState};
@@ -12,6 +13,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Member {
     pub(crate) entry: Arc<Entry>,
+    /// Beside the entry: a compact block looks at the ids of all transactions, and would wait for memory at each if it
+    /// had to follow pointers.
+    pub(crate) wtxid: Wtxid,
     pub(crate) node: NodeId,
     /// The fee with what `prioritisetransaction` added to it, in satoshi.
     pub(crate) modified_fee: i64,
@@ -23,6 +27,10 @@ pub struct Member {
 impl Member {
     pub fn entry(&self) -> &Arc<Entry> {
         &self.entry
+    }
+
+    pub fn wtxid(&self) -> &Wtxid {
+        &self.wtxid
     }
 
     /// The fee by which a miner orders it, in satoshi: Core's `GetModifiedFee`.
@@ -40,90 +48,118 @@ impl Member {
     }
 }
 
-/// An input of the pool.
-#[derive(Clone, Debug)]
-pub(crate) struct Spender {
-    pub(crate) entry: Arc<Entry>,
-    pub(crate) input: u32,
+/// Where an input of the pool is.
+#[derive(Clone, Copy, Debug)]
+struct Spend {
+    /// The slot of its transaction.
+    slot: u32,
+    input: u32,
 }
 
-impl Spender {
-    fn prevout(&self) -> OutPoint {
-        self.entry.tx.view().input(self.input as usize).prevout
-    }
-}
-
-/// The indexes of the pool.
+/// The indexes of the pool. A transaction has the slot of its node in the graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
-    by_txid: Shards<Member>,
-    /// With the wtxid beside it: a compact block looks at the ids of all transactions, and would wait for memory at
-    /// each if it had to follow pointers.
-    by_wtxid: Shards<(Wtxid, Arc<Entry>)>,
-    spenders: Shards<Spender>,
+    members: Slots<Member>,
+    by_txid: Index<u32>,
+    by_wtxid: Index<u32>,
+    spends: Index<Spend>,
     hasher: RandomState,
 }
 
 impl Tables {
     pub(crate) fn new() -> Tables {
-        Tables { by_txid: Shards::new(), by_wtxid: Shards::new(), spenders: Shards::new(), hasher: RandomState::new() }
+        Tables {
+            members: Slots::new(),
+            by_txid: Index::new(),
+            by_wtxid: Index::new(),
+            spends: Index::new(),
+            hasher: RandomState::new(),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.by_txid.len()
     }
 
+    fn at(&self, slot: u32) -> Option<&Member> {
+        self.members.get(slot as usize)
+    }
+
+    /// The transaction of a node, unless it has left the pool.
+    pub(crate) fn at_node(&self, node: NodeId) -> Option<&Member> {
+        self.at(node.slot()).filter(|member| member.node == node)
+    }
+
+    fn has_txid(&self, slot: u32, txid: &Txid) -> bool {
+        self.at(slot).is_some_and(|member| member.entry.txid() == *txid)
+    }
+
+    fn has_wtxid(&self, slot: u32, wtxid: &Wtxid) -> bool {
+        self.at(slot).is_some_and(|member| member.wtxid == *wtxid)
+    }
+
+    fn spends(&self, spend: Spend, outpoint: &OutPoint) -> bool {
+        self.at(spend.slot)
+            .is_some_and(|member| member.entry.tx.view().input(spend.input as usize).prevout == *outpoint)
+    }
+
     pub(crate) fn get(&self, txid: &Txid) -> Option<&Member> {
-        self.by_txid.get(self.hasher.hash_one(txid), |member| member.entry.txid() == *txid)
+        let slot = self.by_txid.get(self.hasher.hash_one(txid), |slot| self.has_txid(slot, txid))?;
+        self.at(slot)
     }
 
-    pub(crate) fn get_by_wtxid(&self, wtxid: &Wtxid) -> Option<&Arc<Entry>> {
-        self.by_wtxid.get(self.hasher.hash_one(wtxid), |(other, _)| other == wtxid).map(|(_, entry)| entry)
+    pub(crate) fn get_by_wtxid(&self, wtxid: &Wtxid) -> Option<&Member> {
+        let slot = self.by_wtxid.get(self.hasher.hash_one(wtxid), |slot| self.has_wtxid(slot, wtxid))?;
+        self.at(slot)
     }
 
-    pub(crate) fn spender(&self, outpoint: &OutPoint) -> Option<&Spender> {
-        self.spenders.get(self.hasher.hash_one(outpoint), |spender| spender.prevout() == *outpoint)
+    /// The transaction that spends an output, and with which of its inputs.
+    pub(crate) fn spend(&self, outpoint: &OutPoint) -> Option<(&Member, usize)> {
+        let spend = self.spends.get(self.hasher.hash_one(outpoint), |spend| self.spends(spend, outpoint))?;
+        Some((self.at(spend.slot)?, spend.input as usize))
     }
 
-    /// Puts a member into the table by txid in place of the one with that txid.
+    /// The transaction that spends an output.
+    pub(crate) fn spender(&self, outpoint: &OutPoint) -> Option<&Member> {
+        self.spend(outpoint).map(|(member, _)| member)
+    }
+
+    /// Replaces a transaction that is in the tables, by one with the same inputs and ids.
     pub(crate) fn set(&mut self, member: Member) {
-        let txid = member.entry.txid();
-        self.by_txid.insert(self.hasher.hash_one(txid), member, |member| member.entry.txid() == txid);
+        self.members.set(member.node.slot() as usize, member);
     }
 
-    /// Adds a transaction that is not in the tables.
+    /// Adds a transaction that is not in the tables. None of its inputs is spent by another.
     pub(crate) fn add(&mut self, member: Member) {
-        let entry = Arc::clone(&member.entry);
-        self.set(member);
-        let wtxid = entry.wtxid();
-        let item = (wtxid, Arc::clone(&entry));
-        self.by_wtxid.insert(self.hasher.hash_one(wtxid), item, |(other, _)| *other == wtxid);
+        let (slot, entry) = (member.node.slot(), Arc::clone(&member.entry));
+        let before = self.members.set(slot as usize, member);
+        assert!(before.is_none(), "the node of a transaction in the mempool belongs to no other");
+        // Nothing is equal to it.
+        self.by_txid.insert(self.hasher.hash_one(entry.txid()), slot, |_| false);
+        self.by_wtxid.insert(self.hasher.hash_one(entry.wtxid()), slot, |_| false);
         for (input, spent) in (0..).zip(entry.tx.view().inputs()) {
-            let spender = Spender { entry: Arc::clone(&entry), input };
-            let is_it = |spender: &Spender| spender.prevout() == spent.prevout;
-            self.spenders.insert(self.hasher.hash_one(spent.prevout), spender, is_it);
+            self.spends.insert(self.hasher.hash_one(spent.prevout), Spend { slot, input }, |_| false);
         }
     }
 
-    pub(crate) fn remove(&mut self, txid: &Txid) -> Option<Member> {
-        let member = self.by_txid.remove(self.hasher.hash_one(txid), |member| member.entry.txid() == *txid)?;
-        let wtxid = member.entry.wtxid();
-        self.by_wtxid.remove(self.hasher.hash_one(wtxid), |(other, _)| *other == wtxid);
-        for spent in member.entry.tx.view().inputs() {
-            let is_it = |spender: &Spender| spender.prevout() == spent.prevout;
-            self.spenders.remove(self.hasher.hash_one(spent.prevout), is_it);
+    /// Removes the transaction of a node.
+    pub(crate) fn remove(&mut self, node: NodeId) -> Option<Member> {
+        self.at_node(node)?;
+        let slot = node.slot();
+        let member = self.members.take(slot as usize)?;
+        // Each slot is at most once in the first two, and each input of it in the third.
+        self.by_txid.remove(self.hasher.hash_one(member.entry.txid()), |other| other == slot);
+        self.by_wtxid.remove(self.hasher.hash_one(member.wtxid), |other| other == slot);
+        for (input, spent) in (0..).zip(member.entry.tx.view().inputs()) {
+            let is_it = |spend: Spend| (spend.slot, spend.input) == (slot, input);
+            self.spends.remove(self.hasher.hash_one(spent.prevout), is_it);
         }
         Some(member)
     }
 
     /// All transactions, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
-        self.by_txid.iter()
-    }
-
-    /// All transactions with their wtxids, in no order.
-    pub(crate) fn by_wtxid(&self) -> impl Iterator<Item = &(Wtxid, Arc<Entry>)> {
-        self.by_wtxid.iter()
+        self.members.iter()
     }
 
     /// The transactions in the pool that spend outputs of this one, sorted by txid and without repetition.
@@ -132,7 +168,7 @@ impl Tables {
         let outputs = 0..u32::try_from(entry.tx.view().output_count()).unwrap_or(u32::MAX);
         let mut found: Vec<Arc<Entry>> = outputs
             .filter_map(|vout| self.spender(&OutPoint { txid, vout }))
-            .map(|spender| Arc::clone(&spender.entry))
+            .map(|member| Arc::clone(&member.entry))
             .collect();
         found.sort_unstable_by_key(|entry| entry.txid());
         found.dedup_by_key(|entry| entry.txid());

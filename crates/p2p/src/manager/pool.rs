@@ -30,7 +30,7 @@ impl TransactionPool {
     /// Places the transactions that are here in a compact block.
     pub(super) fn place(&self, compact: &CompactBlock) -> Result<PartialBlock, CompactError> {
         let view = View::of(&self.mempool);
-        let members = view.0.by_wtxid().map(|(wtxid, entry)| (*wtxid, AtHand::Pool(entry)));
+        let members = view.0.members().map(|member| (*member.wtxid(), AtHand::Pool(member.entry())));
         let extra = self.extra.iter().map(|(wtxid, bytes)| (wtxid, AtHand::Extra(bytes)));
         PartialBlock::new(compact, members.chain(extra))
     }
@@ -74,12 +74,8 @@ impl View {
     fn entry(&self, gtxid: &GenTxid) -> Option<&Arc<Entry>> {
         match gtxid {
             GenTxid::Txid(txid) => self.0.get(txid).map(Member::entry),
-            GenTxid::Wtxid(wtxid) => self.0.get_by_wtxid(wtxid),
+            GenTxid::Wtxid(wtxid) => self.0.get_by_wtxid(wtxid).map(Member::entry),
         }
-    }
-
-    fn member(&self, wtxid: &Wtxid) -> Option<&Member> {
-        self.0.get(&self.0.get_by_wtxid(wtxid)?.txid())
     }
 }
 
@@ -91,11 +87,11 @@ impl PoolView for View {
 
 impl RelayPool for View {
     fn relayed(&self, wtxid: &Wtxid) -> Option<RelayedTx> {
-        self.0.get_by_wtxid(wtxid).map(|entry| relayed(entry))
+        self.0.get_by_wtxid(wtxid).map(|member| relayed(member.entry()))
     }
 
     fn compare_mining_order(&self, a: &Wtxid, b: &Wtxid) -> Ordering {
-        match (self.member(a), self.member(b)) {
+        match (self.0.get_by_wtxid(a), self.0.get_by_wtxid(b)) {
             (Some(a), Some(b)) => a.cluster().compare(a.position(), b.cluster(), b.position()),
             // What is not in the mempool comes last.
             (a, b) => b.is_some().cmp(&a.is_some()),
