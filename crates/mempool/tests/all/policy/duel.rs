@@ -122,6 +122,8 @@ const ELSEWHERE: &[(PolicyRule, &str)] = &[
 ];
 
 /// Each oddity alone, and pairs of them, under each set of options.
+///
+/// checklist: 10
 #[test]
 fn oddities_have_cores_verdict() {
     let world = World::new();
