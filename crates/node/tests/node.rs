@@ -631,7 +631,7 @@ fn options_reach_the_node_from_line_and_file() {
     }
     assert_eq!(place.run(&["info", "-dbcahe=1"]).2, 2, "commands keep codes of their own");
     for (arguments, expected) in [
-        (&["-help"][..], "First options:"),
+        (&["-help"][..], "Common options:"),
         (&["-?"], "-dbcache=<n>"),
         (&["-help-debug"], "-checklevel=<n>"),
         (&["import", "-h"], "lydian import DIR"),

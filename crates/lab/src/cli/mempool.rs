@@ -29,12 +29,13 @@ const SMALL_MEMPOOL_BLOCKS: u32 = 8;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct MempoolArgs {
-    /// Number of transactions of the mempool, in mainnet's mix.
+    /// Number of transactions in the mempool, with mainnet's mix of kinds and sizes.
     #[arg(long, default_value_t = 100_000)]
     transactions: u32,
-    /// Number of full blocks at the end of the chain below.
+    /// Number of full blocks at the end of the chain on which the nodes start.
     #[arg(long, default_value_t = 8)]
     full: u32,
+    /// Seed of the generated chain and transactions.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Nodes with Bitcoin Core's RPC, in turn; KIND:LABEL for a second build of one kind. Ratios are to the first.

@@ -36,7 +36,7 @@ use lydian_lab::limits_cmd::{self, LimitsSettings};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Makes chains for testing and measuring Bitcoin nodes, and measures the nodes.
+/// Generates test chains and benchmarks Bitcoin nodes.
 #[derive(Debug, Parser)]
 #[command(name = "lydian-lab", version)]
 pub(crate) struct Cli {

@@ -30,10 +30,11 @@ pub(crate) fn help(width: usize, is_full: bool) -> String {
         }
     }
     if !is_full {
-        let others: Vec<String> = options()
+        let mut others: Vec<String> = options()
             .filter(|option| group::SHOWN.contains(&option.group) && !groups.contains(&option.group))
             .map(|option| format!("-{}", option.name))
             .collect();
+        others.sort_unstable();
         text += &format!(
             "\nMore options (see lydian -help-debug and docs/config.md):\n\n  {}\n",
             wrap(&others.join(" "), width - 2, "  ")

@@ -24,7 +24,7 @@ pub(crate) mod group {
     use lydian_options::Group;
 
     /// What a new user needs; first in help.
-    pub(crate) const START: Group = Group("First options");
+    pub(crate) const START: Group = Group("Common options");
     pub(crate) const OPTIONS: Group = Group("Options");
     pub(crate) const CHAIN: Group = Group("Chain selection options");
     pub(crate) const DEBUG: Group = Group("Debugging/Testing options");

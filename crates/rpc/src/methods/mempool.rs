@@ -24,7 +24,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getmempoolancestors",
         category: Category::Blockchain,
-        help: "Returns the ancestors in the mempool of a transaction in the mempool.",
+        help: "Returns all in-mempool ancestors of a transaction in the mempool.",
         args: &[TXID, VERBOSE],
         examples: &["\"mytxid\""],
         remark: "",
@@ -42,7 +42,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getmempooldescendants",
         category: Category::Blockchain,
-        help: "Returns the descendants in the mempool of a transaction in the mempool.",
+        help: "Returns all in-mempool descendants of a transaction in the mempool.",
         args: &[TXID, VERBOSE],
         examples: &["\"mytxid\""],
         remark: "",
@@ -69,11 +69,11 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getmempoolinfo",
         category: Category::Blockchain,
-        help: "Returns the state of the mempool.",
+        help: "Returns the size, memory usage, limits and minimum fee of the mempool.",
         args: &[],
         examples: &[""],
         remark: "`optimal` is always true: clusters are linearized optimally at once. `usage` is the memory that Core \
-                 would need for the same content.",
+                 would need for the same content. Lydian's own memory may be larger.",
         call: &returns("", getmempoolinfo),
     },
     Method {

@@ -12,7 +12,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "getprioritisedtransactions",
         category: Category::Mining,
-        help: "Returns what prioritisetransaction added to the fees of transactions.",
+        help: "Returns the fee deltas set by prioritisetransaction, by txid.",
         args: &[],
         examples: &[""],
         remark: "",
@@ -22,14 +22,14 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "prioritisetransaction",
         category: Category::Mining,
-        help: "Adds to the fee of a transaction for its selection for blocks and its place in the mempool.",
+        help: "Changes the fee by which a transaction is ordered in the mempool and selected for blocks.",
         args: &[
             Arg::new("txid", Kind::Hex, "the transaction id"),
             Arg::new("dummy", Kind::Number, "must be zero or null (DEPRECATED)").omitted(),
             Arg::new(
                 "fee_delta",
                 Kind::Number,
-                "satoshis to add, or to subtract if negative; the fee is not really paid",
+                "satoshis to add (negative: to subtract); the fee that the transaction pays does not change",
             ),
         ],
         examples: &["\"txid\" 0.0 10000"],

@@ -21,8 +21,12 @@ pub(crate) const METHODS: &[Method] = &[
             Arg {
                 oneline: "options",
                 ..Arg::new("options", Kind::Options, "").omitted().of(&[
-                    Arg::new("use_current_time", Kind::Bool, "whether transactions enter now, not when the file says")
-                        .default("true"),
+                    Arg::new(
+                        "use_current_time",
+                        Kind::Bool,
+                        "whether to use the current time as entry time, instead of the time in the file",
+                    )
+                    .default("true"),
                     Arg::new("apply_fee_delta_priority", Kind::Bool, "whether to add the fee deltas of the file")
                         .default("false"),
                     Arg::new("apply_unbroadcast_set", Kind::Bool, "whether to use the unbroadcast set of the file")
@@ -37,7 +41,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "savemempool",
         category: Category::Blockchain,
-        help: "Writes the mempool to disk. Fails until the file of the last run was read.",
+        help: "Writes the mempool to mempool.dat. Fails until the mempool has been loaded at startup.",
         args: &[],
         examples: &[""],
         remark: "",

@@ -37,8 +37,8 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "sendrawtransaction",
         category: Category::Rawtransactions,
-        help: "Submits a transaction to the mempool and announces it to all peers.\nIf the mempool contains it already, it \
-               is announced again. This shows peers where it comes from.",
+        help: "Submits a transaction to the mempool and announces it to all peers.\nA transaction that is already in \
+               the mempool is announced again. Peers may conclude that it originates from this node.",
         args: &[Arg::new("hexstring", Kind::Hex, "the transaction in hex"), MAX_FEERATE, MAX_BURN],
         examples: &["\"signedhex\""],
         remark: "There is no private broadcast (`-privatebroadcast`).",
@@ -47,8 +47,9 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "submitpackage",
         category: Category::Rawtransactions,
-        help: "Submits a package: a transaction with some, all or none of its unconfirmed parents.\nParents must not depend on \
-               each other and come before the child. Whatever passes enters the mempool and is announced to all peers.",
+        help: "Submits a package: a transaction with some, all or none of its unconfirmed parents.\nParents must come \
+               before the child and must not depend on each other. Transactions that are accepted are announced to \
+               all peers, even if the package as a whole is rejected.",
         args: &[Arg::new("package", Kind::Array, "transactions in hex").of(RAW_TX), MAX_FEERATE, MAX_BURN],
         examples: &["'[\"raw-parent-tx-1\", \"raw-parent-tx-2\", \"raw-child-tx\"]'"],
         remark: "",
@@ -57,8 +58,9 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "testmempoolaccept",
         category: Category::Rawtransactions,
-        help: "Tests whether the mempool would accept transactions.\nOf several transactions, parents come before children, and \
-               none may conflict with another or with the mempool. If one fails, others may be left undecided.",
+        help: "Tests whether the mempool would accept transactions.\nParents must come before their children. If \
+               several transactions are given, none may conflict with another or with the mempool. After one is \
+               rejected, the results of others may be incomplete.",
         args: &[Arg::new("rawtxs", Kind::Array, "at most 25 transactions in hex").of(RAW_TX), MAX_FEERATE],
         examples: &["'[\"signedhex\"]'"],
         remark: "",

@@ -1,10 +1,12 @@
-//! Options of the node as a whole: first options, options of commands, files, notifications, the chain. Data only:
+//! Options of the node as a whole: common options, options of commands, files, notifications, the chain. Data only:
 //! entries of the option table.
 
 use super::{COMMAND, Group, Kind, Opt, PATH, SWITCH, Set, TEXT, group, integer};
 use crate::settings::values::{self, PAR_MAX, PRUNE_MIB_MAX, dbcache_bytes};
 
 pub(super) const OPTIONS: &[Opt] = &[
+    Opt { name: "help", group: group::START, help: "Print this help message and exit (also -h or -?)", ..SWITCH },
+    Opt { name: "version", group: group::START, help: "Print version and exit", ..SWITCH },
     Opt {
         name: "datadir",
         argument: "<dir>",
@@ -28,21 +30,6 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: "0",
         help: "Worker threads (0 = one for each core, <0 = leave that many cores free)",
         ..integer(-PAR_MAX, PAR_MAX)
-    },
-    Opt {
-        name: "coinstatsindex",
-        group: group::START,
-        help: "Maintain coinstats index used by the gettxoutsetinfo RPC",
-        set: Set::Switch(|settings, is_on| settings.coinstatsindex = is_on),
-        ..SWITCH
-    },
-    Opt {
-        name: "indexrequired",
-        is_own: true,
-        group: group::START,
-        help: "End the node if an index cannot be opened or written. Otherwise it goes on without that index",
-        set: Set::Switch(|settings, is_on| settings.indexrequired = is_on),
-        ..SWITCH
     },
     Opt {
         name: "prune",
@@ -74,8 +61,6 @@ pub(super) const OPTIONS: &[Opt] = &[
         set: Set::Switch(|settings, is_on| settings.log.console = Some(is_on)),
         ..SWITCH
     },
-    Opt { name: "help", group: group::START, help: "Print this help message and exit (also -h or -?)", ..SWITCH },
-    Opt { name: "version", group: group::START, help: "Print version and exit", ..SWITCH },
     Opt { name: "h", group: Group::HIDDEN, help: "Same as -help", ..SWITCH },
     Opt { name: "?", group: Group::HIDDEN, help: "Same as -help", ..SWITCH },
     Opt { name: "help-rpc", is_own: true, group: Group::HIDDEN, help: "Print docs/rpc.md and exit", ..SWITCH },
@@ -148,6 +133,12 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt {
+        name: "coinstatsindex",
+        help: "Maintain coinstats index used by the gettxoutsetinfo RPC",
+        set: Set::Switch(|settings, is_on| settings.coinstatsindex = is_on),
+        ..SWITCH
+    },
+    Opt {
         name: "conf",
         default: "lydian.conf",
         help: "Specify path to read-only configuration file. Relative paths will be prefixed by datadir location (only useable from command \
@@ -177,6 +168,13 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: "none",
         help: "Specify additional configuration file, relative to the -datadir path (only useable from configuration file, not command line)",
         ..PATH
+    },
+    Opt {
+        name: "indexrequired",
+        is_own: true,
+        help: "Stop the node if an index cannot be opened or written. By default, the node runs without that index",
+        set: Set::Switch(|settings, is_on| settings.indexrequired = is_on),
+        ..SWITCH
     },
     Opt {
         name: "loadblock",
@@ -235,7 +233,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "chain",
         argument: "<chain>",
         kind: Kind::Text,
-        group: group::CHAIN,
+        group: group::START,
         default: "main",
         help: "Use the chain <chain>. Allowed values: main, test, testnet4, signet, regtest",
         ..SWITCH

@@ -25,7 +25,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "maxmempool",
         default: "300, with -blocksonly 5",
-        help: "Keep the transaction memory pool below <n> megabytes, counted as Core counts them",
+        help: "Keep the memory that Bitcoin Core would need for the mempool below <n> megabytes",
         ..NUMBER
     },
     Opt {
