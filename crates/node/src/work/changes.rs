@@ -51,7 +51,7 @@ impl Changes {
                     let from = *next;
                     *next = self.mempool.feed().next();
                     self.log.warning(format!(
-                        "ZMQ: changes {from} to {} of the mempool are not published, because subscribers read too slowly",
+                        "ZMQ: mempool changes {from} to {} were not published: notifications could not keep up",
                         next.saturating_sub(1)
                     ));
                 }

@@ -149,7 +149,7 @@ fn open_indexes(session: &Session<'_>) -> Result<(Vec<Box<dyn Follower>>, Indexe
             }
             Err(error) if settings.indexrequired => return Err(error.into()),
             Err(error) => {
-                session.log.error(format!("{COINSTATS_NAME} is not opened: {error}. The node goes on without it."));
+                session.log.error(format!("Cannot open index {COINSTATS_NAME}: {error}. The node runs without it."));
                 indexes.unopened.push((COINSTATS_NAME, error.to_string()));
             }
         }

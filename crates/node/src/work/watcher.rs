@@ -243,23 +243,25 @@ impl Watcher {
 fn block_line(times: &BlockTimes) -> String {
     let (hash, height) = (times.hash, times.height.0);
     let ms = |from: u64, to: u64| format!("{:.1} ms", to.saturating_sub(from) as f64 / 1e6);
-    let (from, all) = match times.arrival {
-        None => (String::new(), String::new()),
+    let (from, total) = match times.arrival {
+        None => (":".to_owned(), String::new()),
         Some(Arrival { source, received, stored }) => {
             let source = match source {
                 BlockSource::Peer(id) => format!("peer={id}"),
-                BlockSource::Call => "a call".to_owned(),
+                BlockSource::Call => "RPC".to_owned(),
             };
             let (kept, funded) = (ms(received, stored), ms(stored, times.funded));
             (
                 format!(" from {source}: stored {kept}, funded {funded},"),
-                format!(", all {}", ms(received, times.settled)),
+                format!(", total {}", ms(received, times.settled)),
             )
         }
     };
     let (verified, committed) = (ms(times.funded, times.verified), ms(times.verified, times.committed));
     let settled = ms(times.committed, times.settled);
-    format!("Block {hash} at height {height}{from} verified {verified}, committed {committed}, settled {settled}{all}")
+    format!(
+        "Block {hash} at height {height}{from} verified {verified}, committed {committed}, settled {settled}{total}"
+    )
 }
 
 /// Seconds since 1970 by Core's `NodeClock`.

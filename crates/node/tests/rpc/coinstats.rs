@@ -102,7 +102,7 @@ fn a_damaged_index_is_left_out() {
     assert!(answer.body.contains("Querying specific block heights requires coinstatsindex"), "{}", answer.body);
     assert_eq!(node.result("gettxoutsetinfo", "[\"muhash\"]")["height"], 0);
     let log = fs::read_to_string(node.folder.join("regtest/debug.log")).unwrap();
-    assert!(log.contains("coinstatsindex is not opened: "), "{log}");
+    assert!(log.contains("Cannot open index coinstatsindex: "), "{log}");
     node.kill();
     let mut lydian = Command::new(env!("CARGO_BIN_EXE_lydian"));
     lydian.arg(format!("-datadir={}", node.folder.display())).args(["-regtest", "-listen=0", "-noconnect", OPTION]);
