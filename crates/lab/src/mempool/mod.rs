@@ -239,7 +239,9 @@ fn differs(results: &mut MempoolResults, name: &str, content: report::Content) -
         Some(expected) if expected == content => None,
         Some(expected) => {
             let first = results.nodes.first().map_or("the first node", |node| node.name.as_str());
-            Some(format!("after the import {name} has another mempool ({content}) than {first} ({expected})"))
+            Some(format!(
+                "the mempool of {name} after the import ({content}) differs from that of {first} ({expected})"
+            ))
         }
     }
 }

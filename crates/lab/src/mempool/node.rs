@@ -177,7 +177,7 @@ impl Node {
                 (last, since) = (now, system::now());
             }
             if since.elapsed() > self.timeout.min(Duration::from_secs(60)) {
-                let text = format!("it accepted {now} of {size} transactions and no more");
+                let text = format!("accepted only {now} of {size} transactions");
                 return Err(LabError::program("mempool", text));
             }
             std::thread::sleep(POLL);

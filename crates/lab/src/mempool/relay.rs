@@ -42,8 +42,8 @@ const ACCEPTED_PER_MILLE_MIN: u64 = 990;
 /// peers that it chose itself.
 pub const TX_OPTIONS: &[&str] = &["-whitelist=noban,relay@127.0.0.1"];
 
-/// The transactions from one peer, which announces them and sends what is requested. No node gets transactions in
-/// another way: Lydian limits messages that it did not request to 200 a second.
+/// The transactions from one peer, which announces them and sends what is requested. No transaction is sent unless the
+/// node requested it, as between real nodes.
 pub fn tx(common: &Common<'_>, node: &Node, measured: &mut Measured) -> Result<(), LabError> {
     let peer = Peer::connect(node.port, 1, common.data.facts.height)?;
     let txs = &common.data.waiting.txs;

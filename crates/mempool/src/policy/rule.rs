@@ -177,13 +177,13 @@ rules! {
         "A transaction MUST NOT be in the mempool already."
         "PreChecks (validation.cpp)"
     SameNonwitnessData Pool "txn-same-nonwitness-data-in-mempool" "txn-same-nonwitness-data-in-mempool" Conflict
-        "A transaction that differs only in its witness MUST NOT be in the mempool already."
+        "The mempool MUST NOT contain the same transaction with a different witness."
         "PreChecks (validation.cpp)"
     ReplacementDisallowed Pool "bip125-replacement-disallowed" "bip125-replacement-disallowed" MempoolPolicy
-        "A transaction MUST NOT spend what one of the mempool spends, where replacement is not allowed (testmempoolaccept of several)."
+        "A transaction MUST NOT conflict with the mempool if replacement is not allowed (testmempoolaccept with several transactions)."
         "PreChecks (validation.cpp)"
     AlreadyKnown Pool "txn-already-known" "txn-already-known" Conflict
-        "A transaction without its coins MUST NOT have an unspent output in the chain."
+        "A transaction with missing inputs MUST NOT be confirmed already: none of its outputs is unspent in the chain."
         "PreChecks (validation.cpp)"
     MissingInputs Pool "missing-inputs" "bad-txns-inputs-missingorspent" MissingInputs
         "An input MUST spend an output that is unspent in the chain, or exists in the mempool."
@@ -246,7 +246,7 @@ rules! {
         "A transaction or package MUST pay the minimum relay fee (-minrelaytxfee)."
         "CheckFeeRate (validation.cpp)"
     TrucParent Truc "truc-parent" "TRUC-violation" MempoolPolicy
-        "The unconfirmed parents of a version 3 transaction MUST have version 3, and those of others MUST NOT."
+        "The unconfirmed parents of a version 3 transaction MUST have version 3; those of any other transaction MUST NOT."
         "BIP-0431; SingleTRUCChecks, PackageTRUCChecks (policy/truc_policy.cpp)"
     TrucSize Truc "truc-size" "TRUC-violation" MempoolPolicy
         "A version 3 transaction MUST NOT exceed 10,000 virtual bytes."
@@ -306,7 +306,7 @@ rules! {
         "Transactions of a package MUST NOT spend the same output, and each MUST have an input."
         "IsWellFormedPackage, IsConsistentPackage (policy/packages.cpp)"
     PackageTopology Package "package-not-child-with-parents" "package-not-child-with-parents" PackagePolicy
-        "A package that is submitted MUST be a transaction and parents of it."
+        "A submitted package MUST be one transaction, alone or with parents of it."
         "AcceptPackage (validation.cpp), IsChildWithParents (policy/packages.cpp)"
     PackageReplacementShape Package "package-replacement-shape" "package RBF failed: package must be 1-parent-1-child" PackagePolicy
         "A package that replaces transactions MUST be one parent and one child."

@@ -106,7 +106,7 @@ impl Mode {
         Mode { bypass_limits: false, allow_replacement: true, allow_sibling_eviction: false, package_feerates: true };
 }
 
-/// What the coins of a transaction tell.
+/// Facts computed from the coins that a transaction spends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spending {
     /// Inputs less outputs.

@@ -35,7 +35,7 @@ pub struct ScriptCache {
     flags: Flags,
     shard_max: usize,
     shards: Vec<Mutex<Shard>>,
-    /// Who gives the verdicts, and whether it did when they were given.
+    /// The engine that gives the verdicts, and whether it was trusted when it gave them.
     signatures: OnceLock<Arc<Refereed>>,
     was_trusted: AtomicBool,
 }

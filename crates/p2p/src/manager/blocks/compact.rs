@@ -1,8 +1,8 @@
 //! Compact blocks from peers (BIP-0152): which peers may send them unrequested, their reconstruction, requests for
 //! missing transactions.
 //!
-//! Bitcoin Core's `cmpctblock` and `blocktxn` with an empty mempool: a block is reconstructed from the transactions in
-//! the message and those requested from its sender.
+//! Bitcoin Core's `cmpctblock` and `blocktxn`: a block is reconstructed from the transactions in the message, those in
+//! the mempool, those kept besides it, and those requested from its sender.
 //!
 //! Invariants: at most [`REQUESTS_PER_BLOCK_MAX`] peers are asked for a block, and the last request is reserved for
 //! outbound peers until one of them was asked; messages of one peer change nothing for others until the block is
