@@ -113,6 +113,7 @@ impl Engine {
     /// is running, it validates the block too, and this call still returns the verdict.
     pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
         let origin = Origin { source: BlockSource::Call, received: self.now_ns() };
+        let block = Arc::new(block);
         let id = match self.shared.store(|chainstate| store_block(chainstate, block, now, Some(origin)))? {
             Ok(id) => id,
             Err(rejected) => return Ok(Err(rejected)),
@@ -136,23 +137,27 @@ impl Engine {
 
     /// Stores a block without searching for the best chain. [`Engine::advance`] does that for many blocks at once, and
     /// includes blocks stored while it is running. Does not wait for it.
-    pub fn store_block(&self, block: Block, now: i64) -> Result<Result<BlockHash, Rejected>, EngineError> {
-        self.store(block, now, None)
+    pub fn store_block(
+        &self,
+        block: impl Into<Arc<Block>>,
+        now: i64,
+    ) -> Result<Result<BlockHash, Rejected>, EngineError> {
+        self.store(block.into(), now, None)
     }
 
     /// Like [`Engine::store_block`], for a block whose origin [`crate::Event::BlockAtTip`] is to name.
     pub fn store_block_from(
         &self,
-        block: Block,
+        block: impl Into<Arc<Block>>,
         now: i64,
         origin: Origin,
     ) -> Result<Result<BlockHash, Rejected>, EngineError> {
-        self.store(block, now, Some(origin))
+        self.store(block.into(), now, Some(origin))
     }
 
     fn store(
         &self,
-        block: Block,
+        block: Arc<Block>,
         now: i64,
         origin: Option<Origin>,
     ) -> Result<Result<BlockHash, Rejected>, EngineError> {

@@ -10,8 +10,8 @@
 //! its header. Cost: that of the manager. It must never wait, and reads no clock and no file itself.
 
 use crate::manager::{
-    Action, AttemptFailure, AttemptId, Intake, LookupId, NewBlock, NewPeer, PeerId, PeerManager, Question,
-    ReceivedBlock, SavedFile, StoreOutcome,
+    Action, AttemptFailure, AttemptId, Intake, LookupId, NewPeer, PeerId, PeerManager, Question, ReceivedBlock,
+    SavedFile, StoreOutcome,
 };
 use crate::memory::Charge;
 use crate::outgoing::Outgoing;
@@ -69,7 +69,7 @@ pub enum Event {
         intake: Intake,
         outcome: StoreOutcome,
         /// The block, if it extends the tip and is stored.
-        new: Option<Box<NewBlock>>,
+        new: Option<Arc<Block>>,
     },
     /// The mempool has decided on a submission, which is charged to its peer until the manager has processed this.
     Decided(Box<Answer>),
@@ -153,7 +153,7 @@ pub fn take(outside: &mut impl Outside, event: Event) {
         Event::Stored { from, hash, intake, outcome, new } => {
             manager.block_stored(from, &hash, intake, &outcome, now);
             if let Some(new) = new {
-                manager.block_extends_tip(*new);
+                manager.block_extends_tip(&new);
             }
         }
         Event::Decided(answer) => {
@@ -265,7 +265,7 @@ impl Delivery {
 }
 
 /// The result of storing a block, and the block itself if it is to be announced.
-type StoredBlock = (StoreOutcome, Option<Box<NewBlock>>);
+type StoredBlock = (StoreOutcome, Option<Arc<Block>>);
 
 /// The part of Core's `ProcessMessage` for `block` that looks at the transactions, and `ProcessCompactBlockTxns`.
 fn store_received(
@@ -287,10 +287,11 @@ fn store_received(
     if intake == Intake::Unneeded {
         return Ok((StoreOutcome::Unneeded { header: *block.header() }, None));
     }
-    let kept = is_next.then(|| Arc::new(block.clone()));
+    let block = Arc::new(block);
+    let kept = is_next.then(|| Arc::clone(&block));
     let outcome = store_parsed(engine, block, now, origin)?;
     let kept = kept.filter(|_| outcome == StoreOutcome::Stored);
-    Ok((outcome, kept.map(|block| Box::new(NewBlock::new(block)))))
+    Ok((outcome, kept))
 }
 
 /// Parses a block as a peer sent it; an error is the reason why that is impossible.
@@ -322,7 +323,7 @@ pub fn store_block(engine: &Engine, bytes: Vec<u8>, now: Moment) -> Result<Store
 
 fn store_parsed(
     engine: &Engine,
-    block: Block,
+    block: Arc<Block>,
     now: Moment,
     origin: Option<Origin>,
 ) -> Result<StoreOutcome, EngineError> {

@@ -26,7 +26,7 @@ mod questions;
 mod transactions;
 mod violation;
 
-pub use action::{Action, Intake, ManagerSettings, NewBlock, NewPeer, ReceivedBlock, StoreOutcome};
+pub use action::{Action, Intake, ManagerSettings, NewPeer, ReceivedBlock, StoreOutcome};
 pub use addresses::SavedFile;
 pub use ask::{
     AddressCounts, AddressRefusal, AddressTable, NetworkInfo, NodeCommand, NodeRefusal, Question, Reply, TrafficInfo,
@@ -54,7 +54,7 @@ use event::Event;
 use headers::Headers;
 use lydian_engine::LogSwitches;
 use lydian_mempool::Mempool;
-use lydian_primitives::BlockHash;
+use lydian_primitives::{Block, BlockHash};
 use lydian_wire::{Command, Inv, InvType, Message, NetAddr};
 use peer::PeerState;
 use pool::TransactionPool;
@@ -261,9 +261,9 @@ impl PeerManager {
     }
 
     /// A peer sent a block that extends the tip, and it is stored: it is announced before it is validated.
-    pub(crate) fn block_extends_tip(&mut self, new: NewBlock) {
-        self.transactions.note_new_block(&new.block, new.recent);
-        self.headers.announce_new(&mut self.context, &new.block);
+    pub(crate) fn block_extends_tip(&mut self, block: &Arc<Block>) {
+        self.transactions.note_new_block(block);
+        self.headers.announce_new(&mut self.context, block);
         self.route();
     }
 

@@ -29,7 +29,7 @@ pub(crate) fn accept_header(chainstate: &ChainstateManager, header: &Header, now
 /// Runs the checks that need no coins, stores the block and enters it into the tree: Core's `AcceptBlock`.
 pub(crate) fn store_block(
     chainstate: &ChainstateManager,
-    block: Block,
+    block: Arc<Block>,
     now: i64,
     origin: Option<Origin>,
 ) -> Result<Result<HeaderId, Rejected>, EngineError> {
@@ -52,7 +52,6 @@ pub(crate) fn store_block(
         (_, Some((_, true))) => Parent::Invalid,
         _ => Parent::Unknown,
     };
-    let block = Arc::new(block);
     let result = CheckedBlock::check(Arc::clone(&block), parent, now, &chainstate.params);
     match result {
         Ok(checked) => {

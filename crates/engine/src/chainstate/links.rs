@@ -53,9 +53,11 @@ struct OwnSpend {
 
 impl Links {
     pub(crate) fn new(block: &Block, is_bip30_checked: bool, coins: &Coins) -> Links {
+        let (inputs, outputs) =
+            block.txs().fold((0, 0), |(inputs, outputs), tx| (inputs + tx.input_count(), outputs + tx.output_count()));
         let mut links = Links {
-            spends: Default::default(),
-            creates: Default::default(),
+            spends: std::array::from_fn(|_| Vec::with_capacity(share(inputs))),
+            creates: std::array::from_fn(|_| Vec::with_capacity(share(outputs))),
             own: Vec::new(),
             input_count: 0,
             is_bip30_checked,
@@ -193,6 +195,11 @@ impl OwnOutputs {
         }
         Own::Taken { tx: narrow(index), vout: prevout.vout }
     }
+}
+
+/// The room for a partition's share of the outpoints of a block, with some in reserve: hashes are spread evenly.
+fn share(count: usize) -> usize {
+    count / PARTITIONS + count / (4 * PARTITIONS) + 4
 }
 
 /// Counts of a block fit: each counted item takes bytes of a block of at most 32 MB.

@@ -57,7 +57,14 @@ impl Window {
     /// Finds the coins that blocks spend in this partition. The store is queried once for all of them.
     pub(crate) fn fund(&mut self, jobs: &[Arc<Job>], coins: &Coins) -> Result<(), CoinsError> {
         let mut answers: Vec<Answers> = jobs.iter().map(|_| Answers::default()).collect();
-        let (mut keys, mut open) = (Vec::new(), Vec::new());
+        let spends = || jobs.iter().map(|job| job.links.spends(self.partition).len());
+        let count = spends().sum();
+        let (mut keys, mut open) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for (answers, count) in answers.iter_mut().zip(spends()) {
+            answers.coins.reserve(count);
+        }
+        let kept = jobs.iter().map(|job| job.links.creates(self.partition).len());
+        self.entries.reserve(count + kept.sum::<usize>(), |entry| entry.hash);
         let (mut repeat_keys, mut open_repeats) = (Vec::new(), Vec::new());
         for (index, job) in jobs.iter().enumerate() {
             self.jobs.push_back(Arc::clone(job));

@@ -30,7 +30,7 @@ impl Pool {
     pub(crate) fn check_all(&self, coins: &ChainCoins, next: Height) {
         self.graph.check();
         let mut members: Vec<&Member> = self.tables.iter().collect();
-        members.sort_unstable_by(|a, b| a.cluster.compare(a.position(), &b.cluster, b.position()));
+        members.sort_by_cached_key(|member| member.rank());
         let (mut seen, mut spent): (HashSet<Txid>, HashSet<OutPoint>) = (HashSet::new(), HashSet::new());
         let (mut vsize, mut fees) = (0, 0);
         for member in &members {
@@ -52,7 +52,7 @@ impl Pool {
             fees += entry.fee().0;
         }
         assert_eq!((vsize, fees), self.sums(), "sizes and fees of the mempool");
-        assert!(self.unbroadcast().iter().all(|txid| seen.contains(txid)), "an unbroadcast transaction is not here");
+        assert!(self.unbroadcast().txids().all(|txid| seen.contains(&txid)), "an unbroadcast transaction is not here");
     }
 
     /// The value of a coin that is spent: an output of an earlier transaction of the pool, or a coin of the chain.

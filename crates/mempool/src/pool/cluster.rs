@@ -100,15 +100,55 @@ impl ClusterView {
         sums
     }
 
-    /// Compares two transactions in mining order, of this cluster and of another: Core's `CompareMainOrder`.
-    pub fn compare(&self, position: usize, other: &ClusterView, other_position: usize) -> Ordering {
-        let key = |cluster: &ClusterView, position: usize| {
-            cluster.chunk_of(position).map(|chunk| (chunk.feerate, chunk.equal_size, chunk.greatest))
-        };
-        let (Some(own), Some(theirs)) = (key(self, position), key(other, other_position)) else {
-            return position.cmp(&other_position);
-        };
-        let by_feerate = theirs.0.compare_feerate(&own.0);
-        by_feerate.then(own.1.cmp(&theirs.1)).then(own.2.cmp(&theirs.2)).then(position.cmp(&other_position))
+    /// The place of a transaction in the mining order of the whole pool.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such position.
+    pub fn rank(&self, position: usize) -> MiningRank {
+        let Some(chunk) = self.chunk_of(position) else { panic!("position {position} of a cluster of {}", self.len()) };
+        let ChunkView { feerate, equal_size, greatest, .. } = *chunk;
+        MiningRank { feerate, equal_size, greatest, position }
     }
 }
+
+/// The place of a transaction in the mining order of the whole pool: Core's `CompareMainOrder`. The smaller one is mined
+/// first.
+#[derive(Clone, Copy, Debug)]
+pub struct MiningRank {
+    /// Of its chunk, as are the next two.
+    feerate: FeeSize,
+    equal_size: i32,
+    greatest: Txid,
+    /// In the cluster.
+    position: usize,
+}
+
+impl MiningRank {
+    /// The rank of a transaction without relatives.
+    pub fn alone(feerate: FeeSize, txid: Txid) -> MiningRank {
+        MiningRank { feerate, equal_size: feerate.size, greatest: txid, position: 0 }
+    }
+}
+
+impl Ord for MiningRank {
+    fn cmp(&self, other: &MiningRank) -> Ordering {
+        let by_feerate = other.feerate.compare_feerate(&self.feerate);
+        let by_chunk = by_feerate.then(self.equal_size.cmp(&other.equal_size));
+        by_chunk.then(self.greatest.cmp(&other.greatest)).then(self.position.cmp(&other.position))
+    }
+}
+
+impl PartialOrd for MiningRank {
+    fn partial_cmp(&self, other: &MiningRank) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for MiningRank {
+    fn eq(&self, other: &MiningRank) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for MiningRank {}

@@ -103,8 +103,7 @@ impl<T: Copy> Index<T> {
     }
 
     /// All values, in no order.
-    #[cfg(test)]
-    fn iter(&self) -> impl Iterator<Item = T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
         self.root.iter().flat_map(|node| node.iter()).flat_map(|leaf| leaf.iter()).map(|item| item.value)
     }
 }

@@ -7,10 +7,10 @@
 use super::cluster::{ChunkView, ClusterView};
 use super::entry::Entry;
 use super::tables::{Member, Tables};
+use super::txids::TxidMap;
 use crate::policy::FeeRate;
 use lydian_engine::Tip;
 use lydian_primitives::{OutPoint, Txid, Wtxid};
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use std::sync::Arc;
 pub struct Snapshot {
     pub(crate) tables: Tables,
     pub(crate) info: PoolInfo,
-    pub(crate) unbroadcast: Arc<BTreeSet<Txid>>,
-    pub(crate) deltas: Arc<BTreeMap<Txid, i64>>,
+    pub(crate) unbroadcast: TxidMap<()>,
+    pub(crate) deltas: TxidMap<i64>,
 }
 
 /// A chunk of the pool.
@@ -92,7 +92,7 @@ impl Snapshot {
     /// All transactions in mining order, parents before children: Core's `GetSortedScoreWithTopology`.
     pub fn in_mining_order(&self) -> Vec<&Member> {
         let mut members: Vec<&Member> = self.tables.iter().collect();
-        members.sort_unstable_by(|a, b| a.cluster.compare(a.position(), &b.cluster, b.position()));
+        members.sort_by_cached_key(|member| member.rank());
         members
     }
 
@@ -103,7 +103,7 @@ impl Snapshot {
             ClusterView::chunks(cluster).map(of_cluster)
         };
         let mut all: Vec<PoolChunk<'_>> = self.clusters().map(AsRef::as_ref).flat_map(chunks).collect();
-        all.sort_unstable_by(|a, b| a.cluster.compare(a.range.start, b.cluster, b.range.start));
+        all.sort_by_cached_key(|chunk| chunk.cluster.rank(chunk.range.start));
         all
     }
 
@@ -123,12 +123,12 @@ impl Snapshot {
     }
 
     /// The transactions that no peer is known to have seen.
-    pub fn unbroadcast(&self) -> &BTreeSet<Txid> {
+    pub fn unbroadcast(&self) -> &TxidMap<()> {
         &self.unbroadcast
     }
 
     /// What `prioritisetransaction` added to fees, also of transactions that are not in the pool.
-    pub fn deltas(&self) -> &BTreeMap<Txid, i64> {
+    pub fn deltas(&self) -> &TxidMap<i64> {
         &self.deltas
     }
 }

@@ -13,6 +13,7 @@ use super::feed::{Change, ChangeKind, RemovalReason};
 use super::min_fee::{Load, MinFee};
 use super::snapshot::{PoolInfo, Snapshot};
 use super::tables::{Member, Tables};
+use super::txids::TxidMap;
 use super::usage::{self, Usage};
 use crate::graph::{FeeSize, Graph, Level, Limits, NodeId};
 use crate::policy::{FeeRate, Settings};
@@ -21,7 +22,7 @@ use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
 use lydian_engine::Tip;
 use lydian_primitives::Txid;
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// The pool as its writer sees it.
@@ -33,8 +34,8 @@ pub(crate) struct Pool {
     pub(crate) tip: Tip,
     /// The transactions by the time of their entry.
     by_time: BTreeSet<(i64, NodeId)>,
-    deltas: Arc<BTreeMap<Txid, i64>>,
-    unbroadcast: Arc<BTreeSet<Txid>>,
+    deltas: TxidMap<i64>,
+    unbroadcast: TxidMap<()>,
     usage: Usage,
     /// Clusters whose views are not made yet, by any of their transactions.
     changed: HashSet<NodeId>,
@@ -63,8 +64,8 @@ impl Pool {
             tables: Tables::new(),
             tip,
             by_time: BTreeSet::new(),
-            deltas: Arc::default(),
-            unbroadcast: Arc::default(),
+            deltas: TxidMap::default(),
+            unbroadcast: TxidMap::default(),
             usage: Usage::default(),
             changed: HashSet::new(),
             vsize: 0,
@@ -98,7 +99,7 @@ impl Pool {
     }
 
     pub(crate) fn delta(&self, txid: &Txid) -> i64 {
-        self.deltas.get(txid).copied().unwrap_or(0)
+        self.deltas.get(txid).unwrap_or(0)
     }
 
     /// The memory that Core would need.
@@ -127,7 +128,7 @@ impl Pool {
         (rate, min_fee)
     }
 
-    pub(super) fn unbroadcast(&self) -> &BTreeSet<Txid> {
+    pub(super) fn unbroadcast(&self) -> &TxidMap<()> {
         &self.unbroadcast
     }
 
@@ -280,12 +281,11 @@ impl Pool {
     /// `PrioritiseTransaction`. Returns the new sum.
     pub(crate) fn prioritise(&mut self, txid: &Txid, delta: i64) -> i64 {
         let sum = self.delta(txid).saturating_add(delta);
-        let deltas = Arc::make_mut(&mut self.deltas);
         if sum == 0 {
-            deltas.remove(txid)
+            self.deltas.remove(txid);
         } else {
-            deltas.insert(*txid, sum)
-        };
+            self.deltas.insert(*txid, sum);
+        }
         if let Some(member) = self.tables.get(txid) {
             // Core adds to the modified fee, which may have saturated, and so does this.
             let fee = member.modified_fee.saturating_add(delta);
@@ -300,21 +300,17 @@ impl Pool {
 
     /// Forgets what was added to the fee of a transaction.
     pub(crate) fn clear_delta(&mut self, txid: &Txid) {
-        if self.deltas.contains_key(txid) {
-            Arc::make_mut(&mut self.deltas).remove(txid);
-        }
+        self.deltas.remove(txid);
     }
 
     pub(crate) fn add_unbroadcast(&mut self, txid: Txid) {
         if self.get(&txid).is_some() {
-            Arc::make_mut(&mut self.unbroadcast).insert(txid);
+            self.unbroadcast.insert(txid, ());
         }
     }
 
     pub(crate) fn remove_unbroadcast(&mut self, txid: &Txid) {
-        if self.unbroadcast.contains(txid) {
-            Arc::make_mut(&mut self.unbroadcast).remove(txid);
-        }
+        self.unbroadcast.remove(txid);
     }
 
     /// Replaces the entry of a transaction by one with other lock points.
@@ -339,8 +335,8 @@ impl Pool {
         Snapshot {
             tables: self.tables.clone(),
             info,
-            unbroadcast: Arc::clone(&self.unbroadcast),
-            deltas: Arc::clone(&self.deltas),
+            unbroadcast: self.unbroadcast.clone(),
+            deltas: self.deltas.clone(),
         }
     }
 

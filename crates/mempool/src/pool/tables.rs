@@ -1,6 +1,6 @@
 //! [`Tables`]: the transactions of the pool by txid, by wtxid and by the outputs they spend. Cloned for readers.
 
-use super::cluster::ClusterView;
+use super::cluster::{ClusterView, MiningRank};
 use super::entry::Entry;
 use super::index::Index;
 use super::slots::Slots;
@@ -45,6 +45,11 @@ impl Member {
     /// Its place in the cluster's order.
     pub fn position(&self) -> usize {
         usize::from(self.position)
+    }
+
+    /// Its place in the mining order of the pool.
+    pub fn rank(&self) -> MiningRank {
+        self.cluster.rank(self.position())
     }
 }
 

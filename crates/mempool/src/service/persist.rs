@@ -289,8 +289,8 @@ pub fn dump(
     let members = snapshot.in_mining_order();
     let middle = report.steady_micros();
     let transactions: Vec<DumpedTx<'_>> = members.iter().copied().map(dumped).collect();
-    let deltas = snapshot.deltas().clone();
-    let unbroadcast = snapshot.unbroadcast().clone();
+    let deltas = snapshot.deltas().sorted();
+    let unbroadcast: BTreeSet<Txid> = snapshot.unbroadcast().sorted().into_keys().collect();
     report.log(format!("Writing {} mempool transactions to file...", transactions.len()));
     report.log(format!("Writing {} unbroadcast transactions to file.", unbroadcast.len()));
     let saved = Dump { transactions, deltas, unbroadcast }.save(disk, path, key);

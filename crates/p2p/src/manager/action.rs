@@ -7,11 +7,10 @@ use crate::outgoing::Outgoing;
 use crate::peer::{ConnectionKind, Local, Permissions};
 use crate::proxies::Target;
 use crate::submission::Submission;
-use crate::txs::RecentBlock;
 use crate::{PeerMemory, Traffic};
 use lydian_consensus::{Params, U256};
 use lydian_engine::{InitialDownload, LogLine};
-use lydian_primitives::{Block, BlockHash, HEADER_SIZE, Header};
+use lydian_primitives::{BlockHash, HEADER_SIZE, Header};
 use lydian_wire::{Endpoint, Network, PartialBlock};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -105,20 +104,6 @@ impl ReceivedBlock {
                 partial.memory_bytes() + txs.iter().map(|tx| size_of::<Vec<u8>>() + tx.capacity()).sum::<usize>()
             }
         }
-    }
-}
-
-/// A block that extends the tip and is stored, ready to be announced before it is validated.
-#[derive(Clone, Debug)]
-pub struct NewBlock {
-    pub block: Arc<Block>,
-    /// Its transactions, by their ids.
-    pub recent: RecentBlock,
-}
-
-impl NewBlock {
-    pub fn new(block: Arc<Block>) -> NewBlock {
-        NewBlock { recent: RecentBlock::new(Arc::clone(&block)), block }
     }
 }
 

@@ -10,7 +10,6 @@ use lydian_mempool::Mempool;
 use lydian_mempool::pool::{Entry, Member, Snapshot};
 use lydian_primitives::{Transaction, Wtxid};
 use lydian_wire::{CompactBlock, CompactError, PartialBlock};
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The transactions outside the chain.
@@ -87,19 +86,11 @@ impl PoolView for View {
 
 impl RelayPool for View {
     fn relayed(&self, wtxid: &Wtxid) -> Option<RelayedTx> {
-        self.0.get_by_wtxid(wtxid).map(|member| relayed(member.entry()))
-    }
-
-    fn compare_mining_order(&self, a: &Wtxid, b: &Wtxid) -> Ordering {
-        match (self.0.get_by_wtxid(a), self.0.get_by_wtxid(b)) {
-            (Some(a), Some(b)) => a.cluster().compare(a.position(), b.cluster(), b.position()),
-            // What is not in the mempool comes last.
-            (a, b) => b.is_some().cmp(&a.is_some()),
-        }
+        self.0.get_by_wtxid(wtxid).map(relayed)
     }
 
     fn all(&self) -> Vec<(Wtxid, RelayedTx)> {
-        self.0.in_mining_order().into_iter().map(|member| (member.entry().wtxid(), relayed(member.entry()))).collect()
+        self.0.in_mining_order().into_iter().map(|member| (*member.wtxid(), relayed(member))).collect()
     }
 
     fn sequence(&self) -> u64 {
@@ -111,6 +102,8 @@ impl RelayPool for View {
     }
 }
 
-fn relayed(entry: &Entry) -> RelayedTx {
-    RelayedTx { txid: entry.txid(), fee: entry.fee(), vsize: u64::try_from(entry.vsize()).unwrap_or(0) }
+fn relayed(member: &Member) -> RelayedTx {
+    let entry = member.entry();
+    let vsize = u64::try_from(entry.vsize()).unwrap_or(0);
+    RelayedTx { txid: entry.txid(), fee: entry.fee(), vsize, rank: member.rank() }
 }

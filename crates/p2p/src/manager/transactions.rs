@@ -138,9 +138,9 @@ impl Transactions {
             return;
         }
         let view = View::of(&self.mempool);
-        for txid in view.snapshot().unbroadcast() {
-            if let Some(member) = view.snapshot().get(txid) {
-                self.announcer.announce(txid, &member.entry().wtxid());
+        for txid in view.snapshot().unbroadcast().txids() {
+            if let Some(member) = view.snapshot().get(&txid) {
+                self.announcer.announce(&txid, member.wtxid());
             }
         }
     }
@@ -257,8 +257,8 @@ impl Transactions {
 /// The chain.
 impl Transactions {
     /// A peer sent the next block. Its transactions may be requested from now on, before it is validated.
-    pub(super) fn note_new_block(&mut self, block: &Arc<Block>, recent: RecentBlock) {
-        (self.recent, self.recent_hash) = (recent, Some(block.hash()));
+    pub(super) fn note_new_block(&mut self, block: &Arc<Block>) {
+        (self.recent, self.recent_hash) = (RecentBlock::new(Arc::clone(block)), Some(block.hash()));
         self.new = Some(Arc::clone(block));
     }
 

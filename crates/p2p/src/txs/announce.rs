@@ -27,6 +27,7 @@ use super::rejects::RecentSet;
 use crate::draw;
 use crate::limits::{ANNOUNCEMENT_QUEUE_KEPT_MAX, ANNOUNCEMENT_QUEUE_MAX, INBOUND_TIMERS_MAX, KNOWN_TXS_MAX};
 use crate::peer::PeerId;
+use lydian_mempool::pool::MiningRank;
 use lydian_primitives::build::MutTx;
 use lydian_primitives::{Amount, Transaction, Tx, Txid, Wtxid};
 use lydian_wire::{Inv, InvType};
@@ -53,14 +54,13 @@ pub struct RelayedTx {
     pub fee: Amount,
     /// The size in virtual bytes, adjusted for sigops.
     pub vsize: u64,
+    /// The smallest is mined first.
+    pub rank: MiningRank,
 }
 
 /// The mempool, as far as the announcements ask for it.
 pub trait RelayPool {
     fn relayed(&self, wtxid: &Wtxid) -> Option<RelayedTx>;
-
-    /// Compares two transactions of the mempool: the smaller one is mined first.
-    fn compare_mining_order(&self, a: &Wtxid, b: &Wtxid) -> Ordering;
 
     /// Returns all transactions, in the order of mining.
     fn all(&self) -> Vec<(Wtxid, RelayedTx)>;
@@ -131,31 +131,30 @@ fn fee_at(rate: Amount, vsize: u64) -> i128 {
 }
 
 /// A queued transaction. The largest is mined first.
-struct Ranked<'a> {
+struct Ranked {
     wtxid: Wtxid,
     tx: RelayedTx,
-    pool: &'a dyn RelayPool,
 }
 
-impl Ord for Ranked<'_> {
+impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.pool.compare_mining_order(&other.wtxid, &self.wtxid)
+        other.tx.rank.cmp(&self.tx.rank)
     }
 }
 
-impl PartialOrd for Ranked<'_> {
+impl PartialOrd for Ranked {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Ranked<'_> {
+impl PartialEq for Ranked {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Ranked<'_> {}
+impl Eq for Ranked {}
 
 /// The announcements to all peers.
 #[derive(Debug, Default)]
@@ -304,10 +303,10 @@ impl Queue {
         // Core's maximum of 1,000 would need a longer queue.
         let mut left = ANNOUNCED_AT_ONCE + self.to_send.len() / 1000 * ANNOUNCED_PER_THOUSAND;
         // Those that left the mempool are dropped.
-        let ranked = |wtxid| Some(Ranked { wtxid, tx: pool.relayed(&wtxid)?, pool });
+        let ranked = |wtxid| Some(Ranked { wtxid, tx: pool.relayed(&wtxid)? });
         let mut best_first: BinaryHeap<_> = std::mem::take(&mut self.to_send).into_iter().filter_map(ranked).collect();
         while left > 0
-            && let Some(Ranked { wtxid, tx, .. }) = best_first.pop()
+            && let Some(Ranked { wtxid, tx }) = best_first.pop()
         {
             let item = self.id_to_announce(&tx.txid, &wtxid);
             if !self.known.contains(&item.hash) && self.pays_enough(&tx) {

@@ -7,25 +7,27 @@
 use super::GenTxid;
 use lydian_primitives::{Block, Tx};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The most recent block; none at first.
 #[derive(Clone, Debug, Default)]
 pub struct RecentBlock {
     block: Option<Arc<Block>>,
-    indices: BTreeMap<GenTxid, usize>,
+    /// Made by the first request, not while the block is on its way to other peers.
+    indices: OnceLock<BTreeMap<GenTxid, usize>>,
 }
 
 impl RecentBlock {
     pub fn new(block: Arc<Block>) -> RecentBlock {
-        let ids =
-            |(index, tx): (usize, Tx<'_>)| [(GenTxid::Txid(tx.txid()), index), (GenTxid::Wtxid(tx.wtxid()), index)];
-        RecentBlock { indices: block.txs().enumerate().flat_map(ids).collect(), block: Some(block) }
+        RecentBlock { block: Some(block), indices: OnceLock::new() }
     }
 
     /// Returns a transaction of the block.
     pub fn get(&self, gtxid: &GenTxid) -> Option<Tx<'_>> {
-        let index = self.indices.get(gtxid)?;
-        self.block.as_ref().map(|block| block.tx(*index))
+        let block = self.block.as_ref()?;
+        let ids =
+            |(index, tx): (usize, Tx<'_>)| [(GenTxid::Txid(tx.txid()), index), (GenTxid::Wtxid(tx.wtxid()), index)];
+        let indices = self.indices.get_or_init(|| block.txs().enumerate().flat_map(ids).collect());
+        indices.get(gtxid).map(|index| block.tx(*index))
     }
 }

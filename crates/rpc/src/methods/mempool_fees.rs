@@ -56,7 +56,7 @@ fn getprioritisedtransactions(call: &Call<'_>) -> Result<Map<String, Prioritised
         let modified_fee = snapshot.get(txid).map(|member| member.modified_fee());
         (txid.to_string(), Prioritised { fee_delta: *delta, in_mempool: modified_fee.is_some(), modified_fee })
     };
-    Ok(Map(snapshot.deltas().iter().map(prioritised).collect()))
+    Ok(Map(snapshot.deltas().sorted().iter().map(prioritised).collect()))
 }
 
 fn prioritisetransaction(call: &Call<'_>) -> Result<bool, RpcError> {

@@ -52,7 +52,7 @@ fn content(world: &Alone) -> (Vec<String>, BTreeMap<Txid, i64>, BTreeSet<Txid>) 
         format!("{} {} {} {}", entry.txid(), entry.time(), entry.fee().0, member.modified_fee())
     };
     let members = snapshot.in_mining_order().iter().map(member).collect();
-    (members, snapshot.deltas().clone(), snapshot.unbroadcast().clone())
+    (members, snapshot.deltas().sorted(), snapshot.unbroadcast().sorted().into_keys().collect())
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_is_written_is_read() {
     // Again: the deltas are added, the transactions are there.
     let again = import(&worlds[1], &disk, ImportOptions { apply_unbroadcast_set: false, ..ImportOptions::default() });
     assert_eq!(again, Imported { already_there: count as u64, ..Imported::default() });
-    let doubled = worlds[0].pool.snapshot().deltas().iter().map(|(txid, delta)| (*txid, delta * 2)).collect();
+    let doubled = worlds[0].pool.snapshot().deltas().sorted().iter().map(|(txid, delta)| (*txid, delta * 2)).collect();
     assert_eq!(content(&worlds[1]).1, doubled);
     let plain = ImportOptions { use_current_time: true, apply_fee_delta_priority: false, apply_unbroadcast_set: false };
     let imported = import(&worlds[2], &disk, plain);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::peer::{ConnectionKind, Permissions};
 use crate::txs::sample::lone;
+use lydian_mempool::graph::FeeSize;
 use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Header, RawBlock};
 use rand_chacha::rand_core::SeedableRng;
@@ -29,7 +30,9 @@ fn txid(number: u32) -> Txid {
 impl Pool {
     /// 100 virtual bytes that pay one satoshi more than the number.
     fn add(&mut self, number: u32) {
-        let tx = RelayedTx { txid: txid(number), fee: Amount(i64::from(number) + 1), vsize: 100 };
+        let (txid, fee) = (txid(number), i64::from(number) + 1);
+        let rank = MiningRank::alone(FeeSize::new(fee, 400), txid);
+        let tx = RelayedTx { txid, fee: Amount(fee), vsize: 100, rank };
         self.txs.insert(wtxid(number), (number, tx));
     }
 }
@@ -37,10 +40,6 @@ impl Pool {
 impl RelayPool for Pool {
     fn relayed(&self, wtxid: &Wtxid) -> Option<RelayedTx> {
         self.txs.get(wtxid).map(|(_, tx)| *tx)
-    }
-
-    fn compare_mining_order(&self, a: &Wtxid, b: &Wtxid) -> Ordering {
-        self.txs[b].0.cmp(&self.txs[a].0)
     }
 
     fn all(&self) -> Vec<(Wtxid, RelayedTx)> {
