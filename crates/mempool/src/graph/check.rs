@@ -10,7 +10,7 @@ use super::order::{ChunkKey, ChunkOrder};
 use super::{Graph, Home, Level};
 
 impl Graph {
-    /// Checks all invariants that do not need a second linearisation.
+    /// Checks all invariants that do not need a second linearization.
     ///
     /// # Panics
     ///
@@ -19,7 +19,7 @@ impl Graph {
         let mut expected = ChunkOrder::new();
         let mut bytes = 0;
         for cluster in self.main.clusters.values() {
-            assert!(cluster.is_linearized(), "a cluster of main is not linearised");
+            assert!(cluster.is_linearized(), "a cluster of main is not linearized");
             check_order(cluster);
             expected.extend(ChunkKey::of_cluster(&self.nodes, cluster));
             bytes += cluster.heap_bytes();
@@ -73,7 +73,7 @@ fn check_members(cluster: &Cluster) {
     }
 }
 
-/// Checks the order of a linearised cluster.
+/// Checks the order of a linearized cluster.
 fn check_order(cluster: &Cluster) {
     check_members(cluster);
     for (position, member) in cluster.members.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! A cluster of two or more transactions, and the table of clusters.
 //!
-//! Input: members (slot and ancestors) in any order, then the chunks of their linearisation; output: sets of positions.
-//! A cluster that is linearised keeps its members in mining order, so a chunk is a range of positions, and the
+//! Input: members (slot and ancestors) in any order, then the chunks of their linearization; output: sets of positions.
+//! A cluster that is linearized keeps its members in mining order, so a chunk is a range of positions, and the
 //! ancestors of a member precede it. Transactions without relatives have no cluster; they cost nothing here.
 //!
 //! Memory: 16 bytes per member and 24 per chunk. Descendants are computed from ancestors when asked for.
@@ -27,7 +27,7 @@ impl Member {
     }
 }
 
-/// A chunk of a linearised cluster.
+/// A chunk of a linearized cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClusterChunk {
     pub(super) feerate: FeeSize,
@@ -44,12 +44,12 @@ pub(super) struct ClusterChunk {
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
     pub(super) members: Box<[Member]>,
-    /// Empty while the cluster is not linearised, which only happens in the staging copy.
+    /// Empty while the cluster is not linearized, which only happens in the staging copy.
     pub(super) chunks: Box<[ClusterChunk]>,
 }
 
 impl Cluster {
-    /// Makes a cluster that is not linearised.
+    /// Makes a cluster that is not linearized.
     pub(super) fn new(members: Vec<Member>) -> Cluster {
         Cluster { members: members.into_boxed_slice(), chunks: Box::default() }
     }
@@ -88,7 +88,7 @@ impl Cluster {
         self.members.iter().position(|member| member.slot == slot)
     }
 
-    /// Returns the chunk of a position, by number, if the cluster is linearised.
+    /// Returns the chunk of a position, by number, if the cluster is linearized.
     pub(super) fn chunk_of(&self, position: usize) -> Option<usize> {
         let number = self.chunks.partition_point(|chunk| usize::from(chunk.end) <= position);
         (number < self.chunks.len()).then_some(number)

@@ -1,4 +1,4 @@
-//! The split of a set of transactions by feerate: the core of the linearisation.
+//! The split of a set of transactions by feerate: the core of the linearization.
 //!
 //! Input: fee, size and ancestors of each position of a cluster, and the set to split. Ancestors outside of the set do
 //! not matter: they are mined before it. Output: the part of the set whose chunks have a higher feerate than the whole
@@ -29,7 +29,7 @@
 use super::bits::{below, bit, count, first, ones};
 use crate::limits::CLUSTER_COUNT_MAX;
 
-/// One transaction as the linearisation sees it.
+/// One transaction as the linearization sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub(super) fee: i64,

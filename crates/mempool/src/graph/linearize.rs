@@ -1,4 +1,4 @@
-//! The optimal order of a cluster: the linearisation.
+//! The optimal order of a cluster: the linearization.
 //!
 //! Input: the transactions of a cluster with fee, size, ancestors and tie key, in any order. Output: the order in which
 //! a miner takes them, cut into chunks. The order is the one of Core wherever Core calls its own `optimal`, and it is
@@ -40,7 +40,7 @@ pub(super) struct Piece {
     pub(super) greatest: usize,
 }
 
-/// Linearises clusters. Holds working memory only.
+/// Linearizes clusters. Holds working memory only.
 #[derive(Debug)]
 pub(super) struct Linearizer {
     flow: Flow,

@@ -27,7 +27,7 @@
 //! # Cost
 //!
 //! A change costs the clusters that it touches, each at most 64 transactions, and a logarithm of the number of chunks.
-//! No step walks the whole graph. Clusters in staging are linearised when their order is needed, those in main at once.
+//! No step walks the whole graph. Clusters in staging are linearized when their order is needed, those in main at once.
 //! Memory: 56 bytes for a transaction and about 90 for a chunk; a transaction without relatives has no cluster object.
 
 mod bits;
@@ -206,12 +206,12 @@ fn arrange(linearizer: &mut Linearizer, nodes: &Nodes, cluster: &mut Cluster) {
     cluster.arrange(&linearizer.linearize(&inputs));
 }
 
-/// Adds the chunks of a linearised cluster to the order of main.
+/// Adds the chunks of a linearized cluster to the order of main.
 fn enter(order: &mut ChunkOrder, nodes: &Nodes, cluster: &Cluster) {
     order.extend(ChunkKey::of_cluster(nodes, cluster));
 }
 
-/// Removes the chunks of a linearised cluster from the order of main.
+/// Removes the chunks of a linearized cluster from the order of main.
 fn leave(order: &mut ChunkOrder, nodes: &Nodes, cluster: &Cluster) {
     for key in ChunkKey::of_cluster(nodes, cluster) {
         order.remove(&key);

@@ -37,7 +37,7 @@ impl ChunkKey {
         ChunkKey { feerate: facts.feerate, equal_size: facts.equal_size, greatest: nodes.at(slot).key, slot }
     }
 
-    /// Returns the keys of all chunks of a linearised cluster.
+    /// Returns the keys of all chunks of a linearized cluster.
     pub(super) fn of_cluster(nodes: &Nodes, cluster: &Cluster) -> impl Iterator<Item = ChunkKey> {
         (0..cluster.chunks.len()).map(|chunk| ChunkKey::of_chunk(nodes, cluster, chunk))
     }

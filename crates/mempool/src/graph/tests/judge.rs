@@ -1,4 +1,4 @@
-//! The linearisation is the one of Bitcoin Core.
+//! The linearization is the one of Bitcoin Core.
 //!
 //! Input: `testdata/vectors/core/linearizations.txt`, written by Core's `Linearize` with an unlimited budget and
 //! `PostLinearize`. One cluster per line: `count|fee/size/tie rank,...|parent>child,...|order|chunk lengths`.
