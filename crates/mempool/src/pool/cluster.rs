@@ -112,8 +112,8 @@ impl ClusterView {
     }
 }
 
-/// The place of a transaction in the mining order of the whole pool: Core's `CompareMainOrder`. The smaller one is mined
-/// first.
+/// The place of a transaction in the mining order of the whole pool: Core's `CompareMainOrder`. The smaller one is
+/// mined first.
 #[derive(Clone, Copy, Debug)]
 pub struct MiningRank {
     /// Of its chunk, as are the next two.

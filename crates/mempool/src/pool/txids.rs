@@ -1,7 +1,8 @@
 //! [`TxidMap`]: values by txid, published by sharing.
 //!
 //! What is known of transactions beside their entries: fee deltas, and that no peer has requested them. Invariants: a
-//! clone never changes. Cost: a change of a map that was cloned since its last one copies a small part of it ([`Index`]).
+//! clone never changes. Cost: a change of a map that was cloned since its last one copies a small part of it, as in
+//! [`Index`].
 
 use super::index::Index;
 use lydian_primitives::Txid;
