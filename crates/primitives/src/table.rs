@@ -72,7 +72,22 @@ pub(crate) fn narrow(offset: usize) -> u32 {
 
 const _: () = assert!(crate::limits::BLOCK_BUFFER_SIZE_MAX <= u32::MAX as usize);
 
+/// Makes room for the entries of a transaction: for those of the first one exactly, since a mempool keeps many tables
+/// of a single transaction.
+fn make_room<T>(entries: &mut Vec<T>, count: usize) {
+    if entries.is_empty() {
+        entries.reserve_exact(count);
+    } else {
+        entries.reserve(count);
+    }
+}
+
 impl Tables {
+    /// Tables for a single transaction: `Vec` would begin with room for four.
+    pub(crate) fn for_one() -> Tables {
+        Tables { txs: Vec::with_capacity(1), ..Tables::default() }
+    }
+
     /// Reads one transaction at the cursor and appends it. Its ids are zero until `fill_ids`.
     pub(crate) fn read_transaction(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
         self.read(reader, true)
@@ -135,7 +150,7 @@ impl Tables {
 
     fn read_inputs(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
         let count = reader.compact_size()?;
-        self.inputs.reserve(count.min(reader.remaining() / INPUT_SIZE_MIN));
+        make_room(&mut self.inputs, count.min(reader.remaining() / INPUT_SIZE_MIN));
         for _ in 0..count {
             let start = narrow(reader.offset());
             reader.take(36)?;
@@ -158,7 +173,7 @@ impl Tables {
 
     fn read_outputs(&mut self, reader: &mut Reader<'_>) -> Result<(), ParseError> {
         let count = reader.compact_size()?;
-        self.outputs.reserve(count.min(reader.remaining() / OUTPUT_SIZE_MIN));
+        make_room(&mut self.outputs, count.min(reader.remaining() / OUTPUT_SIZE_MIN));
         for _ in 0..count {
             let start = narrow(reader.offset());
             reader.take(8)?;

@@ -33,7 +33,7 @@ impl Transaction {
         read: fn(&mut Tables, &mut Reader<'_>) -> Result<(), ParseError>,
     ) -> Result<Transaction, ParseError> {
         check_buffer_size(&bytes)?;
-        let mut tables = Tables::default();
+        let mut tables = Tables::for_one();
         let mut reader = Reader::new(&bytes);
         read(&mut tables, &mut reader)?;
         reader.finish()?;
