@@ -29,11 +29,11 @@ use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use worker::{Arrival, Job, Worker};
+use worker::{Arrival, Callback, Job, Reply, Worker};
 
 /// The time of the node, which a test may set: Core's `GetTime`.
 pub trait Clock: fmt::Debug + Send + Sync {
@@ -62,6 +62,8 @@ struct Shared {
     cache: Arc<ScriptCache>,
     /// Calls that disconnect blocks one after another are under way: [`ReturnAfterEach`].
     stepwise: AtomicUsize,
+    /// The chain stays as it is, even if a better one is known.
+    is_chain_final: AtomicBool,
     /// What leaves the chain now does not return.
     drops: AtomicBool,
     /// Bytes of the transactions in the queue.
@@ -122,6 +124,7 @@ impl Mempool {
             clock,
             cache,
             stepwise: AtomicUsize::new(0),
+            is_chain_final: AtomicBool::new(false),
             drops: AtomicBool::new(false),
             queued_bytes: AtomicUsize::new(0),
             is_ended: AtomicBool::new(false),
@@ -175,6 +178,13 @@ impl Mempool {
         Ok(())
     }
 
+    /// The node is stopping and the chain moves no more: a reorganisation that was interrupted counts as over, so that
+    /// nothing waits for its end.
+    pub fn set_chain_final(&self) {
+        self.shared.is_chain_final.store(true, Ordering::Relaxed);
+        self.shared.moved.notify_all();
+    }
+
     /// Ends the accepting thread; what waits is answered with [`SubmitError::Ended`].
     pub fn end(&self) {
         // Whatever the thread waits for.
@@ -219,7 +229,7 @@ impl Mempool {
 
     fn offer_as(&self, tx: Arc<Transaction>, arrival: Arrival, done: Done) -> bool {
         let bytes = tx.as_bytes().len();
-        self.queue(bytes, || Job::Accept { tx, arrival, reply: worker::Reply::Call(done) })
+        self.queue(bytes, || Job::Accept { tx, arrival, reply: Reply::Call(Callback::new(done)) })
     }
 
     /// Queues a package of peers like [`Mempool::offer`]. It is accepted as far as possible.
@@ -229,7 +239,7 @@ impl Mempool {
         done: Box<dyn FnOnce(Result<PackageResult, SubmitError>) + Send>,
     ) -> bool {
         let bytes = txs.iter().map(|tx| tx.as_bytes().len()).sum();
-        self.queue(bytes, || Job::Package { txs, feerate_max: None, reply: worker::Reply::Call(done) })
+        self.queue(bytes, || Job::Package { txs, feerate_max: None, reply: Reply::Call(Callback::new(done)) })
     }
 
     /// Queues a job of a peer, if there is room.
@@ -239,7 +249,13 @@ impl Mempool {
         if queued.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_over).is_err() {
             return false;
         }
-        let is_queued = self.jobs.get().is_some_and(|jobs| jobs.try_send(job()).is_ok());
+        let is_queued = self.jobs.get().is_some_and(|jobs| match jobs.try_send(job()) {
+            Ok(()) => true,
+            Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => {
+                job.forget();
+                false
+            }
+        });
         if !is_queued {
             queued.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -273,10 +289,10 @@ impl Mempool {
         !waited.ignore_poison().1.timed_out()
     }
 
-    fn ask<T: Send + 'static>(&self, job: impl FnOnce(worker::Reply<T>) -> Job) -> Result<T, SubmitError> {
+    fn ask<T: Send + 'static>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, SubmitError> {
         let (reply, answer) = sync_channel(1);
         let jobs = self.jobs.get().ok_or(SubmitError::Ended)?;
-        jobs.send(job(worker::Reply::Channel(reply))).map_err(|_| SubmitError::Ended)?;
+        jobs.send(job(Reply::Channel(reply))).map_err(|_| SubmitError::Ended)?;
         answer.recv().map_err(|_| SubmitError::Ended)
     }
 

@@ -152,6 +152,9 @@ impl<'a> Import<'a> {
 
     fn run(self, loader: Loader) -> Result<Imported, ImportError> {
         let read = self.read(loader);
+        if matches!(read, Err(ImportError::Stopped)) {
+            return Err(ImportError::Stopped);
+        }
         let decided = self.wait_until(1);
         read.and(decided)?;
         Ok(lock(&self.progress.0).imported)
@@ -263,12 +266,18 @@ impl<'a> Import<'a> {
     /// Waits until fewer transactions than this are undecided.
     fn wait_until(&self, below: usize) -> Result<(), ImportError> {
         let mut progress = lock(&self.progress.0);
-        while progress.in_flight >= below && !self.mempool.shared.is_ended.load(Ordering::Relaxed) {
+        while progress.in_flight >= below {
+            // A decision may be long in coming: a transaction waits for the end of a reorganisation.
+            if self.report.is_stopping() {
+                return Err(ImportError::Stopped);
+            }
+            if self.mempool.shared.is_ended.load(Ordering::Relaxed) {
+                return Err(ImportError::Mempool(SubmitError::Ended));
+            }
             progress = self.progress.1.wait_timeout(progress, STEP).ignore_poison().0;
         }
         match &progress.failure {
             Some(failure) => Err(ImportError::Mempool(failure.clone())),
-            None if progress.in_flight >= below => Err(ImportError::Mempool(SubmitError::Ended)),
             None => Ok(()),
         }
     }

@@ -63,11 +63,11 @@ pub(super) enum Job {
 }
 
 impl Job {
-    /// Answers that the pool has ended. A channel says so by itself.
-    fn refuse(self) {
+    /// Drops a job that was not queued: its callback is not called.
+    pub(super) fn forget(self) {
         match self {
-            Job::Accept { reply: Reply::Call(call), .. } => call(Err(SubmitError::Ended)),
-            Job::Package { reply: Reply::Call(call), .. } => call(Err(SubmitError::Ended)),
+            Job::Accept { reply: Reply::Call(mut call), .. } => call.call = None,
+            Job::Package { reply: Reply::Call(mut call), .. } => call.call = None,
             _ => {}
         }
     }
@@ -76,7 +76,7 @@ impl Job {
 /// Where an answer goes.
 pub(super) enum Reply<T> {
     Channel(SyncSender<T>),
-    Call(Box<dyn FnOnce(T) + Send>),
+    Call(Callback<T>),
 }
 
 impl<T> Reply<T> {
@@ -84,7 +84,36 @@ impl<T> Reply<T> {
         match self {
             // The caller may have gone.
             Reply::Channel(channel) => drop(channel.try_send(answer)),
-            Reply::Call(call) => call(answer),
+            Reply::Call(call) => call.answer(answer),
+        }
+    }
+}
+
+/// A function that is called with one answer. If it is dropped instead, since its job is still in the queue when the
+/// thread ends, the answer is that the pool has ended.
+pub(super) struct Callback<T> {
+    call: Option<Box<dyn FnOnce(T) + Send>>,
+    end: fn() -> T,
+}
+
+impl<T> Callback<Result<T, SubmitError>> {
+    pub(super) fn new(call: Box<dyn FnOnce(Result<T, SubmitError>) + Send>) -> Self {
+        Callback { call: Some(call), end: || Err(SubmitError::Ended) }
+    }
+}
+
+impl<T> Callback<T> {
+    fn answer(mut self, answer: T) {
+        if let Some(call) = self.call.take() {
+            call(answer);
+        }
+    }
+}
+
+impl<T> Drop for Callback<T> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            call((self.end)());
         }
     }
 }
@@ -151,10 +180,8 @@ impl Worker {
         let mut next = queue.recv().ok();
         while let Some(job) = next.take() {
             match job {
-                Job::End => {
-                    queue.try_iter().for_each(Job::refuse);
-                    return;
-                }
+                // What is left in the queue answers when it is dropped.
+                Job::End => return,
                 Job::Settle { whole, reply } => {
                     self.settle(whole);
                     reply.send(());
@@ -376,7 +403,8 @@ impl Worker {
             return Ok(Some((pool, snapshot)));
         }
         let is_stepwise = !whole || self.shared.stepwise.load(Ordering::Relaxed) > 0;
-        if !is_stepwise && self.engine.with_tree(|tree| tree.best_candidate().is_some()) {
+        let is_final = self.shared.is_chain_final.load(Ordering::Relaxed);
+        if !is_stepwise && !is_final && self.engine.with_tree(|tree| tree.best_candidate().is_some()) {
             // In the middle of a reorganisation.
             drop(self.shared.moved.wait_timeout(pool, STEP).ignore_poison());
             return Ok(None);
@@ -505,5 +533,35 @@ fn coins_at(
         Ok(coins) => Ok(Some(coins)),
         Err(EngineError::SnapshotExpired { .. }) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{channel, sync_channel};
+
+    fn package() -> (Job, Receiver<bool>) {
+        let (sender, answers) = channel();
+        let call = move |answer: Result<PackageResult, SubmitError>| {
+            sender.send(matches!(answer, Err(SubmitError::Ended))).unwrap();
+        };
+        let reply = Reply::Call(Callback::new(Box::new(call)));
+        (Job::Package { txs: Vec::new(), feerate_max: None, reply }, answers)
+    }
+
+    #[test]
+    fn a_queued_job_is_answered_once_even_if_nothing_takes_it() {
+        let (jobs, queue) = sync_channel(1);
+        let (job, answers) = package();
+        assert!(jobs.send(job).is_ok());
+        drop(queue);
+        assert_eq!(answers.iter().collect::<Vec<_>>(), [true]);
+        let (job, answers) = package();
+        job.forget();
+        assert_eq!(answers.iter().count(), 0, "it was not queued");
+        let (Job::Package { reply, .. }, answers) = package() else { unreachable!("a package") };
+        reply.send(Err(SubmitError::Engine(String::new())));
+        assert_eq!(answers.iter().collect::<Vec<_>>(), [false]);
     }
 }

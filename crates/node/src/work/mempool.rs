@@ -10,11 +10,12 @@ use crate::signals::Stop;
 use lydian_disk::Disk;
 use lydian_engine::Engine;
 use lydian_mempool::files::{Key, MEMPOOL_FILE};
-use lydian_mempool::{Clock, ImportOptions, Mempool, Report, Secrets};
+use lydian_mempool::{Clock, ImportError, ImportOptions, Mempool, Report, Secrets};
 use lydian_rpc::MempoolFile;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 /// An empty mempool, if the node runs: tasks that end by themselves have none. Its follower and its verified scripts go
@@ -70,15 +71,17 @@ impl File {
     /// Reads the file in a thread, if `-persistmempool` is on. Core's `initload` does it after the blocks on disk.
     pub(super) fn load(session: &Session<'_>, mempool: &Arc<Mempool>) -> io::Result<File> {
         let (log, stop) = (Arc::clone(&session.log), session.stop.clone());
-        let surroundings = Surroundings { log, stop };
+        let surroundings = Surroundings { log, stop, is_ending: Arc::default() };
         let (disk, path) = (Arc::clone(&session.disk), session.settings.datadir.join(MEMPOOL_FILE));
         let (pool, around, from, name) = (Arc::clone(mempool), surroundings.clone(), Arc::clone(&disk), path.clone());
         let load = move || {
+            let mut is_cut_short = false;
             if pool.settings().persist {
-                // Its result is in the log, and whatever it is, the node goes on, as in Core.
-                let _ = lydian_mempool::load(&pool, from.as_ref(), &name, ImportOptions::default(), &around);
+                // Its result is in the log, and if the file is bad, the node goes on, as in Core.
+                let loaded = lydian_mempool::load(&pool, from.as_ref(), &name, ImportOptions::default(), &around);
+                is_cut_short = matches!(loaded, Err(ImportError::Mempool(_)));
             }
-            if !around.is_stopping() {
+            if !around.is_stopping() && !is_cut_short {
                 pool.set_loaded();
             }
         };
@@ -88,6 +91,7 @@ impl File {
 
     /// Writes the file, if `-persistmempool` is on. A file that was not read to its end is kept as it is.
     pub(super) fn save(self) {
+        self.surroundings.is_ending.store(true, Ordering::Relaxed);
         // A panic was printed by then.
         let _ = self.loading.join();
         let settings = self.mempool.settings();
@@ -103,6 +107,8 @@ impl File {
 struct Surroundings {
     log: Arc<Log>,
     stop: Stop,
+    /// The node ends without a request to stop, after a failure or at `-stopatheight`.
+    is_ending: Arc<AtomicBool>,
 }
 
 impl Report for Surroundings {
@@ -115,6 +121,6 @@ impl Report for Surroundings {
     }
 
     fn is_stopping(&self) -> bool {
-        self.stop.is_asked()
+        self.stop.is_asked() || self.is_ending.load(Ordering::Relaxed)
     }
 }

@@ -41,7 +41,16 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
         return Ok(loaded.code());
     }
     let file = node.mempool.as_ref().map(|mempool| mempool::File::load(session, mempool)).transpose()?;
+    let mempool = node.mempool.clone();
     let synced = sync(node, network, &mut alerts);
+    if let Some(mempool) = mempool {
+        match &synced {
+            // No peer's block moves the chain any more: calls that wait for the end of a reorganisation go on.
+            Ok(_) => mempool.set_chain_final(),
+            // The next block may never reach the mempool.
+            Err(_) => mempool.end(),
+        }
+    }
     // No block may arrive while the last checkpoint is made.
     drop(server);
     if let Some(file) = file {
