@@ -159,6 +159,15 @@ impl Loader {
         self.transactions
     }
 
+    /// Whether all separate fee deltas were read; the transactions that no peer had requested follow.
+    pub fn has_read_deltas(&self) -> bool {
+        match self.part {
+            Part::Transactions => false,
+            Part::Deltas => self.left == 0,
+            Part::Unbroadcast | Part::End => true,
+        }
+    }
+
     /// The next record; `None` at the end.
     pub fn next_record(&mut self) -> Result<Option<Record>, LoadError> {
         loop {

@@ -136,6 +136,17 @@ struct Progress {
     failure: Option<SubmitError>,
 }
 
+/// What is applied after the transactions of a file.
+#[derive(Debug, Default)]
+struct Rest {
+    /// Fee deltas of the last transactions, which expired.
+    expired: Vec<(Txid, i64)>,
+    /// Fee deltas of transactions that are not in the file.
+    deltas: BTreeMap<Txid, i64>,
+    unbroadcast: BTreeSet<Txid>,
+    unbroadcast_count: u64,
+}
+
 /// A file on its way into the pool.
 struct Import<'a> {
     mempool: &'a Mempool,
@@ -150,54 +161,59 @@ impl<'a> Import<'a> {
         Import { mempool, options, report, now: mempool.shared.now(), progress: Arc::default() }
     }
 
-    fn run(self, loader: Loader) -> Result<Imported, ImportError> {
-        let read = self.read(loader);
+    fn run(self, mut loader: Loader) -> Result<Imported, ImportError> {
+        let mut rest = Rest::default();
+        let read = self.read(&mut loader, &mut rest);
         if matches!(read, Err(ImportError::Stopped)) {
             return Err(ImportError::Stopped);
         }
         let decided = self.wait_until(1);
+        if decided.is_ok() {
+            self.mempool.prioritise_all(std::mem::take(&mut rest.expired));
+            // As in Core, they count even if the rest of the file is missing.
+            if loader.has_read_deltas() {
+                self.mempool.prioritise_all(std::mem::take(&mut rest.deltas));
+            }
+        }
         read.and(decided)?;
-        Ok(lock(&self.progress.0).imported)
+        self.mempool.add_all_unbroadcast(rest.unbroadcast);
+        Ok(Imported { unbroadcast: rest.unbroadcast_count, ..lock(&self.progress.0).imported })
     }
 
-    fn read(&self, mut loader: Loader) -> Result<(), ImportError> {
+    /// Queues the transactions. What is left to do at the end is added to `rest`.
+    fn read(&self, loader: &mut Loader, rest: &mut Rest) -> Result<(), ImportError> {
         let total = loader.transaction_count();
         self.report.log(format!("Loading {total} mempool transactions from file..."));
         let (mut tried, mut tenth) = (0_u64, 0);
-        let (mut deltas, mut unbroadcast, mut unbroadcast_count) = (BTreeMap::new(), BTreeSet::new(), 0);
         while let Some(record) = loader.next_record().map_err(ImportError::File)? {
             match record {
                 Record::Transaction { transaction, time, fee_delta } => {
                     self.report_progress(tried, total, &mut tenth);
                     tried += 1;
-                    self.take(transaction, time, fee_delta)?;
+                    self.take(transaction, time, fee_delta, &mut rest.expired)?;
                     if self.report.is_stopping() {
                         return Err(ImportError::Stopped);
                     }
                 }
                 Record::Delta { txid, delta } => {
                     if self.options.apply_fee_delta_priority {
-                        deltas.entry(txid).or_insert(delta);
+                        rest.deltas.entry(txid).or_insert(delta);
                     }
                 }
                 Record::Unbroadcast(txid) => {
                     if self.options.apply_unbroadcast_set {
-                        if unbroadcast_count == 0 {
+                        if rest.unbroadcast_count == 0 {
                             // Which of them were accepted is known from now on.
                             self.wait_until(1)?;
                         }
-                        unbroadcast_count += 1;
+                        rest.unbroadcast_count += 1;
                         if self.mempool.snapshot().get(&txid).is_some() {
-                            unbroadcast.insert(txid);
+                            rest.unbroadcast.insert(txid);
                         }
                     }
                 }
             }
         }
-        self.wait_until(1)?;
-        self.mempool.prioritise_all(deltas);
-        self.mempool.add_all_unbroadcast(unbroadcast);
-        lock(&self.progress.0).imported.unbroadcast = unbroadcast_count;
         Ok(())
     }
 
@@ -213,19 +229,29 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Queues a transaction, if it did not expire.
-    fn take(&self, tx: Transaction, time: i64, fee_delta: i64) -> Result<(), ImportError> {
+    /// Queues a transaction, if it did not expire. The fee delta of one that did is added to `expired`, to be applied
+    /// with those of its neighbours.
+    fn take(
+        &self,
+        tx: Transaction,
+        time: i64,
+        fee_delta: i64,
+        expired: &mut Vec<(Txid, i64)>,
+    ) -> Result<(), ImportError> {
         let time = if self.options.use_current_time { self.now } else { time };
         let fee_delta = if self.options.apply_fee_delta_priority { fee_delta } else { 0 };
         let expiry = i64::try_from(self.mempool.settings().expiry.as_secs()).unwrap_or(i64::MAX);
         if time <= self.now.saturating_sub(expiry) {
             if fee_delta != 0 {
-                // After the decisions about those before it.
-                self.wait_until(1)?;
-                self.mempool.prioritise(&tx.view().txid(), fee_delta);
+                expired.push((tx.view().txid(), fee_delta));
             }
             lock(&self.progress.0).imported.expired += 1;
             return Ok(());
+        }
+        if !expired.is_empty() {
+            // After the decisions about those before them.
+            self.wait_until(1)?;
+            self.mempool.prioritise_all(expired.drain(..));
         }
         self.wait_until(IN_FLIGHT_MAX)?;
         lock(&self.progress.0).in_flight += 1;
