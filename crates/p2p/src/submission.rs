@@ -46,6 +46,8 @@ impl Submitted {
 /// Transactions for the mempool.
 #[derive(Debug)]
 pub struct Submission {
+    /// Submissions are queued in the order of their numbers.
+    pub(crate) number: u64,
     pub submitted: Submitted,
     /// They are charged to the peer as long as this exists.
     pub charge: Option<Charge>,
@@ -68,7 +70,7 @@ pub struct Answer {
 impl Submission {
     /// Queues the transactions. The mempool's thread calls `done` with the answer. Returns them if there is no room.
     pub fn offer(self, mempool: &Mempool, done: impl FnOnce(Answer) + Send + 'static) -> Result<(), Submission> {
-        let Submission { submitted, charge } = self;
+        let Submission { number, submitted, charge } = self;
         // If there is no room, the closure is dropped; what it shares is returned.
         let kept = Arc::new(Mutex::new(charge));
         let shared = Arc::clone(&kept);
@@ -84,12 +86,12 @@ impl Submission {
             ),
         };
         let charge = if is_queued { None } else { lock(&kept).take() };
-        if is_queued { Ok(()) } else { Err(Submission { submitted, charge }) }
+        if is_queued { Ok(()) } else { Err(Submission { number, submitted, charge }) }
     }
 
     /// Waits for the verdict. For simulators, in which nothing else happens meanwhile.
     pub fn decide(self, mempool: &Mempool) -> Answer {
-        let Submission { submitted, charge } = self;
+        let Submission { submitted, charge, .. } = self;
         let decided = match submitted {
             Submitted::Transaction { tx, from, is_orphan } => {
                 let verdict = mempool.submit(Arc::clone(&tx), false);

@@ -38,7 +38,7 @@ use lydian_wire::limits::INV_COUNT_MAX;
 use lydian_wire::{Inv, InvType, Message};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::Rng;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,8 +58,10 @@ pub(super) struct Transactions {
     recent_hash: Option<BlockHash>,
     /// The last new block that a peer sent, until it is connected.
     new: Option<Arc<Block>>,
-    /// What found no room in the mempool's queue. Nothing else is submitted before it.
-    refused: VecDeque<Submission>,
+    /// What found no room in the mempool's queue, by its number. Nothing else is submitted before it.
+    refused: BTreeMap<u64, Submission>,
+    /// The number of the next submission.
+    next_submission: u64,
     /// Peers whose requests are not answered completely.
     asking: BTreeSet<PeerId>,
     /// The key of [`RelayPeer::network_key`].
@@ -78,7 +80,8 @@ impl Transactions {
             recent: RecentBlock::default(),
             recent_hash: None,
             new: None,
-            refused: VecDeque::new(),
+            refused: BTreeMap::new(),
+            next_submission: 0,
             asking: BTreeSet::new(),
             key: (random.next_u64(), random.next_u64()),
         }

@@ -9,6 +9,7 @@ use lydian_p2p::limits::{
 };
 use lydian_p2p::manager::{PeerId, PeerInfo, Question};
 use lydian_p2p::peer::{ConnectionKind, Permissions};
+use lydian_p2p::submission::Submitted;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Transaction, Txid};
 use lydian_wire::limits::INV_COUNT_MAX;
@@ -437,6 +438,27 @@ fn nothing_is_lost_when_the_queue_is_full() {
     assert!(txs.iter().all(|tx| has(&bench, tx)));
     let held = bench.manager.held();
     assert_eq!((held.transactions, held.undecided, held.orphan_announcements), (0, 0, 0));
+}
+
+/// What finds no room a second time keeps its place.
+#[test]
+fn what_is_refused_again_stays_first() {
+    let (mut bench, [source]) = connected([ConnectionKind::OutboundFullRelay]);
+    bench.holds_verdicts = true;
+    bench.send(source, message(&pay(coin(&bench, 0), COIN - 1_000, 2)));
+    bench.submissions_max = 0;
+    let txs = [1, 2, 3].map(|index| pay(coin(&bench, index), COIN - 1_000, 2));
+    txs.iter().for_each(|tx| bench.send(source, message(tx)));
+    bench.wait(Duration::from_secs(1));
+    // The first is tried again, without success.
+    bench.decide();
+    bench.submissions_max = usize::MAX;
+    bench.wait(Duration::from_secs(1));
+    let submitted = bench.submissions.iter().map(|submission| match &submission.submitted {
+        Submitted::Transaction { tx, .. } => tx.view().txid(),
+        Submitted::Package(_) => unreachable!("all are single transactions"),
+    });
+    assert_eq!(submitted.collect::<Vec<_>>(), txs.map(|tx| tx.view().txid()));
 }
 
 /// A peer that requests everything and reads nothing makes the node hold its requests, not the transactions. Blocks

@@ -104,18 +104,20 @@ impl Transactions {
             peer.txs.submitted_bytes += bytes;
             peer.memory.charge_received(2 * bytes)
         });
-        context.actions.push(Action::Submit(Submission { submitted, charge }));
+        let number = self.next_submission;
+        self.next_submission += 1;
+        context.actions.push(Action::Submit(Submission { number, submitted, charge }));
     }
 
-    /// There was no room in the mempool's queue.
+    /// There was no room in the mempool's queue. The submission keeps its place among the others.
     pub(in crate::manager) fn note_refused(&mut self, submission: Submission) {
-        self.refused.push_back(submission);
+        self.refused.insert(submission.number, submission);
     }
 
     /// Submits again what found no room.
     pub(in crate::manager) fn submit_refused(&mut self, context: &mut Context, count_max: usize) {
-        let count = count_max.min(self.refused.len());
-        context.actions.extend(self.refused.drain(..count).map(Action::Submit));
+        let first = std::iter::from_fn(|| self.refused.pop_first()).take(count_max);
+        context.actions.extend(first.map(|(_, submission)| Action::Submit(submission)));
     }
 }
 
