@@ -54,6 +54,8 @@ impl Transactions {
                 continue;
             };
             if !has_room {
+                // As at the end of Core's `ProcessGetData`: what is missing is reported with each part that is sent.
+                self.report_missing(context, id);
                 return NextItem::None;
             }
             self.drop_request(context, id);
