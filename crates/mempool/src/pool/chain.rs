@@ -197,8 +197,9 @@ impl Pool {
             .collect()
     }
 
-    /// The chain is whole again: returns what left it, or drops it, and removes what is not valid in the next block.
-    pub(crate) fn reorganised<H: HeaderView>(&mut self, returns: bool, now: i64, chain: &Chain<'_, H>) {
+    /// The chain is whole again: takes back what left it, or drops it, and removes what is not valid in the next block.
+    /// Returns the transactions that were accepted again.
+    pub(crate) fn reorganised<H: HeaderView>(&mut self, returns: bool, now: i64, chain: &Chain<'_, H>) -> Vec<Txid> {
         let returning = self.disconnected.take();
         self.has_left = false;
         let how = How { mode: Mode::DISCONNECTED, ..How::single(now) };
@@ -214,6 +215,7 @@ impl Pool {
         self.relate_to_children(&returned);
         self.remove_invalid(chain);
         self.limit(now);
+        returned
     }
 
     /// Adds the dependencies of transactions in the pool on those that returned, and removes what makes a cluster too

@@ -17,7 +17,7 @@ use lydian_primitives::{Height, OutPoint, Transaction, Txid, Wtxid};
 use lydian_script::{CheckCounts, Flags};
 use lydian_stdx::{IgnorePoison, lock};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -424,7 +424,7 @@ impl Worker {
         let Some(mut coins) = self.coins_of(snapshot, &returning)? else { return Ok(()) };
         let Some(found) = coins_at(snapshot, &more)? else { return Ok(()) };
         coins.extend(more.into_iter().zip(found));
-        let now = self.shared.now();
+        let (now, was_watched) = (self.shared.now(), self.engine.signatures().is_watched());
         let how = How { mode: Mode::DISCONNECTED, ..How::single(now) };
         let no_scripts = |_: &Spend| Ok(());
         let chain = Chain { next, coins: &coins, scripts: &no_scripts };
@@ -432,13 +432,23 @@ impl Worker {
             return Ok(());
         };
         let known = RefCell::new(self.verify(spends));
+        if self.is_doubtful(was_watched) {
+            return Ok(());
+        }
         let scripts = |spend: &Spend| self.verdict(spend, &known);
         let chain = Chain { next: chain.next, coins: &coins, scripts: &scripts };
         let mut pool = lock(&self.shared.pool);
         if pool.moves() == moves {
             let returns = !self.shared.drops.load(Ordering::Relaxed);
-            pool.reorganised(returns, now, &chain);
+            let returned: HashSet<Txid> = pool.reorganised(returns, now, &chain).into_iter().collect();
+            for tx in returning.iter().filter(|tx| returned.contains(&tx.view().txid())) {
+                self.remember(tx, &known.borrow());
+            }
             self.shared.publish(&mut pool);
+        }
+        drop(pool);
+        if self.is_doubtful(was_watched) {
+            self.shared.cache.clear();
         }
         Ok(())
     }
