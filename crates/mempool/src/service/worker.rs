@@ -530,7 +530,8 @@ impl Worker {
     fn verify_one(&self, spend: &Spend) -> Result<(), InputFailure> {
         let mut counts = CheckCounts::default();
         let verdicts = verify_many(&[spend], Flags::STANDARD, &**self.engine.signatures(), &mut counts);
-        verdicts.into_iter().next().unwrap_or(Ok(()))
+        let Some(verdict) = verdicts.into_iter().next() else { unreachable!("one spend has one verdict") };
+        verdict
     }
 }
 
