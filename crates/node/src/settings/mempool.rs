@@ -72,14 +72,14 @@ pub(super) fn read(
     if !given.switch("datacarrier").unwrap_or(true) {
         policy.datacarrier_bytes_max = None;
     } else if let Some(size) = given.integer("datacarriersize") {
-        policy.datacarrier_bytes_max = Some(number(size));
+        policy.datacarrier_bytes_max = Some(wrapped(size));
     }
     policy.require_standard = !given.switch("acceptnonstdtxn").unwrap_or(false);
     if chain == Chain::Main && !policy.require_standard {
         return Err(MempoolProblem::NonStandard { chain: chain.name() }.into());
     }
     if let Some(count) = given.integer("limitclustercount") {
-        policy.cluster_count_max = number(count);
+        policy.cluster_count_max = wrapped(count);
         if policy.cluster_count_max as usize > CLUSTER_COUNT_MAX {
             return Err(MempoolProblem::ClusterCount.into());
         }
@@ -114,8 +114,14 @@ fn amount(given: &Given<'_>, option: &'static str) -> Result<Option<FeeRate>, Se
     }
 }
 
-/// An unsigned number of Core: a negative one is 0.
-pub(super) fn number(value: i64) -> u32 {
+/// An unsigned number where Core assigns the option to it: the remainder modulo 2^32, so that -1 is the highest number.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as in Core")]
+pub(super) fn wrapped(value: i64) -> u32 {
+    value as u32
+}
+
+/// An unsigned number where Core limits the option to its range.
+pub(super) fn clamped(value: i64) -> u32 {
     u32::try_from(value.max(0)).unwrap_or(u32::MAX)
 }
 
@@ -124,7 +130,8 @@ pub(super) fn hours(hours: i64) -> Duration {
     Duration::from_secs(u64::try_from(hours).unwrap_or(0).saturating_mul(60 * 60))
 }
 
-/// Of `-checkmempool`.
+/// Of `-checkmempool`, which Core assigns to an `int` and then limits.
+#[allow(clippy::cast_possible_truncation, reason = "as in Core")]
 pub(super) fn check_interval(every: i64) -> u32 {
-    number(every.min(CHECK_INTERVAL_MAX))
+    clamped(i64::from(every as i32).min(CHECK_INTERVAL_MAX))
 }

@@ -453,7 +453,17 @@ fn options_of_the_mempool_depend_on_each_other_as_in_core() {
     assert_eq!([&[][..], &["-regtest"]].map(|chain| mempool(chain).check_interval), [0, 1]);
     assert_eq!(mempool(&["-regtest", "-checkmempool=0"]).check_interval, 0);
     assert_eq!(mempool(&["-checkmempool=2000000"]).check_interval, 1_000_000);
+    assert_eq!(mempool(&["-checkmempool=2147483648"]).check_interval, 0);
+    // Core assigns some numbers to unsigned ones, and limits others to their range.
+    assert_eq!(mempool(&["-datacarriersize=-1"]).datacarrier_bytes_max, Some(u32::MAX));
+    assert_eq!(mempool(&["-datacarriersize=4294967379"]).datacarrier_bytes_max, Some(83));
+    assert_eq!(mempool(&["-bytespersigop=-1"]).bytes_per_sigop, u32::MAX);
+    assert_eq!(mempool(&["-bytespersigop=4294967296"]).bytes_per_sigop, 0);
+    assert_eq!(mempool(&["-limitclustercount=4294967297"]).cluster_count_max, 1);
+    assert_eq!(mempool(&["-blockreconstructionextratxn=-1"]).extra_txs_max, 0);
+    assert_eq!(mempool(&["-blockreconstructionextratxn=4294967296"]).extra_txs_max, u32::MAX);
     let text = |arguments: &[&str]| load_with(arguments, "").map(|_| ()).unwrap_err().to_string();
+    assert_eq!(text(&["-limitclustercount=-1"]), "limitclustercount must be less than or equal to 64");
     assert_eq!(text(&["-maxmempool=-1"]), "-maxmempool must be at least 5 MB");
     assert_eq!(text(&["-blocksonly", "-limitclustersize=200"]), "-maxmempool must be at least 8 MB");
 }

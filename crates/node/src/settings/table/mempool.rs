@@ -1,7 +1,7 @@
 //! Options of the mempool and of what is relayed. Data only: entries of the option table.
 
 use super::{Opt, SWITCH, Set, TEXT, group, integer};
-use crate::settings::mempool::{check_interval, hours, number};
+use crate::settings::mempool::{check_interval, clamped, hours, wrapped};
 
 /// An amount in BTC per 1,000 virtual bytes.
 const AMOUNT: Opt = Opt { argument: "<amt>", group: group::RELAY, ..TEXT };
@@ -14,7 +14,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "blockreconstructionextratxn",
         default: "100",
         help: "Keep <n> transactions that are not in the mempool to reconstruct compact blocks with",
-        set: Set::Integer(|settings, count| settings.mempool.extra_txs_max = number(count)),
+        set: Set::Integer(|settings, count| settings.mempool.extra_txs_max = clamped(count)),
         ..NUMBER
     },
     Opt {
@@ -53,7 +53,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::RELAY,
         default: "20",
         help: "Equivalent bytes per sigop in transactions for relay and mining",
-        set: Set::Integer(|settings, bytes| settings.mempool.bytes_per_sigop = number(bytes)),
+        set: Set::Integer(|settings, bytes| settings.mempool.bytes_per_sigop = wrapped(bytes)),
         ..NUMBER
     },
     Opt {
