@@ -151,6 +151,25 @@ fn broadcast(call: &Call<'_>, tx: &Arc<Transaction>, fee_max: i64) -> Result<(),
     Ok(())
 }
 
+/// Announces those transactions of a package that are in the mempool.
+fn broadcast_all(call: &Call<'_>, mempool: &Mempool, txs: &[Arc<Transaction>]) -> Result<(), RpcError> {
+    let mut count = 0;
+    for tx in txs {
+        if mempool.snapshot().get(&tx.view().txid()).is_none() {
+            continue;
+        }
+        // It fails only if the transaction has left the mempool meanwhile.
+        broadcast(call, tx, 0).map_err(|RpcError { code, message }| {
+            // Core has no text for this one here.
+            let reason = if code == code::VERIFY_ALREADY_IN_UTXO_SET { "" } else { &*message };
+            let words = "transactions were broadcast successfully";
+            RpcError::new(code, format!("transaction broadcast failed: {reason} ({count} {words})"))
+        })?;
+        count += 1;
+    }
+    Ok(())
+}
+
 /// Core's `InitiateTxBroadcastToAll`. Without a network, no peer waits for it.
 fn announce(call: &Call<'_>, txid: Txid, wtxid: Wtxid) {
     let _ = call.context.ask_peers(|reply| Question::Announce { txid, wtxid, reply });
@@ -259,13 +278,7 @@ fn submitpackage(call: &Call<'_>) -> Result<PackageAnswer, RpcError> {
     }
     let mempool = call.context.mempool()?;
     let found = mempool.submit_package(txs.clone(), feerate_max).map_err(|error| failed(&error))?;
-    for tx in &txs {
-        let txid = tx.view().txid();
-        // A transaction of the mempool is only announced.
-        if mempool.snapshot().get(&txid).is_some() {
-            broadcast(call, tx, 0)?;
-        }
-    }
+    broadcast_all(call, mempool, &txs)?;
     let mut replaced = BTreeSet::new();
     let mut tx_results: Vec<(String, SubmittedTx)> = Vec::with_capacity(txs.len());
     for tx in views {
