@@ -168,7 +168,7 @@ result! {
 
 fn getmempoolinfo(call: &Call<'_>) -> Result<MempoolInfo, RpcError> {
     let mempool = call.context.mempool()?;
-    let (settings, min_fee, snapshot) = (mempool.settings(), mempool.min_fee(), mempool.snapshot());
+    let (settings, min_fee, snapshot) = (mempool.settings(), mempool.min_fee_at_once(), mempool.snapshot());
     let info = snapshot.info();
     Ok(MempoolInfo {
         loaded: info.is_loaded,
