@@ -8,9 +8,13 @@ use crate::methods::blockchain::by_hash_or_height;
 use crate::methods::blockstats;
 use crate::output::{BlockAnswer, Detail, OwnedScript, SerializedBlock, Transactions, TxIds};
 use crate::result::{Time, cases, result};
-use lydian_engine::{Engine, HeaderInfo, Standing, UtxoHash};
+use lydian_consensus::Coin;
+use lydian_engine::{Engine, HeaderInfo, Standing, Tip, UtxoHash};
 use lydian_index::{COINSTATS_NAME, CoinStats, CoinStatsReader};
+use lydian_mempool::Mempool;
+use lydian_mempool::pool::Snapshot;
 use lydian_primitives::{BlockHash, Height, OutPoint, Txid};
+use std::sync::Arc;
 
 const HASH_OR_HEIGHT: Arg = Arg {
     type_words: "string or numeric",
@@ -183,14 +187,39 @@ result! {
     }
 }
 
+/// How often the mempool and the coins are looked at until both are of the same block.
+const SAME_BLOCK_TRIES: usize = 5;
+
+/// A snapshot of the mempool and the coin, of the same block if the chain does not move all the time.
+fn snapshot_and_coins(
+    engine: &Engine,
+    mempool: Option<&Arc<Mempool>>,
+    outpoint: OutPoint,
+) -> Result<(Option<Arc<Snapshot>>, (Tip, Vec<Option<Coin>>)), RpcError> {
+    let look = || {
+        // Before the coins: then a transaction that is mined meanwhile is found in one of the two.
+        let snapshot = mempool.map(|mempool| mempool.snapshot());
+        Ok::<_, RpcError>((snapshot, engine.coins_now(&[outpoint])?))
+    };
+    for _ in 1..SAME_BLOCK_TRIES {
+        let (snapshot, (at, coins)) = look()?;
+        match (&snapshot, mempool) {
+            (Some(found), Some(mempool)) if found.info().tip.hash != at.hash => {
+                mempool.wait_for(&at.hash);
+            }
+            _ => return Ok((snapshot, (at, coins))),
+        }
+    }
+    look()
+}
+
 fn gettxout(call: &Call<'_>) -> Result<OutputResult, RpcError> {
     let txid = Txid(parse_hash(call.arg(0), "txid")?);
     let vout: u32 = call.arg(1).as_integer()?;
     let (outpoint, has_mempool) = (OutPoint { txid, vout }, call.bool_or(2, true)?);
     let engine = call.context.engine()?;
-    // Before the coins: then a transaction that is mined meanwhile is found in one of the two.
-    let snapshot = has_mempool.then(|| call.context.mempool()).transpose()?.map(|mempool| mempool.snapshot());
-    let (at, mut coins) = engine.coins_now(&[outpoint])?;
+    let mempool = has_mempool.then(|| call.context.mempool()).transpose()?;
+    let (snapshot, (at, mut coins)) = snapshot_and_coins(&engine, mempool, outpoint)?;
     if let Some(snapshot) = snapshot {
         if snapshot.spender(&outpoint).is_some() {
             return Ok(OutputResult::Missing(()));
