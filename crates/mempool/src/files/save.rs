@@ -5,7 +5,7 @@
 
 use super::{Key, VERSION, VERSION_WITHOUT_KEY};
 use lydian_disk::{Disk, DiskError, OwnDir, OwnFile, Proof};
-use lydian_primitives::{Tx, Txid};
+use lydian_primitives::{Tx, Txid, write_compact_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -46,7 +46,7 @@ impl Dump<'_> {
             None => out.extend(VERSION_WITHOUT_KEY.to_le_bytes()),
             Some(key) => {
                 out.extend(VERSION.to_le_bytes());
-                write_compact_size(key.0.len(), &mut out);
+                write_compact_size(&mut out, key.0.len());
                 out.extend(key.0);
             }
         }
@@ -57,12 +57,12 @@ impl Dump<'_> {
             out.extend(time.to_le_bytes());
             out.extend(fee_delta.to_le_bytes());
         }
-        write_compact_size(self.deltas.len(), &mut out);
+        write_compact_size(&mut out, self.deltas.len());
         for (txid, delta) in &self.deltas {
             out.extend(txid.0);
             out.extend(delta.to_le_bytes());
         }
-        write_compact_size(self.unbroadcast.len(), &mut out);
+        write_compact_size(&mut out, self.unbroadcast.len());
         for txid in &self.unbroadcast {
             out.extend(txid.0);
         }
@@ -81,24 +81,5 @@ impl Dump<'_> {
         let transactions: usize = self.transactions.iter().map(|one| one.tx.bytes().len() + 16).sum();
         // The version, the key, and three counts take less than 64 bytes.
         64 + transactions + self.deltas.len() * 40 + self.unbroadcast.len() * 32
-    }
-}
-
-/// Core's `WriteCompactSize`.
-fn write_compact_size(size: usize, out: &mut Vec<u8>) {
-    match (u8::try_from(size), u16::try_from(size), u32::try_from(size)) {
-        (Ok(size), _, _) if size < 0xfd => out.push(size),
-        (_, Ok(size), _) => {
-            out.push(0xfd);
-            out.extend(size.to_le_bytes());
-        }
-        (_, _, Ok(size)) => {
-            out.push(0xfe);
-            out.extend(size.to_le_bytes());
-        }
-        _ => {
-            out.push(0xff);
-            out.extend((size as u64).to_le_bytes());
-        }
     }
 }

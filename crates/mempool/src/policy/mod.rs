@@ -36,8 +36,8 @@ pub use package::{
 };
 pub use rejection::{BrokenRule, Rejection};
 pub use replacement::{
-    ReplacementFees, check_ancestors_disjoint, check_cluster, check_replacement_clusters, check_replacement_fees,
-    signals_opt_in_rbf,
+    ReplacementFees, SEQUENCE_SIGNALLING_MAX, check_ancestors_disjoint, check_cluster, check_replacement_clusters,
+    check_replacement_fees, signals_opt_in_rbf,
 };
 pub use rule::{POLICY_RULES, PolicyRule, PolicyRuleInfo, PolicyStep, ValidationResult};
 pub use scripts::{check_scripts, script_rejection};

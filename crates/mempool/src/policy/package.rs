@@ -11,7 +11,7 @@ use super::replacement::{ReplacementFees, clusters_message, fees_fault};
 use super::rule::PolicyRule;
 use lydian_consensus::{Check, first_broken};
 use lydian_hash::sha256;
-use lydian_primitives::{Amount, OutPoint, Tx, Txid};
+use lydian_primitives::{Amount, OutPoint, Tx, Txid, Wtxid};
 use std::collections::{HashMap, HashSet};
 
 /// The facts about a package that need nothing but its transactions.
@@ -84,8 +84,8 @@ pub fn is_child_with_parents_tree(package: &[Tx<'_>]) -> bool {
 
 /// The hash by which relay remembers a package: SHA-256 of the wtxids in ascending order, as they are displayed. The
 /// order of the transactions does not matter. Core's `GetPackageHash`.
-pub fn package_hash(package: &[Tx<'_>]) -> [u8; 32] {
-    let mut wtxids: Vec<[u8; 32]> = package.iter().map(|tx| tx.wtxid().0).collect();
+pub fn package_hash(wtxids: &[Wtxid]) -> [u8; 32] {
+    let mut wtxids: Vec<[u8; 32]> = wtxids.iter().map(|wtxid| wtxid.0).collect();
     wtxids.sort_unstable_by(|a, b| a.iter().rev().cmp(b.iter().rev()));
     sha256(wtxids.as_flattened())
 }
@@ -147,4 +147,24 @@ pub fn check_package_replacement_fees(
         return Err(Rejection::with_message(PolicyRule::PackageReplacementFeerate, message));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vector of Core's `package_hash_tests` (test/txpackage_tests.cpp).
+    #[test]
+    fn the_hash_of_a_package_is_that_of_core() {
+        let wtxids = [
+            "85cd1a31eb38f74ed5742ec9cb546712ab5aaf747de28a9168b53e846cbda17f",
+            "b4749f017444b051c44dfd2720e88f314ff94f3dd6d56d40ef65854fcd7fff6b",
+            "e065bac15f62bb4e761d761db928ddee65a47296b2b776785abb912cdec474e3",
+        ];
+        let wtxids = wtxids.map(|text| text.parse::<Wtxid>().unwrap());
+        let expected = wtxids.iter().flat_map(|wtxid| wtxid.0).collect::<Vec<_>>();
+        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
+            assert_eq!(package_hash(&order.map(|index| wtxids[index])), sha256(&expected));
+        }
+    }
 }

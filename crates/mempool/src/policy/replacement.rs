@@ -15,7 +15,7 @@ use lydian_primitives::{Amount, Tx, Txid};
 use std::collections::BTreeSet;
 
 /// The highest sequence that signals replaceability: `MAX_BIP125_RBF_SEQUENCE` (util/rbf.h).
-const SEQUENCE_SIGNALLING_MAX: u32 = 0xffff_fffd;
+pub const SEQUENCE_SIGNALLING_MAX: u32 = 0xffff_fffd;
 
 /// Whether a transaction signals replaceability (BIP-0125). RPC reports that of a transaction and its ancestors; every
 /// transaction can be replaced, whatever it signals. Core's `SignalsOptInRBF` (util/rbf.cpp).

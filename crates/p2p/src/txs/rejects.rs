@@ -12,8 +12,6 @@
 
 use crate::discourage::RollingBloomFilter;
 use crate::limits::{CONFIRMED_MAX, REJECTS_MAX};
-use lydian_hash::sha256;
-use lydian_primitives::Wtxid;
 use rand_chacha::ChaCha20Rng;
 
 /// The share of ids that are found although they were never added.
@@ -57,7 +55,7 @@ impl Rejects {
         self.rejected.insert(hash, random);
     }
 
-    /// Adds a wtxid, or a [`package_hash`].
+    /// Adds a wtxid, or a [`package_hash`](lydian_mempool::policy::package_hash).
     pub fn add_reconsiderable(&mut self, hash: &[u8; 32], random: &mut ChaCha20Rng) {
         self.reconsiderable.insert(hash, random);
     }
@@ -106,35 +104,14 @@ impl RecentSet {
     }
 }
 
-/// Returns the hash of a package: SHA-256 of its wtxids, sorted as numbers. Core's `GetPackageHash`.
-pub fn package_hash(wtxids: &[Wtxid]) -> [u8; 32] {
-    let mut sorted = wtxids.to_vec();
-    sorted.sort_unstable_by(|a, b| a.0.iter().rev().cmp(b.0.iter().rev()));
-    sha256(&sorted.iter().flat_map(|wtxid| wtxid.0).collect::<Vec<_>>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_hash::sha256;
     use rand_chacha::rand_core::SeedableRng;
 
     fn hash(number: u32) -> [u8; 32] {
         sha256(&number.to_le_bytes())
-    }
-
-    /// The vector of Core's `package_hash_tests` (test/txpackage_tests.cpp).
-    #[test]
-    fn the_hash_of_a_package_is_that_of_core() {
-        let wtxids = [
-            "85cd1a31eb38f74ed5742ec9cb546712ab5aaf747de28a9168b53e846cbda17f",
-            "b4749f017444b051c44dfd2720e88f314ff94f3dd6d56d40ef65854fcd7fff6b",
-            "e065bac15f62bb4e761d761db928ddee65a47296b2b776785abb912cdec474e3",
-        ];
-        let wtxids = wtxids.map(|text| text.parse::<Wtxid>().unwrap());
-        let expected = wtxids.iter().flat_map(|wtxid| wtxid.0).collect::<Vec<_>>();
-        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
-            assert_eq!(package_hash(&order.map(|index| wtxids[index])), sha256(&expected));
-        }
     }
 
     /// limit: REJECTS_MAX at

@@ -10,7 +10,7 @@ use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
 use crate::methods::net::ask;
 use crate::output::Hex;
 use crate::result::{Answer, Form, Inline, Time, cases, close, result, write_member};
-use lydian_mempool::policy::virtual_size;
+use lydian_mempool::policy::{signals_opt_in_rbf, virtual_size};
 use lydian_mempool::pool::{Entry, Member, PoolChunk, Snapshot};
 use lydian_p2p::manager::Question;
 use lydian_p2p::txs::orphanage::OrphanInfo;
@@ -246,15 +246,11 @@ result! {
 const ENTRY_BYTES: usize = 800;
 const ID_BYTES: usize = 67;
 
-/// A sequence number up to this one signals that the transaction may be replaced (BIP-0125).
-const SEQUENCE_REPLACEABLE_MAX: u32 = 0xffff_fffd;
-
 impl EntryAnswer {
     fn of(snapshot: &Snapshot, member: &Member, shows_bip125: bool) -> EntryAnswer {
         let (entry, cluster, position) = (member.entry(), member.cluster(), member.position());
         let (ancestors, descendants) = (cluster.ancestors(position), cluster.descendants(position));
-        let signals =
-            |entry: &Arc<Entry>| entry.tx().view().inputs().any(|input| input.sequence <= SEQUENCE_REPLACEABLE_MAX);
+        let signals = |entry: &Arc<Entry>| signals_opt_in_rbf(entry.tx().view());
         let is_replaceable = || {
             let mut entries = cluster.entries().enumerate();
             entries.any(|(position, entry)| ancestors.contains(&position) && signals(entry))

@@ -5,6 +5,7 @@ use crate::error::RpcError;
 use crate::json::Json;
 use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
 use crate::result::{Map, result};
+use lydian_consensus::format_money;
 use lydian_mempool::policy::dust_outputs;
 use lydian_primitives::{Amount, Txid};
 
@@ -82,31 +83,11 @@ fn prioritisetransaction(call: &Call<'_>) -> Result<bool, RpcError> {
     let line = match sum {
         Amount(0) => format!("PrioritiseTransaction: {txid} ({place}in mempool) delta cleared"),
         _ => {
-            let delta = money(delta);
-            let sum = money(sum.0);
+            let delta = format_money(Amount(delta));
+            let sum = format_money(sum);
             format!("PrioritiseTransaction: {txid} ({place}in mempool) fee += {delta}, new delta={sum}")
         }
     };
     call.context.host.log(crate::context::LogLevel::Info, &line);
     Ok(true)
-}
-
-/// Core's `FormatMoney`: at least two decimals.
-fn money(satoshi: i64) -> String {
-    let text = Amount(satoshi).to_string();
-    let cents = text.len().saturating_sub(6);
-    let (head, tail) = text.split_at(cents);
-    format!("{head}{}", tail.trim_end_matches('0'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::money;
-
-    /// Core's `util_FormatMoney` (test/util_tests.cpp).
-    #[test]
-    fn money_as_core_formats_it() {
-        let texts = [0, 1, 10, 1_000_000, 12_345_678_900, -100_000_000, 100_000_000_000].map(money);
-        assert_eq!(texts, ["0.00", "0.00000001", "0.0000001", "0.01", "123.456789", "-1.00", "1000.00"]);
-    }
 }

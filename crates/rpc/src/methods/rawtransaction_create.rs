@@ -9,6 +9,7 @@ use crate::method::{Call, parse_hash};
 use crate::output::Hex;
 use lydian_consensus::Chain;
 use lydian_descriptor::Address;
+use lydian_mempool::policy::SEQUENCE_SIGNALLING_MAX;
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Txid, hex};
 use lydian_script::ScriptBuilder;
@@ -20,8 +21,7 @@ const VERSION_DEFAULT: u32 = 2;
 const VERSION_MIN: u32 = 1;
 const VERSION_MAX: u32 = 3;
 
-/// Core's `MAX_BIP125_RBF_SEQUENCE`, `MAX_SEQUENCE_NONFINAL` and `SEQUENCE_FINAL`.
-const SEQUENCE_REPLACEABLE: u32 = 0xffff_fffd;
+/// Core's `MAX_SEQUENCE_NONFINAL` and `SEQUENCE_FINAL`.
 const SEQUENCE_NONFINAL: u32 = 0xffff_fffe;
 const SEQUENCE_FINAL: u32 = 0xffff_ffff;
 
@@ -42,7 +42,7 @@ pub(super) fn createrawtransaction(call: &Call<'_>) -> Result<Hex<Vec<u8>>, RpcE
         tx.inputs.push(parse_input(value, tx.lock_time, replaceable)?);
     }
     tx.outputs = parse_outputs(call.arg(1), call.context.settings.params.chain)?;
-    let signals = || tx.inputs.iter().any(|input| input.sequence <= SEQUENCE_REPLACEABLE);
+    let signals = || tx.inputs.iter().any(|input| input.sequence <= SEQUENCE_SIGNALLING_MAX);
     if replaceable == Some(true) && !tx.inputs.is_empty() && !signals() {
         let message = "Invalid parameter combination: Sequence number(s) contradict replaceable option";
         return Err(RpcError::parameter(message));
@@ -65,7 +65,7 @@ fn parse_input(value: &Json, lock_time: u32, replaceable: Option<bool>) -> Resul
             let range = |_| RpcError::parameter("Invalid parameter, sequence number is out of range");
             u32::try_from(number.as_integer::<i64>()?).map_err(range)?
         }
-        _ if replaceable.unwrap_or(true) => SEQUENCE_REPLACEABLE,
+        _ if replaceable.unwrap_or(true) => SEQUENCE_SIGNALLING_MAX,
         _ if lock_time != 0 => SEQUENCE_NONFINAL,
         _ => SEQUENCE_FINAL,
     };

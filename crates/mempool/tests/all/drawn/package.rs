@@ -24,7 +24,7 @@ pub(crate) fn check(judge: &mut Judge, random: &mut Random) -> Shape {
         reason: check_package(&views).err().map(|rejection| rejection.reject_reason()),
         is_child_with_parents: is_child_with_parents(&views),
         is_child_with_parents_tree: is_child_with_parents_tree(&views),
-        hash: package_hash(&views),
+        hash: package_hash(&views.iter().map(|tx| tx.wtxid()).collect::<Vec<_>>()),
     };
     let describe = || package.iter().map(|tx| lydian_primitives::to_hex(tx.as_bytes())).collect::<Vec<_>>();
     assert_eq!(ours, report, "{:?}", describe());

@@ -294,7 +294,7 @@ fn replacement_by_packages() {
         (poor, young)
     };
     assert_eq!(message(&mut pair, &[&poor, &young]), "success");
-    let hash = BlockHash(package_hash(&[young.view(), poor.view()])).to_string();
+    let hash = BlockHash(package_hash(&[young.view().wtxid(), poor.view().wtxid()])).to_string();
     let log = pair.core.log_tail(1 << 20).unwrap();
     assert!(log.contains(&format!("package hash ({hash})")), "{hash}");
     // One hundred and one clusters.
