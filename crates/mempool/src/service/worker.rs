@@ -550,10 +550,10 @@ fn coins_at(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::{channel, sync_channel};
+    use std::sync::mpsc::sync_channel;
 
     fn package() -> (Job, Receiver<bool>) {
-        let (sender, answers) = channel();
+        let (sender, answers) = sync_channel(2);
         let call = move |answer: Result<PackageResult, SubmitError>| {
             sender.send(matches!(answer, Err(SubmitError::Ended))).unwrap();
         };
