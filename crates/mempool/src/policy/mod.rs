@@ -36,11 +36,11 @@ pub use package::{
 };
 pub use rejection::{BrokenRule, Rejection};
 pub use replacement::{
-    ReplacementFees, SEQUENCE_SIGNALLING_MAX, check_ancestors_disjoint, check_cluster, check_replacement_clusters,
+    ReplacementFees, SEQUENCE_SIGNALLING_MAX, check_ancestors_disjoint, check_replacement_clusters,
     check_replacement_fees, signals_opt_in_rbf,
 };
 pub use rule::{POLICY_RULES, PolicyRule, PolicyRuleInfo, PolicyStep, ValidationResult};
-pub use scripts::{check_scripts, script_rejection};
+pub use scripts::script_rejection;
 pub use settings::{BLOCKSONLY_MEMPOOL_BYTES, Settings};
 pub use size::{adjusted_weight, virtual_size};
 pub use steps::{Mode, NextBlock, PoolView, PreChecked, Spending, check_max_feerate, pre_checks};

@@ -1,6 +1,5 @@
-//! The arithmetic of replacement and clusters: Core's `GetEntriesForConflicts`, `PaysForRBF` and
-//! `EntriesAndTxidsDisjoint` (policy/rbf.cpp), `CheckMemPoolPolicyLimits` (txmempool.cpp). Feerate diagrams are
-//! compared by the cluster graph.
+//! The arithmetic of replacement: Core's `GetEntriesForConflicts`, `PaysForRBF` and `EntriesAndTxidsDisjoint`
+//! (policy/rbf.cpp). The cluster graph compares feerate diagrams and limits clusters.
 //!
 //! Input: counts and fees that the pool gathers. Output: the first broken rule. Pure.
 
@@ -8,8 +7,6 @@ use super::fee_rate::FeeRate;
 use super::limits::MAX_REPLACEMENT_CANDIDATES;
 use super::rejection::Rejection;
 use super::rule::PolicyRule;
-use super::settings::Settings;
-use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
 use lydian_consensus::{Check, first_broken, format_money};
 use lydian_primitives::{Amount, Tx, Txid};
 use std::collections::BTreeSet;
@@ -94,32 +91,6 @@ pub(super) fn fees_fault(fees: &ReplacementFees, replacement: Txid) -> Option<(P
     };
     let (paid, wanted) = (format_money(paid), format_money(wanted));
     Some((rule, format!("rejecting replacement {replacement}, {what}; {paid} < {wanted}")))
-}
-
-/// The facts about the cluster that a transaction would be in.
-#[derive(Clone, Copy, Debug)]
-pub struct ClusterFacts {
-    pub count: usize,
-    /// Sum of the adjusted weights.
-    pub weight: i64,
-    /// `-limitclustercount`.
-    pub count_max: u32,
-    /// `-limitclustersize` in weight units.
-    pub weight_max: i64,
-}
-
-/// The check of Core's `CheckMemPoolPolicyLimits`.
-pub const CLUSTER_CHECKS: &[Check<ClusterFacts, PolicyRule>] = &[Check {
-    rule: PolicyRule::ClusterLimit,
-    holds: |cluster| cluster.count <= cluster.count_max as usize && cluster.weight <= cluster.weight_max,
-}];
-
-/// Checks the number of transactions of a cluster and the sum of their adjusted weights.
-pub fn check_cluster(count: usize, weight: i64, settings: &Settings) -> Result<(), Rejection> {
-    let scale = i64::try_from(WITNESS_SCALE_FACTOR).unwrap_or(i64::MAX);
-    let weight_max = settings.cluster_vbytes_max.saturating_mul(scale);
-    let facts = ClusterFacts { count, weight, count_max: settings.cluster_count_max, weight_max };
-    first_broken(CLUSTER_CHECKS, &facts).map_or(Ok(()), |rule| Err(Rejection::of(rule)))
 }
 
 /// Checks that a replacement does not depend on what it replaces. `ancestors` are its unconfirmed ancestors. Of several

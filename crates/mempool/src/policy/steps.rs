@@ -8,10 +8,9 @@
 //! After these checks, Core's `AcceptSingleTransactionInternal` goes on with: replacement
 //! ([`check_replacement_clusters`](super::check_replacement_clusters),
 //! [`check_replacement_fees`](super::check_replacement_fees), the limits of clusters, the diagram), the limits of
-//! clusters ([`check_cluster`](super::check_cluster)),
-//! [`check_ancestors_disjoint`](super::check_ancestors_disjoint), the sender's maximum fee rate
-//! ([`check_max_feerate`]), [`check_ephemeral_spends`](super::check_ephemeral_spends),
-//! [`check_scripts`](super::check_scripts).
+//! clusters, [`check_ancestors_disjoint`](super::check_ancestors_disjoint), the sender's maximum fee rate
+//! ([`check_max_feerate`]), [`check_ephemeral_spends`](super::check_ephemeral_spends), the scripts. The pool's graph
+//! knows the clusters, and `crate::scripts` verifies the scripts.
 
 use super::dust::dust_outputs;
 use super::fee::{FeeFacts, check_fee, check_fee_rate};

@@ -6,8 +6,8 @@ use super::oddities::{ODDITIES, Scene};
 use super::world::{VALUE, World, open_lock, output};
 use lydian_mempool::policy::limits::{MAX_PACKAGE_COUNT, MAX_REPLACEMENT_CANDIDATES};
 use lydian_mempool::policy::{
-    BrokenRule, PackageReplacementFacts, PolicyRule, Rejection, Settings, ValidationResult, check_cluster,
-    check_package, check_package_replacement, check_replacement_clusters, check_submitted_package,
+    BrokenRule, PackageReplacementFacts, PolicyRule, Rejection, Settings, ValidationResult, check_package,
+    check_package_replacement, check_replacement_clusters, check_submitted_package,
 };
 use lydian_oracle::generate::Random;
 use lydian_primitives::build::{MutInput, MutTx};
@@ -150,12 +150,7 @@ fn packages_at_and_above_their_count() {
 }
 
 #[test]
-fn clusters_at_and_above_their_limits() {
-    let settings = Settings::default();
-    assert_eq!(check_cluster(64, 404_000, &settings), Ok(()));
-    let rule = Some(BrokenRule::Policy(PolicyRule::ClusterLimit));
-    assert_eq!(check_cluster(65, 404_000, &settings).err().map(|rejection| rejection.rule), rule);
-    assert_eq!(check_cluster(64, 404_001, &settings).err().map(|rejection| rejection.rule), rule);
+fn replaced_clusters_at_and_above_their_limit() {
     assert_eq!(check_replacement_clusters(MAX_REPLACEMENT_CANDIDATES, Txid::ZERO, false), Ok(()));
     let rejection = check_replacement_clusters(MAX_REPLACEMENT_CANDIDATES + 1, Txid::ZERO, true).unwrap_err();
     assert_eq!(rejection.reject_reason(), "too many potential replacements (including sibling eviction)");

@@ -5,12 +5,12 @@
 use super::world::{TIP, World};
 use lydian_consensus::Coin;
 use lydian_mempool::policy::{
-    FeeRate, Mode, NextBlock, PoolEntry, PoolView, PreChecked, Rejection, ReplacementFees, Settings,
-    check_ancestors_disjoint, check_cluster, check_ephemeral_spends, check_replacement_clusters,
-    check_replacement_fees, check_scripts, pre_checks,
+    FeeRate, Mode, NextBlock, PolicyRule, PoolEntry, PoolView, PreChecked, Rejection, ReplacementFees, Settings,
+    check_ancestors_disjoint, check_ephemeral_spends, check_replacement_clusters, check_replacement_fees, pre_checks,
+    script_rejection,
 };
 use lydian_primitives::{Amount, Height, OutPoint, Output, Transaction, Tx, Txid, Wtxid};
-use lydian_script::TxContext;
+use lydian_script::{Flags, LegacyCache, TxContext, verify_input_with};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Model<'w> {
@@ -84,7 +84,10 @@ impl<'w> Model<'w> {
         let relatives: BTreeSet<Txid> = checked.parents.iter().flat_map(|parent| self.cluster(&parent.txid)).collect();
         let others = relatives.difference(removed);
         let weight: i64 = others.clone().map(|txid| self.pool[txid].2).sum();
-        check_cluster(others.count() + 1, weight + checked.spending.adjusted_weight, &self.settings)
+        let (count, weight) = (others.count() + 1, weight + checked.spending.adjusted_weight);
+        let Settings { cluster_count_max, cluster_vbytes_max, .. } = self.settings;
+        let is_small = count <= cluster_count_max as usize && weight <= 4 * cluster_vbytes_max;
+        if is_small { Ok(()) } else { Err(Rejection::of(PolicyRule::ClusterLimit)) }
     }
 
     pub fn ephemeral_spends(&self, package: &[Tx<'_>]) -> Result<(), (usize, Rejection)> {
@@ -134,7 +137,12 @@ impl<'w> Model<'w> {
 /// The verdict on the scripts under the standard flags.
 pub fn scripts(tx: Tx<'_>, coins: &[Coin]) -> Result<(), Rejection> {
     let spent: Vec<Output<'_>> = coins.iter().map(Coin::output).collect();
-    check_scripts(&TxContext::new(tx, &spent).unwrap())
+    let (context, mut cache) = (TxContext::new(tx, &spent).unwrap(), LegacyCache::new());
+    for input in 0..tx.input_count() {
+        verify_input_with(&context, input, Flags::STANDARD, &mut cache)
+            .map_err(|error| script_rejection(&context, input, error))?;
+    }
+    Ok(())
 }
 
 /// A transaction of the model's pool.
