@@ -3,7 +3,8 @@
 //! Input: the mempool's feed, the blocks of the engine. Output: calls of `lydian_zmq::Feed`. As in Core, what leaves
 //! the mempool because a block conflicts with it is published before the block, and what enters it after the block
 //! follows the block. So one follower of the engine gives each block to the mempool, then passes on the changes, then
-//! gives the block to the notifications; between blocks, a thread passes the changes on.
+//! gives the block to the notifications; between blocks, a thread passes the changes on. Unlike in Core, this includes
+//! the transactions that return after a reorganisation: they follow the new blocks, which Core publishes after them.
 //!
 //! Invariants: no change overtakes another; the mempool never waits for the notifications. If they are so slow that
 //! changes are no longer kept, the gap is logged, and subscribers see it by the missing sequence numbers.
