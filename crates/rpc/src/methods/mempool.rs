@@ -73,7 +73,7 @@ pub(crate) const METHODS: &[Method] = &[
         args: &[],
         examples: &[""],
         remark: "`optimal` is always true: clusters are linearized optimally at once. `usage` is the memory that Core \
-                 would need for the same content. Lydian's own memory may be larger.",
+                 would need for the same content.",
         call: &returns("", getmempoolinfo),
     },
     Method {
