@@ -111,7 +111,7 @@ impl Pool {
             for (tx, node) in block.txs().zip(found) {
                 match node {
                     Some(node) => self.forget(&[node], RemovalReason::Block),
-                    // In Core's order: nothing conflicts with a transaction that was in the mempool.
+                    // What was in the pool has no conflicts there.
                     None => self.remove_conflicts(tx),
                 }
                 self.clear_delta(&tx.txid());

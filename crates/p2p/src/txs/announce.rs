@@ -32,7 +32,7 @@ use lydian_primitives::build::MutTx;
 use lydian_primitives::{Amount, Transaction, Tx, Txid, Wtxid};
 use lydian_wire::{Inv, InvType};
 use rand_chacha::ChaCha20Rng;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,32 +129,6 @@ fn fee_at(rate: Amount, vsize: u64) -> i128 {
     let product = i128::from(rate.0) * i128::from(vsize);
     product.div_euclid(1000) + i128::from(product.rem_euclid(1000) != 0)
 }
-
-/// A queued transaction. The largest is mined first.
-struct Ranked {
-    wtxid: Wtxid,
-    tx: RelayedTx,
-}
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.tx.rank.cmp(&self.tx.rank)
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Ranked {}
 
 /// The announcements to all peers.
 #[derive(Debug, Default)]
@@ -303,11 +277,12 @@ impl Queue {
         // Core's maximum of 1,000 would need a longer queue.
         let mut left = ANNOUNCED_AT_ONCE + self.to_send.len() / 1000 * ANNOUNCED_PER_THOUSAND;
         // Those that left the mempool are dropped.
-        let ranked = |wtxid| Some(Ranked { wtxid, tx: pool.relayed(&wtxid)? });
+        let ranked = |wtxid| Some((Reverse(pool.relayed(&wtxid)?.rank), wtxid));
         let mut best_first: BinaryHeap<_> = std::mem::take(&mut self.to_send).into_iter().filter_map(ranked).collect();
         while left > 0
-            && let Some(Ranked { wtxid, tx }) = best_first.pop()
+            && let Some((_, wtxid)) = best_first.pop()
         {
+            let Some(tx) = pool.relayed(&wtxid) else { continue };
             let item = self.id_to_announce(&tx.txid, &wtxid);
             if !self.known.contains(&item.hash) && self.pays_enough(&tx) {
                 self.tell(item, announced, random);
@@ -319,7 +294,7 @@ impl Queue {
             rest.select_nth_unstable_by(ANNOUNCEMENT_QUEUE_KEPT_MAX, |a, b| b.cmp(a));
             rest.truncate(ANNOUNCEMENT_QUEUE_KEPT_MAX);
         }
-        self.to_send = rest.into_iter().map(|ranked| ranked.wtxid).collect();
+        self.to_send = rest.into_iter().map(|(_, wtxid)| wtxid).collect();
     }
 
     fn tell(&mut self, item: Inv, announced: &mut Vec<Inv>, random: &mut ChaCha20Rng) {
