@@ -11,7 +11,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use lydian_mempool::graph::{FeeSize, Graph, Level, Limits, NodeId};
+use lydian_mempool::graph::{FeeSize, Graph, Level, Limits, TxRef};
 use lydian_stdx::SplitMix64;
 use std::time::Instant;
 
@@ -87,10 +87,10 @@ fn unlimited() -> Limits {
 }
 
 /// Builds one cluster of 64 transactions. Layers need not be connected: the others stay alone.
-fn cluster(shape: &Shape, fees: &Fees, seed: u64) -> (Graph, Vec<NodeId>) {
+fn cluster(shape: &Shape, fees: &Fees, seed: u64) -> (Graph, Vec<TxRef>) {
     let mut random = SplitMix64::new(seed);
     let mut graph = Graph::new(unlimited());
-    let ids: Vec<NodeId> = (0..COUNT).map(|at| graph.add((fees.1)(at, &mut random), key(&mut random))).collect();
+    let ids: Vec<TxRef> = (0..COUNT).map(|at| graph.add((fees.1)(at, &mut random), key(&mut random))).collect();
     let mut pairs = Vec::new();
     for at in 1..COUNT {
         pairs.extend((shape.1)(at, &mut random).into_iter().map(|parent| (ids[parent], ids[at])));
@@ -136,12 +136,12 @@ fn clusters(cases: u64) {
 fn mainnet(count: usize) {
     let mut random = SplitMix64::new(7);
     let mut graph = Graph::new(Limits::new(COUNT, 404_000));
-    let (mut added, mut ids) = (Vec::new(), Vec::<NodeId>::new());
+    let (mut added, mut ids) = (Vec::new(), Vec::<TxRef>::new());
     while ids.len() < count {
         let feerate = FeeSize::new(fee(&mut random, 20_000), 400 + size(&mut random, 2_000));
         let recent = ids.len().saturating_sub(50);
         let parent = |random: &mut SplitMix64| ids.get(recent + random.below(50)).copied();
-        let parents: Vec<Option<NodeId>> = match random.below(10) {
+        let parents: Vec<Option<TxRef>> = match random.below(10) {
             0..=5 => Vec::new(),
             6..=8 => vec![parent(&mut random)],
             _ => vec![parent(&mut random), parent(&mut random)],
@@ -169,7 +169,7 @@ fn mainnet(count: usize) {
 }
 
 /// Tries to replace a transaction with its descendants.
-fn replacements(graph: &mut Graph, ids: &[NodeId], random: &mut SplitMix64) {
+fn replacements(graph: &mut Graph, ids: &[TxRef], random: &mut SplitMix64) {
     let mut times = Vec::new();
     for _ in 0..ids.len() / 10 {
         let replaced = ids[random.below(ids.len())];

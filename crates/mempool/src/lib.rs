@@ -16,5 +16,5 @@ pub mod scripts;
 mod service;
 
 pub use service::{
-    Clock, ImportError, ImportOptions, Imported, Mempool, Report, ReturnAfterEach, Secrets, SubmitError, dump, load,
+    Clock, ImportError, ImportOptions, Imported, Mempool, Report, Secrets, StepwiseDisconnect, SubmitError, dump, load,
 };

@@ -16,7 +16,7 @@ use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
     Context, Host, Indexes, MempoolFile, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError,
-    ServerSettings, Whitelist, Witness,
+    ServerSettings, SharedObserver, Whitelist,
 };
 use lydian_serve::{BadAddress, Cookie, CookieError, CookiePermissions, Subnet, Users, bind_addresses};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
@@ -91,11 +91,11 @@ impl fmt::Display for ServeError {
 
 impl Serving {
     /// Listens, and answers every call with a warm-up error until [`Serving::begins`]. Logs the reason if it fails.
-    pub(crate) fn start(session: &Session<'_>, observer: Arc<dyn Witness>) -> Result<Serving, ServeError> {
+    pub(crate) fn start(session: &Session<'_>, observer: Arc<dyn SharedObserver>) -> Result<Serving, ServeError> {
         Serving::try_start(session, observer).inspect_err(|error| error.log(&session.log))
     }
 
-    fn try_start(session: &Session<'_>, observer: Arc<dyn Witness>) -> Result<Serving, ServeError> {
+    fn try_start(session: &Session<'_>, observer: Arc<dyn SharedObserver>) -> Result<Serving, ServeError> {
         let settings = session.settings;
         let host = NodeHost {
             log: Arc::clone(&session.log),

@@ -101,6 +101,7 @@ pub struct Figure {
 pub enum Unit {
     Seconds,
     Milliseconds,
+    Microseconds,
     Bytes,
     Count,
 }
@@ -195,12 +196,14 @@ fn cell(values: Option<Spread>, unit: Unit, first: Option<&Spread>) -> String {
     let shown = |value: f64| match unit {
         Unit::Seconds => format!("{value:.3}"),
         Unit::Milliseconds => format!("{value:.2}"),
+        Unit::Microseconds => format!("{value:.1}"),
         Unit::Bytes => format!("{:.1}", value / f64::from(1_u32 << 20)),
         Unit::Count => format!("{value:.0}"),
     };
     let name = match unit {
         Unit::Seconds => " s",
         Unit::Milliseconds => " ms",
+        Unit::Microseconds => " us",
         Unit::Bytes => " MiB",
         Unit::Count => "",
     };

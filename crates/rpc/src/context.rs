@@ -182,7 +182,7 @@ pub struct Context {
     pub(crate) parsed: Arc<Budget>,
     pub(crate) answers: Arc<Budget>,
     /// Also receives the engine's events.
-    observer: Arc<dyn Witness>,
+    observer: Arc<dyn SharedObserver>,
 }
 
 /// The indexes of the node.
@@ -211,13 +211,13 @@ impl fmt::Debug for MempoolFile {
 }
 
 /// An observer that can be shared.
-pub trait Witness: Observer + fmt::Debug + Send {}
+pub trait SharedObserver: Observer + fmt::Debug + Send {}
 
-impl<T: Observer + fmt::Debug + Send> Witness for T {}
+impl<T: Observer + fmt::Debug + Send> SharedObserver for T {}
 
 impl Context {
     /// A context in warm-up. `observer` receives the events of all changes that calls make.
-    pub fn new(host: Arc<dyn Host>, settings: NodeSettings, observer: Arc<dyn Witness>) -> Context {
+    pub fn new(host: Arc<dyn Host>, settings: NodeSettings, observer: Arc<dyn SharedObserver>) -> Context {
         let started_micros = host.steady_micros();
         Context {
             host,

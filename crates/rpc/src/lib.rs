@@ -35,7 +35,7 @@ mod warnings;
 mod whitelist;
 
 pub use context::{
-    Context, Host, Indexes, LogLevel, MempoolFile, NodeSettings, Notifier, Peers, ProgressOf, PruneMode, Witness,
+    Context, Host, Indexes, LogLevel, MempoolFile, NodeSettings, Notifier, Peers, ProgressOf, PruneMode, SharedObserver,
 };
 pub use document::document;
 pub use error::{RpcError, code};

@@ -67,6 +67,11 @@ impl Process {
         used(self.pid())
     }
 
+    /// The CPU time of the threads with this name, as far as they still run.
+    pub fn cpu_seconds_of(&self, thread: &str) -> f64 {
+        seconds_of(system::thread_ticks(self.pid(), thread))
+    }
+
     /// Asks the process to stop and waits. If it does not stop in time, that is an error, and dropping the value kills
     /// it.
     pub fn stop(&mut self, signal: Signal, patience: Duration) -> Result<(), LabError> {

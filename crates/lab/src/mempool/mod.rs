@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod data;
 pub mod loaded;
 pub mod node;
+pub mod pairs;
 pub mod peer;
 pub mod relay;
 pub mod rows;
@@ -212,6 +213,7 @@ impl Comparison<'_> {
             Session::Reference => loaded::import(common, node, &files[0], measured).map(|_| ()),
             Session::Tx => relay::tx(common, node, measured),
             Session::Peers => relay::peers(common, node, measured),
+            Session::Pairs => pairs::pairs(common, node, measured),
             Session::Cluster => cluster::cluster(common, node, &files[1], measured),
         }
     }

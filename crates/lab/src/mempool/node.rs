@@ -152,6 +152,11 @@ impl Node {
         self.process.used().cpu_seconds
     }
 
+    /// The CPU time of the node's threads with this name.
+    pub fn cpu_seconds_of(&self, thread: &str) -> f64 {
+        self.process.cpu_seconds_of(thread)
+    }
+
     pub fn rss_bytes(&self) -> u64 {
         self.process.used().rss_bytes
     }

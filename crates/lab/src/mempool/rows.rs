@@ -17,6 +17,7 @@ pub enum Row {
     CompactBlock,
     Forward,
     Peers,
+    Pairs,
     Cluster,
 }
 
@@ -31,12 +32,14 @@ pub enum Session {
     Tx,
     /// The mempool comes from many peers.
     Peers,
+    /// Transactions with two inputs and two outputs.
+    Pairs,
     /// The mempool has one cluster.
     Cluster,
 }
 
 impl Row {
-    pub const ALL: [Row; 10] = [
+    pub const ALL: [Row; 11] = [
         Row::Import,
         Row::ImportReference,
         Row::Tx,
@@ -46,6 +49,7 @@ impl Row {
         Row::CompactBlock,
         Row::Forward,
         Row::Peers,
+        Row::Pairs,
         Row::Cluster,
     ];
 
@@ -61,6 +65,7 @@ impl Row {
             Row::CompactBlock => "compact-block",
             Row::Forward => "forward",
             Row::Peers => "peers",
+            Row::Pairs => "two-in-two-out",
             Row::Cluster => "cluster",
         }
     }
@@ -70,6 +75,7 @@ impl Row {
             Row::ImportReference => Session::Reference,
             Row::Tx => Session::Tx,
             Row::Peers => Session::Peers,
+            Row::Pairs => Session::Pairs,
             Row::Cluster => Session::Cluster,
             Row::Import | Row::Memory | Row::RawMempool | Row::Block | Row::CompactBlock | Row::Forward => {
                 Session::Loaded
@@ -89,7 +95,8 @@ impl Row {
 }
 
 impl Session {
-    pub const ALL: [Session; 5] = [Session::Loaded, Session::Reference, Session::Tx, Session::Peers, Session::Cluster];
+    pub const ALL: [Session; 6] =
+        [Session::Loaded, Session::Reference, Session::Tx, Session::Peers, Session::Pairs, Session::Cluster];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -97,6 +104,7 @@ impl Session {
             Session::Reference => "reference",
             Session::Tx => "tx",
             Session::Peers => "peers",
+            Session::Pairs => "pairs",
             Session::Cluster => "cluster",
         }
     }
@@ -117,6 +125,10 @@ impl Measured {
 
     pub fn seconds(&mut self, row: Row, what: &'static str, seconds: f64) {
         self.add(row, what, Unit::Seconds, seconds);
+    }
+
+    pub fn microseconds(&mut self, row: Row, what: &'static str, seconds: f64) {
+        self.add(row, what, Unit::Microseconds, seconds * 1e6);
     }
 
     pub fn milliseconds(&mut self, row: Row, what: &'static str, seconds: f64) {

@@ -35,6 +35,16 @@ pub fn process_times(pid: u32) -> Option<ProcessTimes> {
     procfs::process_times(&read_proc(&format!("/proc/{pid}/stat"))?)
 }
 
+/// The CPU time of the threads of a process that have this name, in ticks.
+pub fn thread_ticks(pid: u32, name: &str) -> u64 {
+    let folder = format!("/proc/{pid}/task");
+    let threads = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let paths = threads.map(|thread| thread.path().display().to_string());
+    let has_name = |path: &String| read_proc(&format!("{path}/comm")).is_some_and(|comm| comm.trim_end() == name);
+    let times = |path: String| procfs::process_times(&read_proc(&format!("{path}/stat"))?);
+    paths.filter(has_name).filter_map(times).map(|times| times.own_ticks).sum()
+}
+
 pub fn process_io(pid: u32) -> Option<Io> {
     procfs::io(&read_proc(&format!("/proc/{pid}/io"))?)
 }

@@ -7,14 +7,14 @@
 use super::bits::bit;
 use super::cluster::{Cluster, Member, append, components, relate};
 use super::group::Group;
-use super::node::{NodeId, Place};
+use super::node::{Place, TxRef};
 use super::order::ChunkKey;
 use super::{FeeSize, Graph, Home, Level, arrange, enter, leave};
 
 impl Graph {
     /// Adds a transaction without relatives. `key` breaks ties; no two transactions have the same one. A size below 1
     /// counts as 1.
-    pub fn add(&mut self, feerate: FeeSize, key: [u8; 32]) -> NodeId {
+    pub fn add(&mut self, feerate: FeeSize, key: [u8; 32]) -> TxRef {
         let feerate = FeeSize { size: feerate.size.max(1), ..feerate };
         let id = self.nodes.insert(feerate, key);
         let is_oversized = self.limits.is_exceeded_by(1, u64::from(feerate.size.unsigned_abs()));
@@ -26,7 +26,7 @@ impl Graph {
     }
 
     /// Removes transactions.
-    pub fn remove(&mut self, ids: &[NodeId]) {
+    pub fn remove(&mut self, ids: &[TxRef]) {
         let mut removed: Vec<(Home, u32)> = Vec::with_capacity(ids.len());
         for slot in ids.iter().filter_map(|&id| self.nodes.find(id)) {
             removed.extend(self.home(slot, Level::Staging).map(|home| (home, slot)));
@@ -69,7 +69,7 @@ impl Graph {
 
     /// Adds dependencies, as pairs of parent and child. They take effect together, or wait together if a cluster would
     /// exceed a limit. A dependency that would close a cycle is ignored.
-    pub fn add_dependencies(&mut self, pairs: &[(NodeId, NodeId)]) {
+    pub fn add_dependencies(&mut self, pairs: &[(TxRef, TxRef)]) {
         for &(parent, child) in pairs {
             let slot = |id| self.nodes.find(id).filter(|&slot| self.home(slot, Level::Staging).is_some());
             let (Some(parent), Some(child)) = (slot(parent), slot(child)) else { continue };
@@ -81,7 +81,7 @@ impl Graph {
     }
 
     /// Sets the fee of a transaction, in main and in staging.
-    pub fn set_fee(&mut self, id: NodeId, fee: i64) {
+    pub fn set_fee(&mut self, id: TxRef, fee: i64) {
         let Some(slot) = self.nodes.find(id) else { return };
         let place = self.nodes.at(slot).main;
         if self.nodes.at(slot).fee == fee {

@@ -2,7 +2,7 @@
 //!
 //! Input: the graph; output: chunks. Cost: a constant per step on average.
 
-use super::node::NodeId;
+use super::node::TxRef;
 use super::order::ChunkKey;
 use super::{FeeSize, Graph, Home, Level};
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use std::collections::btree_set;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// In mining order: ancestors come first.
-    pub nodes: Vec<NodeId>,
+    pub nodes: Vec<TxRef>,
     /// Their fee and size together.
     pub feerate: FeeSize,
 }
@@ -31,7 +31,7 @@ impl Graph {
 
     /// Returns the chunks of the cluster of a transaction in main, best first.
     #[must_use]
-    pub fn cluster_chunks(&self, id: NodeId) -> Vec<Chunk> {
+    pub fn cluster_chunks(&self, id: TxRef) -> Vec<Chunk> {
         let home = self.nodes.find(id).and_then(|slot| self.home(slot, Level::Main));
         match home {
             None => Vec::new(),

@@ -54,7 +54,7 @@ pub mod twin;
 pub use diagram::Diagram;
 pub use fee_size::FeeSize;
 pub use mining::{BlockBuilder, Chunk};
-pub use node::NodeId;
+pub use node::TxRef;
 pub use shape::{Shape, ShapeChunk};
 
 use crate::limits::CLUSTER_COUNT_MAX;

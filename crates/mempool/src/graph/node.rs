@@ -1,6 +1,6 @@
 //! The table of nodes: what the graph knows of each transaction.
 //!
-//! Input: fee, size and tie key; output: a handle ([`NodeId`]) that is cheap to copy. A slot is used again after its
+//! Input: fee, size and tie key; output: a handle ([`TxRef`]) that is cheap to copy. A slot is used again after its
 //! node has gone, with the next generation, so an old handle finds nothing.
 //!
 //! Memory: 56 bytes per node. Where a node stands in main and in the staging copy are two numbers ([`Place`]).
@@ -10,12 +10,12 @@ use super::fee_size::FeeSize;
 /// A handle of a transaction in a [`super::Graph`]. It stays valid until the transaction has left the graph, and finds
 /// nothing afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId {
+pub struct TxRef {
     pub(super) slot: u32,
     pub(super) generation: u32,
 }
 
-impl NodeId {
+impl TxRef {
     /// Its slot, which no other transaction of the graph has. Slots are used again, so that they stay small numbers.
     pub(crate) fn slot(self) -> u32 {
         self.slot
@@ -68,17 +68,17 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn insert(&mut self, feerate: FeeSize, key: [u8; 32]) -> NodeId {
+    pub(super) fn insert(&mut self, feerate: FeeSize, key: [u8; 32]) -> TxRef {
         let FeeSize { fee, size } = feerate;
         if let Some(slot) = self.free.pop() {
             let node = &mut self.nodes[slot as usize];
             let generation = node.generation;
             *node = Node { key, fee, size, generation, main: Place::UNSET, staged: Place::UNSET };
-            return NodeId { slot, generation };
+            return TxRef { slot, generation };
         }
         let slot = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.nodes.push(Node { key, fee, size, generation: 0, main: Place::UNSET, staged: Place::UNSET });
-        NodeId { slot, generation: 0 }
+        TxRef { slot, generation: 0 }
     }
 
     /// Frees a slot. All handles of its node are invalid from now on.
@@ -91,12 +91,12 @@ impl Nodes {
     }
 
     /// Returns the slot of a handle, unless its node has gone.
-    pub(super) fn find(&self, id: NodeId) -> Option<u32> {
+    pub(super) fn find(&self, id: TxRef) -> Option<u32> {
         self.nodes.get(id.slot as usize).filter(|node| node.generation == id.generation).map(|_| id.slot)
     }
 
-    pub(super) fn id(&self, slot: u32) -> NodeId {
-        NodeId { slot, generation: self.nodes[slot as usize].generation }
+    pub(super) fn id(&self, slot: u32) -> TxRef {
+        TxRef { slot, generation: self.nodes[slot as usize].generation }
     }
 
     pub(super) fn at(&self, slot: u32) -> &Node {

@@ -5,7 +5,7 @@
 
 use super::bits::{bit, ones};
 use super::cluster::Cluster;
-use super::node::{NodeId, Place};
+use super::node::{Place, TxRef};
 use super::order::ChunkKey;
 use super::{FeeSize, Graph, Home, Level};
 use std::cmp::Ordering;
@@ -30,35 +30,35 @@ impl Graph {
     }
 
     #[must_use]
-    pub fn contains(&self, id: NodeId, level: Level) -> bool {
+    pub fn contains(&self, id: TxRef, level: Level) -> bool {
         self.find_home(id, level).is_some()
     }
 
     /// Returns the fee and size of a transaction that is in main or in staging.
     #[must_use]
-    pub fn feerate(&self, id: NodeId) -> Option<FeeSize> {
+    pub fn feerate(&self, id: TxRef) -> Option<FeeSize> {
         self.nodes.find(id).map(|slot| self.nodes.at(slot).fee_size())
     }
 
     /// Returns the fee and size of the chunk of a transaction in main.
     #[must_use]
-    pub fn chunk_feerate(&self, id: NodeId) -> Option<FeeSize> {
+    pub fn chunk_feerate(&self, id: TxRef) -> Option<FeeSize> {
         self.chunk_key(self.nodes.find(id)?).map(|key| key.feerate)
     }
 
     /// Returns the ancestors of all of `ids`, with themselves, each one time.
     #[must_use]
-    pub fn ancestors(&self, ids: &[NodeId], level: Level) -> Vec<NodeId> {
+    pub fn ancestors(&self, ids: &[TxRef], level: Level) -> Vec<TxRef> {
         self.relatives(ids, level, Cluster::ancestors)
     }
 
     /// Returns the descendants of all of `ids`, with themselves, each one time.
     #[must_use]
-    pub fn descendants(&self, ids: &[NodeId], level: Level) -> Vec<NodeId> {
+    pub fn descendants(&self, ids: &[TxRef], level: Level) -> Vec<TxRef> {
         self.relatives(ids, level, Cluster::descendants)
     }
 
-    fn relatives(&self, ids: &[NodeId], level: Level, all: fn(&Cluster, u64) -> u64) -> Vec<NodeId> {
+    fn relatives(&self, ids: &[TxRef], level: Level, all: fn(&Cluster, u64) -> u64) -> Vec<TxRef> {
         let mut homes: Vec<(Home, u32)> =
             ids.iter().filter_map(|&id| Some((self.find_home(id, level)?, id.slot))).collect();
         homes.sort_unstable();
@@ -79,7 +79,7 @@ impl Graph {
     /// Returns the cluster of a transaction: in mining order in main, in any order in staging. Empty if the transaction
     /// does not exist.
     #[must_use]
-    pub fn cluster(&self, id: NodeId, level: Level) -> Vec<NodeId> {
+    pub fn cluster(&self, id: TxRef, level: Level) -> Vec<TxRef> {
         let Some(home) = self.find_home(id, level) else { return Vec::new() };
         match self.cluster_at(home) {
             Some(cluster) => cluster.members.iter().map(|member| self.nodes.id(member.slot)).collect(),
@@ -89,13 +89,13 @@ impl Graph {
 
     /// Returns the number of transactions in the cluster of `id`.
     #[must_use]
-    pub fn cluster_len(&self, id: NodeId, level: Level) -> usize {
+    pub fn cluster_len(&self, id: TxRef, level: Level) -> usize {
         self.find_home(id, level).map_or(0, |home| self.cluster_at(home).map_or(1, |cluster| cluster.members.len()))
     }
 
     /// Returns the number of distinct clusters that `ids` belong to.
     #[must_use]
-    pub fn count_clusters(&self, ids: &[NodeId], level: Level) -> usize {
+    pub fn count_clusters(&self, ids: &[TxRef], level: Level) -> usize {
         let mut homes: Vec<Home> = ids.iter().filter_map(|&id| self.find_home(id, level)).collect();
         homes.sort_unstable();
         homes.dedup();
@@ -105,7 +105,7 @@ impl Graph {
     /// Compares two transactions of main by mining order: `Less` is mined first. Transactions that are not in main come
     /// last. Core's `CompareMainOrder`.
     #[must_use]
-    pub fn compare(&self, one: NodeId, other: NodeId) -> Ordering {
+    pub fn compare(&self, one: TxRef, other: TxRef) -> Ordering {
         let place = |id| self.nodes.find(id).filter(|&slot| self.nodes.at(slot).main != Place::UNSET);
         let (Some(a), Some(b)) = (place(one), place(other)) else {
             return place(one).is_none().cmp(&place(other).is_none());
@@ -127,7 +127,7 @@ impl Graph {
             + self.order.len() * TREE_ENTRY_BYTES
     }
 
-    fn find_home(&self, id: NodeId, level: Level) -> Option<Home> {
+    fn find_home(&self, id: TxRef, level: Level) -> Option<Home> {
         self.nodes.find(id).and_then(|slot| self.home(slot, level))
     }
 

@@ -4,7 +4,7 @@
 //! Cost: a copy of the cluster; the sums are kept up to date.
 
 use super::cluster::Cluster;
-use super::node::{NodeId, Place};
+use super::node::{Place, TxRef};
 use super::{FeeSize, Graph};
 use crate::limits::CLUSTER_COUNT_MAX;
 
@@ -12,7 +12,7 @@ use crate::limits::CLUSTER_COUNT_MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// In mining order, each with the positions of its ancestors and its own as bits.
-    pub members: Vec<(NodeId, u64)>,
+    pub members: Vec<(TxRef, u64)>,
     pub chunks: Vec<ShapeChunk>,
 }
 
@@ -58,7 +58,7 @@ impl ClusterSums {
 impl Graph {
     /// The cluster of a transaction of main; `None` if main does not have it.
     #[must_use]
-    pub fn shape(&self, id: NodeId) -> Option<Shape> {
+    pub fn shape(&self, id: TxRef) -> Option<Shape> {
         let slot = self.nodes.find(id)?;
         let node = self.nodes.at(slot);
         if node.main == Place::SINGLE {

@@ -15,7 +15,7 @@
 //! Cost: n log n for n transactions in groups that exceed a limit.
 
 use super::group::{DisjointSets, Group};
-use super::node::NodeId;
+use super::node::TxRef;
 use super::{FeeSize, Graph, Home, Level};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -67,7 +67,7 @@ impl Graph {
     /// Removes transactions, each with its descendants, until no cluster exceeds a limit with all dependencies that
     /// wait; these then take effect. Goes to staging if it is open, to main otherwise. Returns what was removed; the
     /// handles are no longer valid if the transactions left both levels. Does nothing unless the level is oversized.
-    pub fn trim(&mut self) -> Vec<NodeId> {
+    pub fn trim(&mut self) -> Vec<TxRef> {
         if !self.is_oversized(Level::Staging) {
             return Vec::new();
         }
@@ -77,7 +77,7 @@ impl Graph {
         groups.retain(|group| self.limits.is_exceeded_by(group.count, group.size));
         let mut removed: Vec<u32> = groups.iter().flat_map(|group| self.choose(group)).collect();
         removed.sort_unstable();
-        let removed: Vec<NodeId> = removed.into_iter().map(|slot| self.nodes.id(slot)).collect();
+        let removed: Vec<TxRef> = removed.into_iter().map(|slot| self.nodes.id(slot)).collect();
         self.remove(&removed);
         removed
     }

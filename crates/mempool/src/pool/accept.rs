@@ -8,7 +8,7 @@ use super::entry::{Entry, LockPoints};
 use super::feed::RemovalReason;
 use super::store::Pool;
 use super::tables::Member;
-use crate::graph::{Level, NodeId};
+use crate::graph::{Level, TxRef};
 use crate::policy::{
     FeeRate, Mode, NextBlock, PolicyRule, PoolEntry, PoolView, PreChecked, Rejection, ReplacementFees,
     check_ancestors_disjoint, check_ephemeral_spends, check_max_feerate, check_replacement_clusters,
@@ -94,10 +94,10 @@ pub(super) struct Candidate {
     locks: LockPoints,
     /// The pool's sequence number before anything changed.
     sequence: u64,
-    pub(super) parents: Vec<NodeId>,
+    pub(super) parents: Vec<TxRef>,
     pub(super) conflicts: BTreeSet<Txid>,
     pub(super) is_sibling_eviction: bool,
-    pub(super) node: NodeId,
+    pub(super) node: TxRef,
 }
 
 impl Candidate {
@@ -354,7 +354,7 @@ impl Pool {
 
     /// Adds the dependencies of candidates on the pool and on each other to the staging copy.
     pub(super) fn depend(&mut self, candidates: &[Candidate]) {
-        let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
+        let mut pairs: Vec<(TxRef, TxRef)> = Vec::new();
         for candidate in candidates {
             let is_parent = |other: &&Candidate| {
                 let txid = other.txid();
@@ -370,26 +370,26 @@ impl Pool {
     }
 
     /// Transactions of the pool, for the rules about TRUC.
-    pub(super) fn relatives(&self, nodes: &[NodeId]) -> Vec<Relative<'_>> {
-        let member = |node: &NodeId| self.tables.at_node(*node);
+    pub(super) fn relatives(&self, nodes: &[TxRef]) -> Vec<Relative<'_>> {
+        let member = |node: &TxRef| self.tables.at_node(*node);
         nodes.iter().filter_map(member).map(|member| Relative { pool: self, member }).collect()
     }
 
     /// Everything that is replaced with these transactions, and their clusters: Core's `GetEntriesForConflicts`.
-    pub(super) fn replaced_with(&self, conflicts: impl Iterator<Item = Txid>) -> (Vec<NodeId>, usize) {
-        let direct: Vec<NodeId> = conflicts.filter_map(|txid| self.get(&txid)).map(|member| member.node).collect();
+    pub(super) fn replaced_with(&self, conflicts: impl Iterator<Item = Txid>) -> (Vec<TxRef>, usize) {
+        let direct: Vec<TxRef> = conflicts.filter_map(|txid| self.get(&txid)).map(|member| member.node).collect();
         let clusters = self.graph.count_clusters(&direct, Level::Main);
         (direct, clusters)
     }
 
     /// The sum of the modified fees of transactions.
-    pub(super) fn fees_of(&self, nodes: &[NodeId]) -> Amount {
-        let fee = |node: &NodeId| self.tables.at_node(*node).map(Member::modified_fee);
+    pub(super) fn fees_of(&self, nodes: &[TxRef]) -> Amount {
+        let fee = |node: &TxRef| self.tables.at_node(*node).map(Member::modified_fee);
         Amount(nodes.iter().filter_map(fee).fold(0, i64::saturating_add))
     }
 
     /// Core's `ReplacementChecks`. Returns what is replaced, which is removed from the staging copy.
-    fn check_replacement(&mut self, candidate: &Candidate) -> Result<Vec<NodeId>, Rejection> {
+    fn check_replacement(&mut self, candidate: &Candidate) -> Result<Vec<TxRef>, Rejection> {
         let (txid, is_sibling_eviction) = (candidate.txid(), candidate.is_sibling_eviction);
         let (direct, clusters) = self.replaced_with(candidate.conflicts.iter().copied());
         check_replacement_clusters(clusters, txid, is_sibling_eviction)?;
@@ -421,7 +421,7 @@ impl Pool {
     }
 
     /// Makes the staging copy the pool: removes what is replaced and adds the candidates. Returns what was replaced.
-    pub(super) fn apply(&mut self, candidates: &[Candidate], mut replaced: Vec<NodeId>, how: &How) -> Vec<Arc<Entry>> {
+    pub(super) fn apply(&mut self, candidates: &[Candidate], mut replaced: Vec<TxRef>, how: &How) -> Vec<Arc<Entry>> {
         // As in Core, in the order of txids.
         self.sort_by_txid(&mut replaced);
         let entries = replaced.iter().filter_map(|node| self.entry_of(*node)).map(Arc::clone).collect();

@@ -10,7 +10,7 @@ use super::entry::{Entry, LockPoints};
 use super::feed::RemovalReason;
 use super::store::Pool;
 use super::usage;
-use crate::graph::NodeId;
+use crate::graph::TxRef;
 use crate::limits::DISCONNECTED_BYTES_MAX;
 use crate::policy::{Mode, NextBlock};
 use lydian_consensus::HeaderView;
@@ -104,8 +104,8 @@ impl Pool {
         if self.len() > 0 || self.has_deltas() {
             // From the graph all at once, so that a cluster is put in order once.
             let node_of = |tx: Tx<'_>| self.get(&tx.txid()).map(|member| member.node);
-            let found: Vec<Option<NodeId>> = block.txs().map(node_of).collect();
-            let nodes: Vec<NodeId> = found.iter().copied().flatten().collect();
+            let found: Vec<Option<TxRef>> = block.txs().map(node_of).collect();
+            let nodes: Vec<TxRef> = found.iter().copied().flatten().collect();
             self.touch(&nodes);
             self.graph.remove(&nodes);
             for (tx, node) in block.txs().zip(found) {
@@ -133,7 +133,7 @@ impl Pool {
     /// A block left the chain; `tip` is the block before it.
     pub(crate) fn disconnect(&mut self, block: &Block, tip: Tip) {
         self.tip = tip;
-        self.has_left = true;
+        self.is_reorganising = true;
         self.moves += 1;
         for tx in self.disconnected.add(block) {
             self.remove_with_descendants(&tx);
@@ -143,7 +143,7 @@ impl Pool {
     /// Removes a transaction with its descendants, or those alone if it is not in the pool: Core's `removeRecursive`.
     fn remove_with_descendants(&mut self, tx: &Transaction) {
         let txid = tx.view().txid();
-        let nodes: Vec<NodeId> = match self.get(&txid) {
+        let nodes: Vec<TxRef> = match self.get(&txid) {
             Some(member) => vec![member.node],
             None => self.nodes_of_spenders(tx.view()),
         };
@@ -152,7 +152,7 @@ impl Pool {
         }
     }
 
-    fn nodes_of_spenders(&self, tx: Tx<'_>) -> Vec<NodeId> {
+    fn nodes_of_spenders(&self, tx: Tx<'_>) -> Vec<TxRef> {
         let txid = tx.txid();
         let outputs = 0..u32::try_from(tx.output_count()).unwrap_or(u32::MAX);
         let spenders = outputs.filter_map(|vout| self.tables.spender(&OutPoint { txid, vout }));
@@ -160,13 +160,13 @@ impl Pool {
     }
 
     /// Whether a reorganisation is not over for the pool.
-    pub(crate) fn has_left(&self) -> bool {
-        self.has_left
+    pub(crate) fn is_reorganising(&self) -> bool {
+        self.is_reorganising
     }
 
     /// Whether the pool is for the block after this one, and complete.
     pub(crate) fn is_at(&self, tip: &Tip) -> bool {
-        self.tip == *tip && !self.has_left
+        self.tip == *tip && !self.is_reorganising
     }
 
     /// Removes a transaction that was accepted by a wrong verdict, with its descendants.
@@ -201,7 +201,7 @@ impl Pool {
     /// Returns the transactions that were accepted again.
     pub(crate) fn reorganised<H: HeaderView>(&mut self, returns: bool, now: i64, chain: &Chain<'_, H>) -> Vec<Txid> {
         let returning = self.disconnected.take();
-        self.has_left = false;
+        self.is_reorganising = false;
         let how = How { mode: Mode::DISCONNECTED, ..How::single(now) };
         let mut returned = Vec::new();
         for tx in &returning {
@@ -227,14 +227,14 @@ impl Pool {
             let (node, tx) = (member.node, Arc::clone(&member.entry.tx));
             pairs.extend(self.nodes_of_spenders(tx.view()).into_iter().map(|child| (node, child)));
         }
-        let nodes: Vec<NodeId> = pairs.iter().flat_map(|(parent, child)| [*parent, *child]).collect();
+        let nodes: Vec<TxRef> = pairs.iter().flat_map(|(parent, child)| [*parent, *child]).collect();
         self.touch(&nodes);
         self.graph.add_dependencies(&pairs);
         // What is trimmed may be related to what is not.
         self.touch(&nodes);
         let trimmed = self.graph.trim();
         self.forget(&trimmed, RemovalReason::SizeLimit);
-        let rest: Vec<NodeId> = nodes.into_iter().filter(|node| self.entry_of(*node).is_some()).collect();
+        let rest: Vec<TxRef> = nodes.into_iter().filter(|node| self.entry_of(*node).is_some()).collect();
         self.touch(&rest);
     }
 

@@ -6,7 +6,7 @@
 
 use super::accept::{Accepted, Candidate, Chain, How, Package, verify_scripts};
 use super::store::Pool;
-use crate::graph::{Level, NodeId};
+use crate::graph::{Level, TxRef};
 use crate::policy::{
     FeeRate, Mode, PackageReplacementFacts, PolicyRule, Rejection, ReplacementFees, ValidationResult,
     check_ephemeral_spends, check_fee_rate, check_max_feerate, check_package, check_package_replacement,
@@ -267,7 +267,7 @@ impl Pool {
         candidates: &[Candidate],
         vsize: i64,
         fees: i64,
-    ) -> Result<Vec<NodeId>, Rejection> {
+    ) -> Result<Vec<TxRef>, Rejection> {
         let (Some(parent), Some(child)) = (candidates.first(), candidates.last()) else { return Ok(Vec::new()) };
         let txs: Vec<Tx<'_>> = candidates.iter().map(|candidate| candidate.tx.view()).collect();
         let conflicts = candidates.iter().flat_map(|candidate| candidate.conflicts.iter().copied());

@@ -15,7 +15,7 @@ use super::snapshot::{PoolInfo, Snapshot};
 use super::tables::{Member, Tables};
 use super::txids::TxidMap;
 use super::usage::{self, Usage};
-use crate::graph::{FeeSize, Graph, Level, Limits, NodeId};
+use crate::graph::{FeeSize, Graph, Level, Limits, TxRef};
 use crate::policy::{FeeRate, Settings};
 use lydian_consensus::Coin;
 use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
@@ -33,12 +33,12 @@ pub(crate) struct Pool {
     pub(crate) tables: Tables,
     pub(crate) tip: Tip,
     /// The transactions by the time of their entry.
-    by_time: BTreeSet<(i64, NodeId)>,
+    by_time: BTreeSet<(i64, TxRef)>,
     deltas: TxidMap<i64>,
     unbroadcast: TxidMap<()>,
     usage: Usage,
     /// Clusters whose views are not made yet, by any of their transactions.
-    changed: HashSet<NodeId>,
+    changed: HashSet<TxRef>,
     vsize: u64,
     fees: i64,
     /// Changes when it is asked, as in Core.
@@ -47,7 +47,7 @@ pub(crate) struct Pool {
     changes: Vec<Change>,
     /// Transactions of disconnected blocks, and whether a block was disconnected since the last reorganisation ended.
     pub(super) disconnected: Disconnected,
-    pub(super) has_left: bool,
+    pub(super) is_reorganising: bool,
     /// Blocks that joined and left.
     pub(super) moves: u64,
     pub(crate) is_loaded: bool,
@@ -75,7 +75,7 @@ impl Pool {
             sequence: 1,
             changes: Vec::new(),
             disconnected: Disconnected::default(),
-            has_left: false,
+            is_reorganising: false,
             moves: 0,
             is_loaded: false,
         }
@@ -94,7 +94,7 @@ impl Pool {
         self.tables.get(txid)
     }
 
-    pub(crate) fn entry_of(&self, node: NodeId) -> Option<&Arc<Entry>> {
+    pub(crate) fn entry_of(&self, node: TxRef) -> Option<&Arc<Entry>> {
         self.tables.at_node(node).map(Member::entry)
     }
 
@@ -152,12 +152,12 @@ impl Pool {
     }
 
     /// The node of a transaction that is tried in the staging copy. Its parents must be in the graph.
-    pub(crate) fn stage(&mut self, txid: Txid, adjusted_weight: i32, modified_fee: i64) -> NodeId {
+    pub(crate) fn stage(&mut self, txid: Txid, adjusted_weight: i32, modified_fee: i64) -> TxRef {
         self.graph.add(FeeSize::new(modified_fee, adjusted_weight), txid.0)
     }
 
     /// Adds a transaction whose node is in the graph, with its dependencies.
-    pub(crate) fn add(&mut self, entry: Entry, node: NodeId) -> Arc<Entry> {
+    pub(crate) fn add(&mut self, entry: Entry, node: TxRef) -> Arc<Entry> {
         let entry = Arc::new(entry);
         let txid = entry.txid();
         self.by_time.insert((entry.time, node));
@@ -179,8 +179,8 @@ impl Pool {
     }
 
     /// The clusters of these nodes are about to change: what is left of them needs new views.
-    pub(crate) fn touch(&mut self, nodes: &[NodeId]) {
-        let mut seen: HashSet<NodeId> = HashSet::new();
+    pub(crate) fn touch(&mut self, nodes: &[TxRef]) {
+        let mut seen: HashSet<TxRef> = HashSet::new();
         for node in nodes {
             if !seen.contains(node) {
                 seen.extend(self.graph.cluster(*node, Level::Main));
@@ -190,7 +190,7 @@ impl Pool {
     }
 
     /// Removes transactions from the tables, in this order; the graph has let go of them, or is about to.
-    pub(crate) fn forget(&mut self, nodes: &[NodeId], reason: RemovalReason) {
+    pub(crate) fn forget(&mut self, nodes: &[TxRef], reason: RemovalReason) {
         for node in nodes {
             let Some(member) = self.tables.remove(*node) else { continue };
             let entry = member.entry;
@@ -206,14 +206,14 @@ impl Pool {
     }
 
     /// Removes nodes and their transactions.
-    pub(crate) fn remove(&mut self, nodes: &[NodeId], reason: RemovalReason) {
+    pub(crate) fn remove(&mut self, nodes: &[TxRef], reason: RemovalReason) {
         self.touch(nodes);
         self.graph.remove(nodes);
         self.forget(nodes, reason);
     }
 
     /// Removes transactions with all their descendants.
-    pub(crate) fn remove_recursive(&mut self, nodes: &[NodeId], reason: RemovalReason) {
+    pub(crate) fn remove_recursive(&mut self, nodes: &[TxRef], reason: RemovalReason) {
         let all = self.graph.descendants(nodes, Level::Main);
         self.remove(&all, reason);
     }
@@ -225,7 +225,7 @@ impl Pool {
     pub(crate) fn limit(&mut self, now: i64) {
         let expiry = i64::try_from(self.settings.expiry.as_secs()).unwrap_or(i64::MAX);
         let oldest = now.saturating_sub(expiry);
-        let nodes: Vec<NodeId> =
+        let nodes: Vec<TxRef> =
             self.by_time.iter().take_while(|(time, _)| *time < oldest).map(|(_, node)| *node).collect();
         let mut unordered = 0;
         if !nodes.is_empty() {
@@ -249,9 +249,9 @@ impl Pool {
 
     /// Removes nodes. Returns the number of chunks of what is left of their clusters, if that is more than one
     /// transaction.
-    fn remove_and_count(&mut self, nodes: &[NodeId], reason: RemovalReason) -> usize {
-        let gone: HashSet<NodeId> = nodes.iter().copied().collect();
-        let mut left: HashSet<NodeId> = nodes.iter().flat_map(|node| self.graph.cluster(*node, Level::Main)).collect();
+    fn remove_and_count(&mut self, nodes: &[TxRef], reason: RemovalReason) -> usize {
+        let gone: HashSet<TxRef> = nodes.iter().copied().collect();
+        let mut left: HashSet<TxRef> = nodes.iter().flat_map(|node| self.graph.cluster(*node, Level::Main)).collect();
         left.retain(|node| !gone.contains(node));
         self.remove(nodes, reason);
         let mut chunks = 0;
@@ -268,7 +268,7 @@ impl Pool {
     }
 
     /// The order in which Core removes a set of transactions.
-    pub(crate) fn sort_by_txid(&self, nodes: &mut [NodeId]) {
+    pub(crate) fn sort_by_txid(&self, nodes: &mut [TxRef]) {
         nodes.sort_by_cached_key(|node| self.entry_of(*node).map(|entry| entry.txid()));
     }
 
@@ -346,10 +346,10 @@ impl Pool {
                 self.changed.remove(&node);
                 continue;
             };
-            let of_node = |(node, _): &(NodeId, u64)| self.tables.at_node(*node).cloned();
+            let of_node = |(node, _): &(TxRef, u64)| self.tables.at_node(*node).cloned();
             let members: Vec<Member> = shape.members.iter().filter_map(of_node).collect();
             assert_eq!(members.len(), shape.members.len(), "the graph and the tables have the same transactions");
-            let view_of = |(member, (_, ancestors)): (&Member, &(NodeId, u64))| ClusterMember {
+            let view_of = |(member, (_, ancestors)): (&Member, &(TxRef, u64))| ClusterMember {
                 entry: Arc::clone(&member.entry),
                 modified_fee: member.modified_fee(),
                 ancestors: *ancestors,

@@ -4,7 +4,7 @@ use super::cluster::{ClusterView, MiningRank};
 use super::entry::Entry;
 use super::index::Index;
 use super::slots::Slots;
-use crate::graph::NodeId;
+use crate::graph::TxRef;
 use lydian_primitives::{OutPoint, Txid, Wtxid};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Member {
     /// Beside the entry: a compact block looks at the ids of all transactions, and would wait for memory at each if it
     /// had to follow pointers.
     pub(crate) wtxid: Wtxid,
-    pub(crate) node: NodeId,
+    pub(crate) node: TxRef,
     /// The fee with what `prioritisetransaction` added to it, in satoshi.
     pub(crate) modified_fee: i64,
     /// Its cluster, and its position there.
@@ -91,7 +91,7 @@ impl Tables {
     }
 
     /// The transaction of a node, unless it has left the pool.
-    pub(crate) fn at_node(&self, node: NodeId) -> Option<&Member> {
+    pub(crate) fn at_node(&self, node: TxRef) -> Option<&Member> {
         self.at(node.slot()).filter(|member| member.node == node)
     }
 
@@ -148,7 +148,7 @@ impl Tables {
     }
 
     /// Removes the transaction of a node.
-    pub(crate) fn remove(&mut self, node: NodeId) -> Option<Member> {
+    pub(crate) fn remove(&mut self, node: TxRef) -> Option<Member> {
         self.at_node(node)?;
         let slot = node.slot();
         let member = self.members.take(slot as usize)?;

@@ -60,12 +60,12 @@ struct Shared {
     feed: Arc<Feed>,
     clock: Arc<dyn Clock>,
     cache: Arc<ScriptCache>,
-    /// Calls that disconnect blocks one after another are under way: [`ReturnAfterEach`].
+    /// Calls that disconnect blocks one after another are under way: [`StepwiseDisconnect`].
     stepwise: AtomicUsize,
     /// The chain stays as it is, even if a better one is known.
     is_chain_final: AtomicBool,
     /// What leaves the chain now does not return.
-    drops: AtomicBool,
+    drops_disconnected: AtomicBool,
     /// Bytes of the transactions in the queue.
     queued_bytes: AtomicUsize,
     is_ended: AtomicBool,
@@ -78,7 +78,7 @@ impl Shared {
 
     /// Shows readers the pool as it is now. During a reorganisation they keep the last whole pool.
     fn publish(&self, pool: &mut Pool) {
-        if pool.has_left() {
+        if pool.is_reorganising() {
             return self.feed.push(pool.take_changes());
         }
         let snapshot = Arc::new(pool.snapshot(self.now()));
@@ -125,7 +125,7 @@ impl Mempool {
             cache,
             stepwise: AtomicUsize::new(0),
             is_chain_final: AtomicBool::new(false),
-            drops: AtomicBool::new(false),
+            drops_disconnected: AtomicBool::new(false),
             queued_bytes: AtomicUsize::new(0),
             is_ended: AtomicBool::new(false),
         };
@@ -378,7 +378,7 @@ impl Drop for Mempool {
 /// An observer for a call that disconnects blocks one after another, as `invalidateblock`: transactions return to the
 /// pool after each block, as in Core, and not only after the last one; those of the eleventh block and later do not
 /// return. The call waits for the accepting thread meanwhile, which needs nothing that the call holds.
-pub struct ReturnAfterEach<'a> {
+pub struct StepwiseDisconnect<'a> {
     mempool: &'a Mempool,
     observer: &'a dyn Observer,
     /// The search for the best chain has begun: what it disconnects returns at its end.
@@ -390,34 +390,34 @@ pub struct ReturnAfterEach<'a> {
 /// The blocks whose transactions return: Core's `InvalidateBlock`.
 const RETURNING_BLOCKS: usize = 10;
 
-impl<'a> ReturnAfterEach<'a> {
-    pub fn new(mempool: &'a Mempool, observer: &'a dyn Observer) -> ReturnAfterEach<'a> {
+impl<'a> StepwiseDisconnect<'a> {
+    pub fn new(mempool: &'a Mempool, observer: &'a dyn Observer) -> StepwiseDisconnect<'a> {
         mempool.shared.stepwise.fetch_add(1, Ordering::Relaxed);
         let (is_reorganising, disconnected) = (AtomicBool::new(false), AtomicUsize::new(0));
-        ReturnAfterEach { mempool, observer, is_reorganising, disconnected }
+        StepwiseDisconnect { mempool, observer, is_reorganising, disconnected }
     }
 
     fn end_steps(&self) {
         if !self.is_reorganising.swap(true, Ordering::Relaxed) {
             self.mempool.shared.stepwise.fetch_sub(1, Ordering::Relaxed);
-            self.mempool.shared.drops.store(false, Ordering::Relaxed);
+            self.mempool.shared.drops_disconnected.store(false, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for ReturnAfterEach<'_> {
+impl Drop for StepwiseDisconnect<'_> {
     fn drop(&mut self) {
         self.end_steps();
     }
 }
 
-impl fmt::Debug for ReturnAfterEach<'_> {
+impl fmt::Debug for StepwiseDisconnect<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReturnAfterEach").field("mempool", &self.mempool).finish_non_exhaustive()
+        f.debug_struct("StepwiseDisconnect").field("mempool", &self.mempool).finish_non_exhaustive()
     }
 }
 
-impl Observer for ReturnAfterEach<'_> {
+impl Observer for StepwiseDisconnect<'_> {
     fn event(&self, event: &Event<'_>) {
         self.observer.event(event);
         match event {
@@ -425,10 +425,11 @@ impl Observer for ReturnAfterEach<'_> {
             Event::UpdateTip(tip) if tip.is_disconnect => {
                 let before = self.disconnected.fetch_add(1, Ordering::Relaxed);
                 let is_dropped = before >= RETURNING_BLOCKS && !self.is_reorganising.load(Ordering::Relaxed);
-                self.mempool.shared.drops.store(is_dropped, Ordering::Relaxed);
+                self.mempool.shared.drops_disconnected.store(is_dropped, Ordering::Relaxed);
             }
             Event::Settled { .. }
-                if !self.is_reorganising.load(Ordering::Relaxed) && lock(&self.mempool.shared.pool).has_left() =>
+                if !self.is_reorganising.load(Ordering::Relaxed)
+                    && lock(&self.mempool.shared.pool).is_reorganising() =>
             {
                 // Without the thread nothing returns.
                 let _ = self.mempool.ask(|reply| Job::Settle { whole: false, reply });

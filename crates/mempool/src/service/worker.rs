@@ -12,6 +12,7 @@ use crate::policy::steps::check_alone;
 use crate::policy::{FeeRate, Mode, NextBlock, Rejection};
 use crate::pool::{Accepted, Chain, ChainCoins, How, Package, PackageResult, Pool, TxResult};
 use crate::scripts::{InputFailure, SecondCheck, Spend, verify_many};
+use lydian_consensus::KnownScripts;
 use lydian_engine::{ChainSnapshot, Engine, EngineError};
 use lydian_primitives::{Height, OutPoint, Transaction, Txid, Wtxid};
 use lydian_script::{CheckCounts, Flags};
@@ -283,7 +284,7 @@ impl Worker {
             let Some(headers) = Headers::up_to(&self.engine, &snapshot.tip().hash) else { continue };
             let height = Height(snapshot.tip().height.0 + 1);
             let next = || NextBlock { height, headers: &headers };
-            let Some(coins) = self.coins_of(&snapshot, &self.with_alone_checked(&all, &next()))? else { continue };
+            let Some(coins) = self.coins_of(&snapshot, &self.passing_alone_checks(&all, &next()))? else { continue };
             let was_watched = self.engine.signatures().is_watched();
             let no_scripts = |_: &Spend| Ok(());
             let chain = Chain { next: next(), coins: &coins, scripts: &no_scripts };
@@ -327,7 +328,11 @@ impl Worker {
     }
 
     /// The transactions that pass the checks of a transaction alone: only their coins are looked up.
-    fn with_alone_checked(&self, txs: &[Arc<Transaction>], next: &NextBlock<'_, Headers<'_>>) -> Vec<Arc<Transaction>> {
+    fn passing_alone_checks(
+        &self,
+        txs: &[Arc<Transaction>],
+        next: &NextBlock<'_, Headers<'_>>,
+    ) -> Vec<Arc<Transaction>> {
         let is_good = |tx: &&Arc<Transaction>| check_alone(tx.view(), next, &self.shared.settings).is_ok();
         txs.iter().filter(is_good).map(Arc::clone).collect()
     }
@@ -343,7 +348,7 @@ impl Worker {
             drop(pool);
             let Some(headers) = Headers::up_to(&self.engine, &snapshot.tip().hash) else { continue };
             let next = NextBlock { height: Height(snapshot.tip().height.0 + 1), headers: &headers };
-            let Some(coins) = self.coins_of(&snapshot, &self.with_alone_checked(txs, &next))? else { continue };
+            let Some(coins) = self.coins_of(&snapshot, &self.passing_alone_checks(txs, &next))? else { continue };
             let was_watched = self.engine.signatures().is_watched();
             let known = RefCell::default();
             let scripts = |spend: &Spend| self.verdict(spend, &known);
@@ -371,7 +376,7 @@ impl Worker {
     /// few tries must do.
     fn settle(&self, whole: bool) {
         let mut tries = 0;
-        while lock(&self.shared.pool).has_left() && (whole || tries < STEP_TRIES_MAX) {
+        while lock(&self.shared.pool).is_reorganising() && (whole || tries < STEP_TRIES_MAX) {
             tries += 1;
             // A failing disk is reported with the next transaction.
             if self.check_running().is_err() || self.at_tip(whole).is_err() {
@@ -399,7 +404,7 @@ impl Worker {
             drop(self.shared.moved.wait_timeout(pool, STEP).ignore_poison());
             return Ok(None);
         }
-        if !pool.has_left() {
+        if !pool.is_reorganising() {
             return Ok(Some((pool, snapshot)));
         }
         let is_stepwise = !whole || self.shared.stepwise.load(Ordering::Relaxed) > 0;
@@ -409,12 +414,12 @@ impl Worker {
             drop(self.shared.moved.wait_timeout(pool, STEP).ignore_poison());
             return Ok(None);
         }
-        self.bring_back(pool, &snapshot)?;
+        self.return_disconnected(pool, &snapshot)?;
         Ok(None)
     }
 
     /// After a reorganisation: returns the transactions of the blocks that left.
-    fn bring_back(&self, pool: MutexGuard<'_, Pool>, snapshot: &ChainSnapshot) -> Result<(), EngineError> {
+    fn return_disconnected(&self, pool: MutexGuard<'_, Pool>, snapshot: &ChainSnapshot) -> Result<(), EngineError> {
         let moves = pool.moves();
         let returning = pool.disconnected_transactions();
         let Some(headers) = Headers::up_to(&self.engine, &snapshot.tip().hash) else { return Ok(()) };
@@ -439,7 +444,7 @@ impl Worker {
         let chain = Chain { next: chain.next, coins: &coins, scripts: &scripts };
         let mut pool = lock(&self.shared.pool);
         if pool.moves() == moves {
-            let returns = !self.shared.drops.load(Ordering::Relaxed);
+            let returns = !self.shared.drops_disconnected.load(Ordering::Relaxed);
             let returned: HashSet<Txid> = pool.reorganised(returns, now, &chain).into_iter().collect();
             for tx in returning.iter().filter(|tx| returned.contains(&tx.view().txid())) {
                 self.remember(tx, &known.borrow());
@@ -492,8 +497,14 @@ impl Worker {
         is_at(&pool).then(|| txs.iter().filter_map(|tx| pool.look_ahead(tx, how, chain, &package)).collect())
     }
 
-    /// Verifies scripts in batches, by several threads if there are many.
-    fn verify(&self, spends: Vec<Spend>) -> Verdicts {
+    /// Whether the scripts were verified before: `sendrawtransaction` tries a transaction before it submits it.
+    fn is_known(&self, spend: &Spend) -> bool {
+        self.shared.cache.are_valid(&spend.tx().view().wtxid(), Flags::STANDARD)
+    }
+
+    /// Verifies scripts in batches, by several threads if there are many; those that are known are left out.
+    fn verify(&self, mut spends: Vec<Spend>) -> Verdicts {
+        spends.retain(|spend| !self.is_known(spend));
         let spends_of: Vec<&Spend> = spends.iter().collect();
         let share = spends_of.len().div_ceil(self.threads).max(THREAD_TRANSACTIONS_MIN);
         let verify = |part: &[&Spend]| {
@@ -521,6 +532,9 @@ impl Worker {
         let wtxid = spend.tx().view().wtxid();
         if let Some((_, verdict)) = known.borrow().get(&wtxid) {
             return *verdict;
+        }
+        if self.is_known(spend) {
+            return Ok(());
         }
         let verdict = self.verify_one(spend);
         known.borrow_mut().insert(wtxid, (spend.clone(), verdict));

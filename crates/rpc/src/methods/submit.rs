@@ -7,7 +7,7 @@ use crate::methods::blockchain::prune_height;
 use crate::result::cases;
 use lydian_consensus::{Chain, Deployment, Rejected};
 use lydian_engine::{Engine, HeaderId, LastBlocksEnd};
-use lydian_mempool::ReturnAfterEach;
+use lydian_mempool::StepwiseDisconnect;
 use lydian_primitives::{Block, Header, Height, ParseErrorKind, RawBlock, Reader, hex, write_compact_size};
 
 pub(crate) const METHODS: &[Method] = &[
@@ -101,7 +101,7 @@ fn invalidateblock(call: &Call<'_>) -> Result<(), RpcError> {
     let (id, engine) = (find(call)?, call.context.engine()?);
     {
         // The transactions of each block return before the next one leaves, as in Core.
-        let observer = ReturnAfterEach::new(call.context.mempool()?, call.context);
+        let observer = StepwiseDisconnect::new(call.context.mempool()?, call.context);
         engine.invalidate_block(id, &observer)?;
     }
     call.context.settle_mempool();

@@ -1,6 +1,6 @@
 //! Single properties: handles, limits, extreme numbers, cycles.
 
-use crate::graph::{Diagram, FeeSize, Graph, Level, Limits, NodeId};
+use crate::graph::{Diagram, FeeSize, Graph, Level, Limits, TxRef};
 use crate::limits::CLUSTER_COUNT_MAX;
 use std::cmp::Ordering;
 
@@ -15,8 +15,8 @@ fn graph() -> Graph {
 }
 
 /// Adds a chain of `count` transactions of fee 1 and size `size`.
-fn chain(graph: &mut Graph, count: usize, size: i32) -> Vec<NodeId> {
-    let ids: Vec<NodeId> = (0..count).map(|number| graph.add(FeeSize::new(1, size), key(number))).collect();
+fn chain(graph: &mut Graph, count: usize, size: i32) -> Vec<TxRef> {
+    let ids: Vec<TxRef> = (0..count).map(|number| graph.add(FeeSize::new(1, size), key(number))).collect();
     let pairs: Vec<_> = ids.windows(2).map(|pair| (pair[0], pair[1])).collect();
     graph.add_dependencies(&pairs);
     ids
@@ -141,7 +141,7 @@ fn cycles_are_ignored() {
 #[test]
 fn trimming_a_cycle_ends() {
     let mut graph = Graph::new(Limits::new(2, 100));
-    let ids: Vec<NodeId> = (0..3).map(|number| graph.add(FeeSize::new(1, 1), key(number))).collect();
+    let ids: Vec<TxRef> = (0..3).map(|number| graph.add(FeeSize::new(1, 1), key(number))).collect();
     graph.add_dependencies(&[(ids[0], ids[1]), (ids[1], ids[2]), (ids[2], ids[0])]);
     assert_eq!(graph.trim(), ids);
     assert!(graph.is_empty(Level::Main));
@@ -153,7 +153,7 @@ fn extreme_fees_and_sizes_are_ordered() {
     let mut graph = Graph::new(Limits::new(64, u64::MAX));
     let fees = [i64::MAX, i64::MIN, 0, -1, i64::MAX - 1];
     let add = |graph: &mut Graph, at: usize| graph.add(FeeSize::new(fees[at % 5], i32::MAX), key(at));
-    let ids: Vec<NodeId> = (0..64).map(|at| add(&mut graph, at)).collect();
+    let ids: Vec<TxRef> = (0..64).map(|at| add(&mut graph, at)).collect();
     let pairs: Vec<_> = (1..64).map(|at| (ids[at / 2], ids[at])).collect();
     graph.add_dependencies(&pairs);
     graph.check();
@@ -169,7 +169,7 @@ fn extreme_fees_and_sizes_are_ordered() {
 #[test]
 fn a_block_leaves_out_the_rest_of_a_skipped_cluster() {
     let mut graph = graph();
-    let ids: Vec<NodeId> =
+    let ids: Vec<TxRef> =
         [9, 5, 7].iter().enumerate().map(|(at, &fee)| graph.add(FeeSize::new(fee, 1), key(at))).collect();
     graph.add_dependencies(&[(ids[0], ids[1])]);
     let mut builder = graph.block_builder();
@@ -187,7 +187,7 @@ fn a_block_leaves_out_the_rest_of_a_skipped_cluster() {
 #[test]
 fn memory_returns_to_zero() {
     let mut graph = graph();
-    let alone: Vec<NodeId> =
+    let alone: Vec<TxRef> =
         (0..100).map(|number| graph.add(FeeSize::new(i64::try_from(number).unwrap(), 1), key(number))).collect();
     assert!(graph.memory_bytes() / 100 <= 150, "{}", graph.memory_bytes() / 100);
     let more = chain(&mut graph, 40, 1);

@@ -1,6 +1,6 @@
 //! Clusters of 64 transactions, which no model can try out: what must hold for any optimal order.
 
-use crate::graph::{Chunk, Diagram, FeeSize, Graph, Level, Limits, NodeId};
+use crate::graph::{Chunk, Diagram, FeeSize, Graph, Level, Limits, TxRef};
 use lydian_stdx::SplitMix64;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -41,15 +41,15 @@ fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
 }
 
 /// Builds the plan in a random order, with dependencies one at a time or together.
-fn build(plan: &Plan, random: &mut SplitMix64) -> (Graph, Vec<NodeId>) {
+fn build(plan: &Plan, random: &mut SplitMix64) -> (Graph, Vec<TxRef>) {
     let mut graph = Graph::new(Limits::new(COUNT, u64::MAX));
     let mut order: Vec<usize> = (0..COUNT).collect();
     shuffle(&mut order, random);
-    let mut ids: Vec<Option<NodeId>> = vec![None; COUNT];
+    let mut ids: Vec<Option<TxRef>> = vec![None; COUNT];
     for &at in &order {
         ids[at] = Some(graph.add(plan.items[at].0, plan.items[at].1));
     }
-    let ids: Vec<NodeId> = ids.into_iter().flatten().collect();
+    let ids: Vec<TxRef> = ids.into_iter().flatten().collect();
     let mut pairs: Vec<_> = plan.pairs.iter().map(|&(parent, child)| (ids[parent], ids[child])).collect();
     shuffle(&mut pairs, random);
     for part in pairs.chunks(1 + random.below(40)) {
@@ -59,8 +59,8 @@ fn build(plan: &Plan, random: &mut SplitMix64) -> (Graph, Vec<NodeId>) {
     (graph, ids)
 }
 
-fn numbers(graph: &Graph, ids: &[NodeId]) -> Vec<Vec<usize>> {
-    let number = |id: &NodeId| ids.iter().position(|other| other == id).unwrap();
+fn numbers(graph: &Graph, ids: &[TxRef]) -> Vec<Vec<usize>> {
+    let number = |id: &TxRef| ids.iter().position(|other| other == id).unwrap();
     graph.chunks().map(|chunk: Chunk| chunk.nodes.iter().map(number).collect()).collect()
 }
 
@@ -88,8 +88,8 @@ fn no_other_order_is_better() {
         let plan = plan(&mut random);
         let (graph, ids) = build(&plan, &mut random);
         let best = diagram(&graph);
-        let number = |id: NodeId| ids.iter().position(|&other| other == id).unwrap();
-        let ancestors_of = |id: &NodeId| graph.ancestors(&[*id], Level::Main).into_iter().map(number).collect();
+        let number = |id: TxRef| ids.iter().position(|&other| other == id).unwrap();
+        let ancestors_of = |id: &TxRef| graph.ancestors(&[*id], Level::Main).into_iter().map(number).collect();
         let ancestors: Vec<Vec<usize>> = ids.iter().map(ancestors_of).collect();
         for _ in 0..50 {
             let mut open: BTreeSet<usize> = (0..COUNT).collect();

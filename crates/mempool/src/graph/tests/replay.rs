@@ -4,13 +4,13 @@
 //! of them, with all clusters optimal. A line without `=` is a change, a line with `=` an answer. Transactions are
 //! numbered in the order of `add`; `chunk@fee/size` is a chunk.
 
-use crate::graph::{Diagram, FeeSize, Graph, Level, Limits, NodeId};
+use crate::graph::{Diagram, FeeSize, Graph, Level, Limits, TxRef};
 use std::cmp::Ordering;
 
 /// The graph under test and the handles of the transactions, by number.
 struct Replay {
     graph: Graph,
-    ids: Vec<NodeId>,
+    ids: Vec<TxRef>,
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> T {
@@ -18,21 +18,21 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
 }
 
 impl Replay {
-    fn number_of(&self, id: NodeId) -> usize {
+    fn number_of(&self, id: TxRef) -> usize {
         self.ids.iter().position(|&other| other == id).unwrap()
     }
 
-    fn ids(&self, numbers: &[&str]) -> Vec<NodeId> {
+    fn ids(&self, numbers: &[&str]) -> Vec<TxRef> {
         numbers.iter().map(|text| self.ids[number::<usize>(text)]).collect()
     }
 
-    fn sorted(&self, ids: &[NodeId]) -> String {
+    fn sorted(&self, ids: &[TxRef]) -> String {
         let mut numbers: Vec<usize> = ids.iter().map(|&id| self.number_of(id)).collect();
         numbers.sort_unstable();
         numbers.iter().map(|number| format!(" {number}")).collect()
     }
 
-    fn in_order(&self, ids: &[NodeId], separator: &str) -> String {
+    fn in_order(&self, ids: &[TxRef], separator: &str) -> String {
         ids.iter().map(|&id| self.number_of(id).to_string()).collect::<Vec<_>>().join(separator)
     }
 

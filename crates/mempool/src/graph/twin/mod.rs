@@ -6,7 +6,7 @@
 
 mod model;
 
-use super::{Chunk, Diagram, FeeSize, Graph, Level, Limits, NodeId};
+use super::{Chunk, Diagram, FeeSize, Graph, Level, Limits, TxRef};
 use model::{Entry, Model, ModelChunk, State};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ pub(in crate::graph) enum Change {
 pub(in crate::graph) struct Pair {
     graph: Graph,
     model: Model,
-    ids: BTreeMap<usize, NodeId>,
+    ids: BTreeMap<usize, TxRef>,
 }
 
 impl Pair {
@@ -84,11 +84,11 @@ impl Pair {
         Pair { graph: Graph::new(Limits::new(count_max, size_max)), model, ids: BTreeMap::new() }
     }
 
-    fn number(&self, id: NodeId) -> usize {
+    fn number(&self, id: TxRef) -> usize {
         *self.ids.iter().find(|(_, other)| **other == id).unwrap().0
     }
 
-    fn set(&self, ids: &[NodeId]) -> BTreeSet<usize> {
+    fn set(&self, ids: &[TxRef]) -> BTreeSet<usize> {
         let set: BTreeSet<usize> = ids.iter().map(|&id| self.number(id)).collect();
         assert_eq!(set.len(), ids.len(), "a transaction is listed twice");
         set
@@ -134,7 +134,7 @@ impl Pair {
                     1 => top.ancestors(number),
                     _ => top.descendants(number),
                 };
-                let ids: Vec<NodeId> = removed.iter().map(|number| self.ids[number]).collect();
+                let ids: Vec<TxRef> = removed.iter().map(|number| self.ids[number]).collect();
                 self.graph.remove(&ids);
                 self.model.remove(&removed);
             }
@@ -162,7 +162,7 @@ impl Pair {
     fn trim(&mut self) {
         let is_oversized = self.graph.is_oversized(Level::Staging);
         self.graph.arrange_staging();
-        let order = |id: NodeId| self.graph.cluster(id, Level::Staging).iter().map(|&id| self.number(id)).collect();
+        let order = |id: TxRef| self.graph.cluster(id, Level::Staging).iter().map(|&id| self.number(id)).collect();
         let top = self.model.staging.as_ref().unwrap_or(&self.model.main);
         let linear = top.entries.keys().map(|&number| (number, order(self.ids[&number]))).collect();
         let removed = self.graph.trim();
@@ -197,7 +197,7 @@ impl Pair {
             assert_eq!(self.set(&graph.descendants(&[id], level)), state.descendants(number));
             assert_eq!(self.set(&graph.cluster(id, level)), state.cluster(number));
         }
-        let all: Vec<NodeId> = state.entries.keys().map(|number| self.ids[number]).collect();
+        let all: Vec<TxRef> = state.entries.keys().map(|number| self.ids[number]).collect();
         assert_eq!(graph.count_clusters(&all, level), state.clusters().len());
         assert_eq!(graph.ancestors(&all, level).len(), all.len());
     }
@@ -212,7 +212,7 @@ impl Pair {
         let expected = self.model.main.order();
         assert_eq!(chunks.iter().map(chunk).collect::<Vec<_>>(), expected);
         assert_eq!(self.graph.worst_chunk().as_ref(), chunks.last());
-        let nodes: Vec<NodeId> = chunks.iter().flat_map(|chunk| &chunk.nodes).copied().collect();
+        let nodes: Vec<TxRef> = chunks.iter().flat_map(|chunk| &chunk.nodes).copied().collect();
         for (at, &id) in nodes.iter().enumerate() {
             for (other_at, &other) in nodes.iter().enumerate() {
                 assert_eq!(self.graph.compare(id, other), at.cmp(&other_at));

@@ -4,7 +4,7 @@ use lydian_consensus::{Chain, Params};
 use lydian_disk::SimDisk;
 use lydian_engine::{Engine, Follower, Layout, Settings as EngineSettings, Unobserved};
 use lydian_mempool::policy::Settings;
-use lydian_mempool::{Clock, Mempool, ReturnAfterEach, Secrets};
+use lydian_mempool::{Clock, Mempool, Secrets, StepwiseDisconnect};
 use lydian_oracle::{Daemon, or_skip};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Block, Header, Height, OutPoint, RawBlock, Transaction, hex};
@@ -239,7 +239,7 @@ impl World {
         let height = self.engine.tip().height.0 - u32::try_from(depth).unwrap() + 1;
         let info = self.engine.header_info_at(Height(height)).unwrap();
         self.ask("invalidateblock", json!([info.node.hash.to_string()]));
-        let observer = ReturnAfterEach::new(&self.pool, &Unobserved);
+        let observer = StepwiseDisconnect::new(&self.pool, &Unobserved);
         self.engine.invalidate_block(info.id, &observer).unwrap();
         self.pool.settle();
     }
