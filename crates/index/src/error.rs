@@ -26,6 +26,10 @@ pub enum IndexError {
         path: PathBuf,
         what: &'static str,
     },
+    /// The system gives no thread.
+    Thread {
+        reason: String,
+    },
 }
 
 impl IndexError {
@@ -48,6 +52,7 @@ impl fmt::Display for IndexError {
                 path.display()
             ),
             IndexError::OtherFile { path, what } => write!(f, "{}: {what}", path.display()),
+            IndexError::Thread { reason } => write!(f, "cannot start a thread for an index: {reason}"),
         }
     }
 }

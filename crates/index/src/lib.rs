@@ -11,6 +11,8 @@
 
 mod coinstats;
 mod error;
+mod tables;
 
 pub use coinstats::{COINSTATS_DIR, COINSTATS_FILES, COINSTATS_NAME, CoinStats, CoinStatsIndex, CoinStatsReader};
 pub use error::IndexError;
+pub use tables::{Place, TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TxIndex, TxIndexReader, UNSEALED_BLOCKS};

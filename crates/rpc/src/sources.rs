@@ -13,5 +13,9 @@ pub trait TransactionIndex: fmt::Debug + Send + Sync {
     fn wait_until_synced(&self) -> bool;
 
     /// The transaction, and the hash of the block that contains it: Core's `FindTx`.
-    fn find(&self, txid: &Txid) -> Option<(Transaction, BlockHash)>;
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the file which cannot be read.
+    fn find(&self, txid: &Txid) -> Result<Option<(Transaction, BlockHash)>, String>;
 }

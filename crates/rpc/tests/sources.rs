@@ -33,8 +33,8 @@ impl TransactionIndex for Index {
         self.is_synced.load(Ordering::Relaxed)
     }
 
-    fn find(&self, txid: &Txid) -> Option<(Transaction, BlockHash)> {
-        Some(self.entry.clone()).filter(|(tx, _)| tx.view().txid() == *txid)
+    fn find(&self, txid: &Txid) -> Result<Option<(Transaction, BlockHash)>, String> {
+        Ok(Some(self.entry.clone()).filter(|(tx, _)| tx.view().txid() == *txid))
     }
 }
 

@@ -138,6 +138,21 @@ impl BlockStore {
         Ok(opened.read(offset, size.min(whole as usize))?)
     }
 
+    /// Reads `size` bytes of a block from `start` on; `None` if it does not have them.
+    pub fn read_block_part(
+        &self,
+        position: BlockPosition,
+        start: u32,
+        size: u32,
+    ) -> Result<Option<Vec<u8>>, ChainError> {
+        let BlockPosition { file, offset, size: whole } = position;
+        if start.checked_add(size).is_none_or(|end| end > whole) {
+            return Ok(None);
+        }
+        let opened = self.files.open(file, Part::Blocks, offset.saturating_add(u64::from(whole)))?;
+        Ok(Some(opened.read(offset.saturating_add(u64::from(start)), size as usize)?))
+    }
+
     /// Size of our own block files and of all undo files in bytes.
     pub fn size_on_disk(&self) -> Result<u64, ChainError> {
         let mut bytes = 0;

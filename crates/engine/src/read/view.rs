@@ -140,6 +140,14 @@ impl Engine {
         }
     }
 
+    /// Bytes of a block as they were stored, from `start` on; `None` if it is missing or does not have them.
+    pub fn block_part(&self, info: &HeaderInfo, start: u32, size: u32) -> Result<Option<Vec<u8>>, EngineError> {
+        match info.node.block {
+            Some(position) => Ok(self.chainstate().store.read_block_part(position, start, size)?),
+            None => Ok(None),
+        }
+    }
+
     /// The block, parsed; `None` if it is missing or its bytes do not match its hash.
     pub fn block(&self, info: &HeaderInfo) -> Result<Option<Block>, EngineError> {
         let Some(position) = info.node.block else { return Ok(None) };

@@ -33,6 +33,7 @@ pub(crate) struct Settings {
     pub(crate) reindex: bool,
     pub(crate) reindex_chainstate: bool,
     pub(crate) coinstatsindex: bool,
+    pub(crate) txindex: bool,
     /// `-indexrequired`: an error of an index ends the node.
     pub(crate) indexrequired: bool,
     pub(crate) daemon: bool,
@@ -136,6 +137,7 @@ impl Settings {
             reindex: false,
             reindex_chainstate: false,
             coinstatsindex: false,
+            txindex: false,
             indexrequired: false,
             daemon: false,
             daemonwait: false,

@@ -8,7 +8,7 @@ use lydian_coins::CoinsError;
 use lydian_curve::ChooseError;
 use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_engine::{EngineError, Inconsistency};
-use lydian_index::{COINSTATS_NAME, IndexError};
+use lydian_index::IndexError;
 use lydian_net::NetworkError;
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -29,7 +29,7 @@ pub(super) enum Failure {
     /// The RPC server could not be started.
     Serve(ServeError),
     /// An index that is required cannot be opened.
-    Index(IndexError),
+    Index(&'static str, IndexError),
     /// The notifications of `-zmqpub...` cannot be published.
     Zmq(lydian_zmq::StartError),
     /// The network could not be started.
@@ -56,12 +56,12 @@ impl Failure {
                 )
                 | EngineError::Coins(CoinsError::NewerFormat { .. }),
             )
-            | Failure::Index(IndexError::NewerFormat { .. } | IndexError::OtherFile { .. }) => exit::DIRECTORY,
+            | Failure::Index(_, IndexError::NewerFormat { .. } | IndexError::OtherFile { .. }) => exit::DIRECTORY,
             Failure::Engine(_)
             | Failure::Files(_)
             | Failure::FutureTip
             | Failure::Inconsistent(_)
-            | Failure::Index(_)
+            | Failure::Index(..)
             | Failure::Space { .. }
             | Failure::Thread(_) => exit::DISK,
         }
@@ -89,7 +89,7 @@ impl fmt::Display for Failure {
             Failure::Space { path } => write!(f, "Error: Disk space is low for \"{}\"", path.display()),
             Failure::Serve(error) => error.fmt(f),
             Failure::Zmq(error) => error.fmt(f),
-            Failure::Index(error) => write!(f, "{COINSTATS_NAME}: {error}"),
+            Failure::Index(name, error) => write!(f, "{name}: {error}"),
             Failure::Network(error @ NetworkError::Bind { .. }) => {
                 // Two messages, as in Core.
                 write!(f, "{error}\nError: Failed to listen on any port. Use -listen=0 if you want this.")
@@ -138,11 +138,5 @@ impl From<ServeError> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::Thread(error)
-    }
-}
-
-impl From<IndexError> for Failure {
-    fn from(error: IndexError) -> Failure {
-        Failure::Index(error)
     }
 }

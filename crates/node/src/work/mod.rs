@@ -18,6 +18,7 @@ mod opening;
 mod opinion;
 mod peers;
 mod space;
+mod transactions;
 mod watcher;
 mod words;
 mod zmq;
@@ -91,11 +92,12 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     watcher.feeds(feed.clone());
     let begins = |words: &str| init_message(session, server.as_ref(), words);
     let show = |words: String| display.show(Doing::Something(words));
-    let Opened { engine, mempool, passing_on, indexes, second_opinion, is_loss } =
+    let Opened { engine, mempool, passing_on, mut indexes, transactions, second_opinion, is_loss } =
         opening::open(session, task, Arc::clone(&observer), feed.as_ref(), &begins, &show)?;
     // Ends before the publisher does.
     let _passing_on = passing_on;
     let engine = Arc::new(engine);
+    indexes.transactions = transactions.map(|reader| transactions::source(reader, &engine));
     if let Some(mempool) = &mempool {
         mempool::start(session, mempool, &engine)?;
         watcher.has_mempool(mempool);

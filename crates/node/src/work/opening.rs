@@ -21,7 +21,9 @@ use lydian_chain::limits::{BLOCK_FILE_SIZE_MAX, FAST_PRUNE_FILE_SIZE_MAX};
 use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
 use lydian_engine::{AssumeValid, Engine, Event, Follower, Layout, Observer, Wipe, wipe};
-use lydian_index::{COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex};
+use lydian_index::{
+    COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, IndexError, TABLES_DIR, TXINDEX_NAME, TxIndex, TxIndexReader,
+};
 use lydian_mempool::Mempool;
 use lydian_primitives::Height;
 use lydian_rpc::Indexes;
@@ -41,6 +43,7 @@ pub(super) struct Opened {
     /// Passes the changes of the mempool on to the notifications.
     pub(super) passing_on: Option<PassingOn>,
     pub(super) indexes: Indexes,
+    pub(super) transactions: Option<TxIndexReader>,
     /// The counts of `-secondopinion`.
     pub(super) second_opinion: Option<Monitor>,
     /// Stored blocks are gone.
@@ -96,7 +99,7 @@ fn try_open(
     let signatures = signatures(session)?;
     words::before_opening(session, begins);
     show("opening the stores".to_owned());
-    let (mut followers, indexes) = open_indexes(session)?;
+    let OpenIndexes { mut followers, indexes, transactions } = open_indexes(session)?;
     let monitor = second_opinion.as_ref().map(SecondOpinion::monitor);
     followers.extend(second_opinion.map(|one| Box::new(one) as Box<dyn Follower>));
     let mempool = mempool::new(session, task);
@@ -133,28 +136,55 @@ fn try_open(
     }
     words::loaded(session, begins);
     space::check(session, tip.height)?;
-    Ok(Opened { engine, mempool, passing_on, indexes, second_opinion: monitor, is_loss })
+    Ok(Opened { engine, mempool, passing_on, indexes, transactions, second_opinion: monitor, is_loss })
 }
 
 /// Opens the indexes that the settings name. One that cannot be opened is left out, unless `-indexrequired` is set.
-fn open_indexes(session: &Session<'_>) -> Result<(Vec<Box<dyn Follower>>, Indexes), Failure> {
+fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
     let settings = session.settings;
-    let (mut followers, mut indexes): (Vec<Box<dyn Follower>>, _) = (Vec::new(), Indexes::default());
+    let mut opened = OpenIndexes::default();
+    if settings.txindex {
+        let dir = settings.datadir.join(TABLES_DIR);
+        let new_salt = || [u64::from_le_bytes(secret()), u64::from_le_bytes(secret())];
+        let index = TxIndex::open(Arc::clone(&session.disk), &dir, settings.params.genesis_hash, new_salt);
+        opened.transactions = opened.add(session, TXINDEX_NAME, index)?;
+    }
     if settings.coinstatsindex {
         let dir = settings.datadir.join(COINSTATS_DIR);
-        match CoinStatsIndex::open(Arc::clone(&session.disk), &dir, &settings.params) {
+        let index = CoinStatsIndex::open(Arc::clone(&session.disk), &dir, &settings.params);
+        opened.indexes.coinstats = opened.add(session, COINSTATS_NAME, index)?;
+    }
+    Ok(opened)
+}
+
+/// The indexes before there is an engine.
+#[derive(Default)]
+struct OpenIndexes {
+    followers: Vec<Box<dyn Follower>>,
+    indexes: Indexes,
+    transactions: Option<TxIndexReader>,
+}
+
+impl OpenIndexes {
+    fn add<R>(
+        &mut self,
+        session: &Session<'_>,
+        name: &'static str,
+        index: Result<(impl Follower + 'static, R), IndexError>,
+    ) -> Result<Option<R>, Failure> {
+        match index {
             Ok((index, reader)) => {
-                followers.push(Box::new(index));
-                indexes.coinstats = Some(reader);
+                self.followers.push(Box::new(index));
+                Ok(Some(reader))
             }
-            Err(error) if settings.indexrequired => return Err(error.into()),
+            Err(error) if session.settings.indexrequired => Err(Failure::Index(name, error)),
             Err(error) => {
-                session.log.error(format!("Cannot open index {COINSTATS_NAME}: {error}. The node runs without it."));
-                indexes.unopened.push((COINSTATS_NAME, error.to_string()));
+                session.log.error(format!("Cannot open index {name}: {error}. The node runs without it."));
+                self.indexes.unopened.push((name, error.to_string()));
+                Ok(None)
             }
         }
     }
-    Ok((followers, indexes))
 }
 
 /// Reports what was found in the stores.

@@ -28,6 +28,7 @@ mod startup;
 mod strange;
 #[path = "../../../zmq/tests/common/subscriber.rs"]
 mod subscriber;
+mod txindex;
 mod typed;
 mod verify;
 mod zmq;

@@ -89,7 +89,7 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("blockhash", Kind::Hex, "the block that contains the transaction").omitted(),
         ],
         examples: &["\"mytxid\"", "\"mytxid\" 1 \"myblockhash\""],
-        remark: "There is no `-txindex` yet, so a transaction outside the mempool is only found with `blockhash`.",
+        remark: "",
         call: &returns("", getrawtransaction),
     },
     Method {
@@ -251,7 +251,8 @@ fn find_anywhere(call: &Call<'_>, engine: &Engine, txid: &Txid) -> Result<Found,
     if let Some(tx) = call.context.mempool_transaction(txid) {
         return Ok(Found { tx: Transaction::clone(&tx), block: None });
     }
-    if let Some((tx, hash)) = index.and_then(|index| index.find(txid)) {
+    let found = index.map(|index| index.find(txid)).transpose().map_err(RpcError::misc)?;
+    if let Some((tx, hash)) = found.flatten() {
         return Ok(Found { tx, block: engine.header_info(&hash) });
     }
     Err(not_found(match (index, is_synced) {

@@ -24,7 +24,7 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("blockhash", Kind::Hex, "the block that contains the transactions").omitted(),
         ],
         examples: &["'[\"mytxid\"]' \"myblockhash\""],
-        remark: "There is no `-txindex` yet.",
+        remark: "",
         call: &returns("the proof", gettxoutproof),
     },
     Method {
@@ -78,12 +78,12 @@ fn find_block(call: &Call<'_>, engine: &Engine, txids: &BTreeSet<Txid>) -> Resul
         }
     }
     let index = call.context.indexes().transactions.as_ref();
-    let found = index.zip(txids.first()).and_then(|(index, first)| {
+    let found = index.zip(txids.first()).map(|(index, first)| {
         index.wait_until_synced();
         index.find(first)
     });
     let not_yet = || RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Transaction not yet in block");
-    let (_, hash) = found.ok_or_else(not_yet)?;
+    let (_, hash) = found.transpose().map_err(RpcError::misc)?.flatten().ok_or_else(not_yet)?;
     let info = engine.header_info(&hash);
     info.ok_or_else(|| RpcError::new(code::INTERNAL_ERROR, "Transaction index corrupt"))
 }

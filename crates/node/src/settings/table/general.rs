@@ -270,6 +270,12 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt {
+        name: "txindex",
+        help: "Maintain a full transaction index, used by the getrawtransaction rpc call",
+        set: Set::Switch(|settings, is_on| settings.txindex = is_on),
+        ..SWITCH
+    },
+    Opt {
         name: "vbparams",
         argument: "deployment:start:end[:min_activation_height]",
         is_list: true,

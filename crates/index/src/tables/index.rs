@@ -1,0 +1,488 @@
+//! The tables as a follower of the chain: [`TxIndex`], with its reader and the thread that seals.
+//!
+//! Input: blocks. Output: where the transactions of a txid are. The last [`UNSEALED_BLOCKS`] blocks are never sealed,
+//! so that a reorganisation removes what was added; a deeper one cuts segments. What is on disk follows from the chain,
+//! the salt and the height up to which blocks are sealed, once the sealing thread has nothing to do.
+//!
+//! Invariants: the commit record is written in a checkpoint only, after everything that it names is durable; or before
+//! segments are cut, for a block below the cut. Files that it does not name are removed when the index is opened.
+
+use super::commit::{self, Commit};
+use super::numbers::Salt;
+use super::places::{BlockRow, Heights, Place, read_blocks};
+use super::segment::{self, GROUP_BLOCKS, Segment, Store, TxRow, ranges};
+use super::tail::{self, Group};
+use crate::error::IndexError;
+use lydian_disk::{Disk, OwnDir, OwnFile, PathKind, Proof};
+use lydian_engine::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Prepare, Rows as PreparedRows, Tip};
+use lydian_primitives::{BlockHash, Height, Txid};
+use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{Builder, JoinHandle};
+
+/// The name in `getindexinfo`, as in Core.
+pub const TXINDEX_NAME: &str = "txindex";
+
+/// The directory, relative to the data directory of the chain.
+pub const TABLES_DIR: &str = "indexes/tables";
+
+/// The files in it.
+pub const TABLES_FILES: &[OwnFile] = &[
+    OwnFile { name: COMMIT_FILE, proof: Proof::Directory },
+    OwnFile { name: "#.log", proof: Proof::Directory },
+    OwnFile { name: "*.numbers", proof: Proof::Directory },
+    OwnFile { name: "*.sizes", proof: Proof::Directory },
+    OwnFile { name: "*.blocks", proof: Proof::Directory },
+];
+
+const COMMIT_FILE: &str = "commit";
+
+/// The last blocks of the chain are not sealed: more than any reorganisation, and what a pruned node keeps.
+pub const UNSEALED_BLOCKS: u32 = 1_088;
+
+/// Full groups that wait to be sealed before a block waits for them.
+const WAITING_GROUPS_MAX: u32 = 2;
+
+/// The index: a follower of the chain.
+#[derive(Debug)]
+pub struct TxIndex {
+    shared: Arc<Shared>,
+    sealer: Option<JoinHandle<()>>,
+    durable: Option<Tip>,
+}
+
+/// Answers queries, from any thread.
+#[derive(Clone, Debug)]
+pub struct TxIndexReader(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    genesis: BlockHash,
+    salt: Salt,
+    state: Mutex<State>,
+    /// The state changed.
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    tip: Option<Tip>,
+    heights: Heights,
+    segments: Arc<Vec<Segment>>,
+    sealed: u32,
+    groups: VecDeque<Group>,
+    /// Files that nothing names once the next commit record is written.
+    obsolete: BTreeSet<PathBuf>,
+    is_sealing: bool,
+    is_ended: bool,
+    /// The error of the sealing thread: the next call of the engine returns it.
+    failed: Option<IndexError>,
+}
+
+impl TxIndex {
+    /// Opens the index in a directory, or creates it with a random salt; at the block of its last checkpoint.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        genesis: BlockHash,
+        new_salt: fn() -> [u64; 2],
+    ) -> Result<(TxIndex, TxIndexReader), IndexError> {
+        disk.create_dir(dir)?;
+        let own = OwnDir::new(dir, TABLES_FILES);
+        let saved = commit::read(disk.as_ref(), &dir.join(COMMIT_FILE), &genesis)?;
+        let commit = saved.unwrap_or_else(|| {
+            let [first, second] = new_salt();
+            Commit { salt: Salt(first, second), tip: None, sealed: 0 }
+        });
+        let store = Store { disk, own };
+        let state = read_state(&store, &commit)?;
+        let durable = state.tip;
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        let shared = Arc::new(Shared { store, genesis, salt: commit.salt, state, changed });
+        if saved.is_none() {
+            shared.write_commit(&Commit { tip: None, ..commit })?;
+        }
+        let sealing = Arc::clone(&shared);
+        let run = move || {
+            let _guard = AbortOnPanic;
+            sealing.seal_all();
+        };
+        let sealer = Builder::new().name("txindex".to_owned()).spawn(run);
+        let sealer = Some(sealer.map_err(|error| IndexError::Thread { reason: error.to_string() })?);
+        let reader = TxIndexReader(Arc::clone(&shared));
+        Ok((TxIndex { shared, sealer, durable }, reader))
+    }
+
+    /// Waits until everything that can be sealed is.
+    pub fn wait_until_sealed(&self) {
+        let state = lock(&self.shared.state);
+        let is_busy = |state: &mut State| state.failed.is_none() && (state.is_sealing || state.due().is_some());
+        drop(self.shared.changed.wait_while(state, is_busy).ignore_poison());
+    }
+}
+
+impl Drop for TxIndex {
+    fn drop(&mut self) {
+        lock(&self.shared.state).is_ended = true;
+        self.shared.changed.notify_all();
+        if let Some(sealer) = self.sealer.take() {
+            // A panic was printed by then.
+            let _ = sealer.join();
+        }
+    }
+}
+
+impl TxIndexReader {
+    /// The block up to which the index has the chain.
+    pub fn tip(&self) -> Option<Tip> {
+        lock(&self.0.state).tip
+    }
+
+    /// The places where a transaction of this txid may be, the last one of the chain first: the caller compares the
+    /// txid of what it reads there.
+    pub fn candidates(&self, txid: &Txid) -> Result<Vec<Place>, IndexError> {
+        let key = self.0.salt.key(txid);
+        let (segments, mut found) = {
+            let state = lock(&self.0.state);
+            (Arc::clone(&state.segments), state.find_unsealed(key))
+        };
+        for segment in segments.iter() {
+            for number in segment.find(key)? {
+                let Some(block) = lock(&self.0.state).heights.block_at(number) else { continue };
+                found.extend(segment.place(&block, number)?.map(|place| (number, place)));
+            }
+        }
+        found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
+        Ok(found.into_iter().map(|(_, place)| place).collect())
+    }
+}
+
+impl State {
+    /// The transactions of a key in the blocks that are not sealed.
+    fn find_unsealed(&self, key: u64) -> Vec<(u64, Place)> {
+        let mut found = Vec::new();
+        for group in &self.groups {
+            let first = self.heights.first(group.from);
+            let numbers = group.find(key).map(|place| first + u64::from(place));
+            found.extend(numbers.filter_map(|number| Some((number, group.place(&self.heights, number)?))));
+        }
+        found
+    }
+
+    /// The group that is to be sealed now.
+    fn due(&self) -> Option<&Group> {
+        let is_due =
+            |group: &&Group| group.is_full() && self.heights.len() >= group.from + GROUP_BLOCKS + UNSEALED_BLOCKS;
+        self.groups.front().filter(is_due)
+    }
+
+    /// The error of the sealing thread, if there was one.
+    fn check(&self) -> Result<(), FollowerError> {
+        self.failed.clone().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn push(&mut self, block: BlockRow, txs: &[TxRow], dir: &Path) -> Result<(), FollowerError> {
+        let height = self.heights.len();
+        if self.heights.push(block.transactions, block.outputs).is_none() {
+            return Err(FollowerError::new("the chain has more than 4,294,967,295 transactions"));
+        }
+        if self.groups.back().is_none_or(Group::is_full) {
+            // A log of blocks that left the chain is cut to nothing.
+            let is_old = self.obsolete.remove(&tail::log_path(dir, height));
+            self.groups.push_back(Group::new(height, if is_old { u64::MAX } else { 0 }));
+        }
+        if let Some(group) = self.groups.back_mut() {
+            group.push(block, txs);
+        }
+        Ok(())
+    }
+}
+
+/// The state at a commit record. Removes files that it does not name.
+fn read_state(store: &Store, commit: &Commit) -> Result<State, IndexError> {
+    let (disk, dir) = (store.disk.as_ref(), store.own.path());
+    let segments: Vec<Segment> =
+        ranges(commit.sealed).into_iter().map(|range| store.open(range)).collect::<Result<_, _>>()?;
+    let mut heights = Heights::new();
+    let mut tip = None;
+    let too_many = || IndexError::damaged(dir, 0, "its blocks have more transactions than there are numbers");
+    for segment in &segments {
+        for row in read_blocks(segment.blocks.as_ref()) {
+            let row = row?;
+            tip = Some(Tip { height: Height(heights.len()), hash: row.hash });
+            heights.push(row.transactions, row.outputs).ok_or_else(too_many)?;
+        }
+    }
+    let blocks = commit.tip.map_or(0, |tip| tip.height.0 + 1);
+    let mut groups = VecDeque::new();
+    while heights.len() < blocks {
+        let group = Group::read(disk, dir, heights.len(), blocks - 1)?;
+        for row in &group.rows.blocks {
+            tip = Some(Tip { height: Height(heights.len()), hash: row.hash });
+            heights.push(row.transactions, row.outputs).ok_or_else(too_many)?;
+        }
+        let is_last = !group.is_full();
+        groups.push_back(group);
+        if is_last {
+            // At the tip; or lower, if a checkpoint was interrupted when it had cut the log.
+            break;
+        }
+    }
+    if commit.sealed > heights.len() {
+        return Err(IndexError::damaged(&dir.join(COMMIT_FILE), 0, "the tables have fewer blocks than it says"));
+    }
+    let state = State {
+        tip,
+        heights,
+        segments: Arc::new(segments),
+        sealed: commit.sealed,
+        groups,
+        obsolete: BTreeSet::new(),
+        is_sealing: false,
+        is_ended: false,
+        failed: None,
+    };
+    remove_others(store, &state)?;
+    Ok(state)
+}
+
+/// Removes the files of ours that the state does not have: those of an interrupted seal.
+fn remove_others(store: &Store, state: &State) -> Result<(), IndexError> {
+    let (disk, dir) = (store.disk.as_ref(), store.own.path());
+    let mut named: BTreeSet<PathBuf> = state.groups.iter().map(|group| group.log_path(dir)).collect();
+    named.extend(state.segments.iter().flat_map(|segment| files_of(dir, segment)));
+    named.insert(dir.join(COMMIT_FILE));
+    for (path, kind) in disk.list(dir)? {
+        if kind == PathKind::File && store.own.has(&path) && !named.contains(&path) {
+            store.own.remove(disk, &path)?;
+        }
+    }
+    Ok(disk.sync_dir(dir)?)
+}
+
+fn files_of(dir: &Path, segment: &Segment) -> [PathBuf; 3] {
+    [segment::NUMBERS, segment::SIZES_NAME, segment::BLOCKS].map(|table| segment::path(dir, &segment.heights, table))
+}
+
+impl Shared {
+    fn dir(&self) -> &Path {
+        self.store.own.path()
+    }
+
+    fn write_commit(&self, commit: &Commit) -> Result<(), IndexError> {
+        let bytes = commit::encode(commit, &self.genesis);
+        Ok(self.store.own.replace(self.store.disk.as_ref(), &self.dir().join(COMMIT_FILE), &bytes)?)
+    }
+
+    /// Removes files that no commit record names any more.
+    fn remove_obsolete(&self, state: &mut State) -> Result<(), IndexError> {
+        for path in std::mem::take(&mut state.obsolete) {
+            self.store.own.remove(self.store.disk.as_ref(), &path)?;
+        }
+        Ok(())
+    }
+
+    /// The sealing thread.
+    fn seal_all(&self) {
+        loop {
+            let idle = |state: &mut State| !state.is_ended && (state.failed.is_some() || state.due().is_none());
+            let mut state = self.changed.wait_while(lock(&self.state), idle).ignore_poison();
+            if state.is_ended {
+                return;
+            }
+            let Some((from, rows)) = state.due().map(|group| (group.from, Arc::clone(&group.rows))) else { continue };
+            let (heights, segments) = (state.heights.clone(), Arc::clone(&state.segments));
+            state.is_sealing = true;
+            drop(state);
+            let range = from..from + GROUP_BLOCKS;
+            let sealed = self.store.seal(range.clone(), &rows, &heights).and_then(|new| {
+                let all: Vec<Segment> = segments.iter().cloned().chain([new]).collect();
+                Ok((self.store.arrange(&all, &[], range.end, &heights)?, all))
+            });
+            let mut state = lock(&self.state);
+            state.is_sealing = false;
+            match sealed {
+                Ok((arranged, all)) => {
+                    let log = state.groups.pop_front().map(|group| group.log_path(self.dir()));
+                    state.obsolete.extend(log);
+                    self.replace_segments(&mut state, &all, arranged, range.end);
+                }
+                Err(error) => state.failed = Some(error),
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes other segments; those of `old` that are not among them are obsolete.
+    fn replace_segments(&self, state: &mut State, old: &[Segment], new: Vec<Segment>, sealed: u32) {
+        let kept: BTreeSet<PathBuf> = new.iter().flat_map(|segment| files_of(self.dir(), segment)).collect();
+        let left = old.iter().flat_map(|segment| files_of(self.dir(), segment)).filter(|path| !kept.contains(path));
+        state.obsolete.extend(left);
+        state.obsolete.retain(|path| !kept.contains(path));
+        state.segments = Arc::new(new);
+        state.sealed = sealed;
+    }
+
+    /// A block below all that is not sealed leaves the chain: the last sealed blocks become a group again.
+    fn unseal<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>, IndexError> {
+        let mut state = self.changed.wait_while(state, |state| state.is_sealing).ignore_poison();
+        let from = state.sealed.saturating_sub(GROUP_BLOCKS);
+        let old = Arc::clone(&state.segments);
+        let Some(last) = old.last() else { return Ok(state) };
+        let rows = self.store.rows(last, &(from..state.sealed), &state.heights)?;
+        // From now on, no commit record names what is written or removed here.
+        let tip = match from.checked_sub(1) {
+            Some(height) => Some(Tip { height: Height(height), hash: self.hash_at(&old, height)? }),
+            None => None,
+        };
+        // Segments that were merged after the last checkpoint are still there: its commit record names them.
+        let merged = ranges(from).into_iter().filter(|range| {
+            let path = segment::path(self.dir(), range, segment::NUMBERS);
+            state.obsolete.contains(&path)
+        });
+        let merged: Vec<Segment> = merged.map(|range| self.store.open(range)).collect::<Result<_, _>>()?;
+        let segments = self.store.arrange(&old, &merged, from, &state.heights)?;
+        self.write_commit(&Commit { salt: self.salt, tip, sealed: from })?;
+        self.replace_segments(&mut state, &old, segments, from);
+        for group in std::mem::take(&mut state.groups) {
+            state.obsolete.insert(group.log_path(self.dir()));
+        }
+        state.obsolete.insert(tail::log_path(self.dir(), from));
+        self.remove_obsolete(&mut state)?;
+        state.groups.push_back(Group::of(from, rows));
+        Ok(state)
+    }
+
+    fn hash_at(&self, segments: &[Segment], height: u32) -> Result<BlockHash, IndexError> {
+        let unknown = || IndexError::damaged(self.dir(), 0, "no segment has a block that is sealed");
+        let segment = segments.iter().find(|segment| segment.heights.contains(&height)).ok_or_else(unknown)?;
+        let row = read_blocks(segment.blocks.as_ref()).nth((height - segment.heights.start) as usize);
+        Ok(row.ok_or_else(unknown)??.hash)
+    }
+}
+
+/// The rows of a block: key and size of each transaction.
+#[derive(Debug)]
+struct Preparer {
+    salt: Salt,
+}
+
+impl Preparer {
+    fn rows(&self, block: &BlockWithSpent<'_>) -> (BlockRow, Vec<TxRow>) {
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let outputs = block.block.txs().map(|tx| tx.output_count()).sum();
+        let row =
+            BlockRow { hash: block.block.hash(), transactions: count(block.block.tx_count()), outputs: count(outputs) };
+        let txs = block.block.txs().map(|tx| TxRow::new(self.salt.key(&tx.txid()), count(tx.bytes().len())));
+        (row, txs.collect())
+    }
+}
+
+impl Prepare for Preparer {
+    fn prepare(&self, block: &BlockWithSpent<'_>) -> PreparedRows {
+        let rows = self.rows(block);
+        let bytes = size_of::<BlockRow>() + size_of_val(&rows.1[..]);
+        PreparedRows::new(rows, bytes)
+    }
+}
+
+impl Follower for TxIndex {
+    fn name(&self) -> &str {
+        TXINDEX_NAME
+    }
+
+    fn durable_tip(&self) -> Option<Tip> {
+        self.durable
+    }
+
+    fn preparer(&self) -> Option<Arc<dyn Prepare>> {
+        Some(Arc::new(Preparer { salt: self.shared.salt }))
+    }
+
+    fn connect(&mut self, block: &ConnectedBlock<'_>, rows: Option<PreparedRows>) -> Result<(), FollowerError> {
+        let (row, txs): (BlockRow, Vec<TxRow>) = match rows {
+            Some(rows) => rows.take(),
+            None => Preparer { salt: self.shared.salt }.rows(&block.with_spent()),
+        };
+        let is_behind = |state: &mut State| {
+            let waiting = state.heights.len().saturating_sub(state.sealed + UNSEALED_BLOCKS);
+            state.failed.is_none() && waiting >= (WAITING_GROUPS_MAX + 1) * GROUP_BLOCKS
+        };
+        let state = lock(&self.shared.state);
+        let mut state = self.shared.changed.wait_while(state, is_behind).ignore_poison();
+        state.check()?;
+        assert_eq!(state.heights.len(), block.height.0, "the block above the last one");
+        state.push(row, &txs, self.shared.dir())?;
+        state.tip = Some(Tip { height: block.height, hash: row.hash });
+        let is_due = state.due().is_some();
+        drop(state);
+        if is_due {
+            self.shared.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
+        let state = lock(&self.shared.state);
+        // What is being sealed is sealed first.
+        let is_sealing = |state: &mut State| state.is_sealing && block.height.0 < state.sealed + GROUP_BLOCKS;
+        let mut state = self.shared.changed.wait_while(state, is_sealing).ignore_poison();
+        state.check()?;
+        while let Some(group) = state.groups.back()
+            && group.blocks() == 0
+            && state.groups.len() > 1
+        {
+            let path = group.log_path(self.shared.dir());
+            state.obsolete.insert(path);
+            state.groups.pop_back();
+        }
+        if state.groups.back().is_none_or(|group| group.blocks() == 0) {
+            state = self.shared.unseal(state)?;
+            self.durable = state.sealed.checked_sub(1).map(|_| self.shared.tip_below(&state)).transpose()?;
+        }
+        if let Some(group) = state.groups.back_mut() {
+            group.pop();
+        }
+        state.heights.truncate(block.height.0);
+        let below = block.height.0.checked_sub(1);
+        state.tip = below.map(|height| Tip { height: Height(height), hash: block.block.header().prev_block });
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError> {
+        let mut state = lock(&self.shared.state);
+        state.check()?;
+        assert_eq!(state.tip, Some(tip), "a checkpoint is at the last block");
+        let Store { disk, own } = &self.shared.store;
+        for group in &mut state.groups {
+            group.write_log(disk.as_ref(), own)?;
+        }
+        let commit = Commit { salt: self.shared.salt, tip: Some(tip), sealed: state.sealed };
+        self.shared.write_commit(&commit)?;
+        self.durable = Some(tip);
+        Ok(self.shared.remove_obsolete(&mut state)?)
+    }
+
+    fn clear(&mut self) -> Result<(), FollowerError> {
+        let state = lock(&self.shared.state);
+        let mut state = self.shared.changed.wait_while(state, |state| state.is_sealing).ignore_poison();
+        let commit = Commit { salt: self.shared.salt, tip: None, sealed: 0 };
+        self.shared.write_commit(&commit)?;
+        let is_ended = state.is_ended;
+        *state = State { is_ended, ..read_state(&self.shared.store, &commit)? };
+        self.durable = None;
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// The last sealed block.
+    fn tip_below(&self, state: &State) -> Result<Tip, IndexError> {
+        let height = state.sealed.saturating_sub(1);
+        Ok(Tip { height: Height(height), hash: self.hash_at(&state.segments, height)? })
+    }
+}

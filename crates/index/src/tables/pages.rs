@@ -1,0 +1,296 @@
+//! Tables as numbered pages: [`PageSink`] and [`PageSource`], and their form on a disk.
+//!
+//! Input: the pages of a table in their order, with the facts that a reader needs. Output: any of the pages. A page is
+//! a few thousand bytes, and which one a row is in follows from the row's key and the facts, so that a lookup reads one
+//! page. The two traits are the border to the store: everything above them knows no file.
+//!
+//! On a disk a table is one file: the pages as records with their number as sequence, the directory with the size of
+//! every page, and the facts in a last record of fixed size. Invariants: a file is complete or not used; every byte
+//! that is read is covered by a checksum. Memory of an open table: 2.25 bytes for a page.
+
+use crate::error::IndexError;
+use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
+use lydian_disk::{AppendFile, Disk, OwnDir, ReadFile};
+use lydian_primitives::{ParseError, Reader};
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+/// What a reader must know of a table, to tell the page of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// The number of the first row: of a transaction, or of a block.
+    pub(super) first: u64,
+    pub(super) rows: u64,
+    pub(super) pages: u32,
+}
+
+/// The writing side of a table.
+pub(super) trait PageSink: Debug {
+    /// Adds the next page.
+    fn push(&mut self, page: &[u8]) -> Result<(), IndexError>;
+
+    /// Ends the table, durable on return. `facts.pages` is the number of pages that were added.
+    fn finish(&mut self, facts: &Facts) -> Result<(), IndexError>;
+}
+
+/// The reading side of a table. For use from any thread.
+pub(super) trait PageSource: Debug + Send + Sync {
+    fn facts(&self) -> &Facts;
+
+    /// A page; its number is below that of the facts.
+    fn page(&self, number: u32) -> Result<Vec<u8>, IndexError>;
+
+    /// The error for a page that cannot be decoded, which a checksum does not notice.
+    fn damaged(&self, number: u32, what: &'static str) -> IndexError;
+}
+
+/// Pages between two offsets in memory.
+const STRIDE: usize = 32;
+
+/// Sizes in one record of the directory.
+const SIZES_PER_RECORD: usize = 65_536;
+
+const TEXT: &[u8; 16] = b"lydian pages\0\0\0\0";
+const VERSION: u32 = 1;
+/// Text, version, first, rows, pages, offset of the directory.
+const FACTS_BYTES: usize = 16 + 4 + 8 + 8 + 4 + 8;
+const FOOT_BYTES: usize = RECORD_HEAD_SIZE + FACTS_BYTES;
+
+/// A table that is being written to a file.
+#[derive(Debug)]
+pub(super) struct FileSink {
+    file: Box<dyn AppendFile>,
+    sizes: Vec<u16>,
+    buffer: Vec<u8>,
+}
+
+/// Bytes that are written at once.
+const BUFFER_BYTES: usize = 1 << 20;
+
+impl FileSink {
+    /// Begins a table. A file with this name, left over from an interrupted seal, is removed first.
+    pub(super) fn create(disk: &dyn Disk, own: &OwnDir, path: &Path) -> Result<FileSink, IndexError> {
+        own.remove(disk, path)?;
+        Ok(FileSink { file: own.append(disk, path)?, sizes: Vec::new(), buffer: Vec::new() })
+    }
+
+    fn flush(&mut self) -> Result<(), IndexError> {
+        self.file.write(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl PageSink for FileSink {
+    fn push(&mut self, page: &[u8]) -> Result<(), IndexError> {
+        let Ok(size) = u16::try_from(page.len()) else { unreachable!("a page of {} bytes", page.len()) };
+        encode_record(page, self.sizes.len() as u64, &mut self.buffer);
+        self.sizes.push(size);
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn finish(&mut self, facts: &Facts) -> Result<(), IndexError> {
+        assert_eq!(facts.pages as usize, self.sizes.len(), "the number of pages");
+        let directory = self.file.size() + self.buffer.len() as u64;
+        for (number, sizes) in self.sizes.chunks(SIZES_PER_RECORD).enumerate() {
+            let bytes: Vec<u8> = sizes.iter().flat_map(|size| size.to_le_bytes()).collect();
+            encode_record(&bytes, number as u64, &mut self.buffer);
+        }
+        let mut foot = TEXT.to_vec();
+        foot.extend_from_slice(&VERSION.to_le_bytes());
+        foot.extend_from_slice(&facts.first.to_le_bytes());
+        foot.extend_from_slice(&facts.rows.to_le_bytes());
+        foot.extend_from_slice(&facts.pages.to_le_bytes());
+        foot.extend_from_slice(&directory.to_le_bytes());
+        encode_record(&foot, 0, &mut self.buffer);
+        self.flush()?;
+        Ok(self.file.sync()?)
+    }
+}
+
+/// A table in a file.
+#[derive(Debug)]
+pub(super) struct FileSource {
+    path: PathBuf,
+    file: Box<dyn ReadFile>,
+    facts: Facts,
+    sizes: Vec<u16>,
+    /// The offset of every [`STRIDE`]th page.
+    offsets: Vec<u64>,
+}
+
+impl FileSource {
+    pub(super) fn open(disk: &dyn Disk, path: &Path) -> Result<FileSource, IndexError> {
+        let file = disk.open(path)?;
+        let (facts, directory) = read_foot(file.as_ref(), path)?;
+        let sizes = read_sizes(file.as_ref(), path, &facts, directory)?;
+        let mut offsets = Vec::with_capacity(sizes.len().div_ceil(STRIDE));
+        let mut offset = 0;
+        for (number, size) in sizes.iter().enumerate() {
+            if number % STRIDE == 0 {
+                offsets.push(offset);
+            }
+            offset += RECORD_HEAD_SIZE as u64 + u64::from(*size);
+        }
+        if offset != directory {
+            return Err(IndexError::damaged(path, directory, "the pages do not end where the directory begins"));
+        }
+        Ok(FileSource { path: path.to_owned(), file, facts, sizes, offsets })
+    }
+
+    /// The place of a page: its offset, and its size with the head of the record.
+    fn place(&self, number: u32) -> Option<(u64, usize)> {
+        let number = number as usize;
+        let size = usize::from(*self.sizes.get(number)?);
+        let first = number / STRIDE * STRIDE;
+        let before = self.sizes.get(first..number)?.iter();
+        let skipped: u64 = before.map(|size| RECORD_HEAD_SIZE as u64 + u64::from(*size)).sum();
+        Some((self.offsets.get(number / STRIDE)? + skipped, RECORD_HEAD_SIZE + size))
+    }
+}
+
+impl PageSource for FileSource {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn page(&self, number: u32) -> Result<Vec<u8>, IndexError> {
+        let Some((offset, size)) = self.place(number) else {
+            return Err(IndexError::damaged(&self.path, 0, "a page is asked for that the table does not have"));
+        };
+        let mut bytes = vec![0; size];
+        self.file.read_at(offset, &mut bytes)?;
+        let Some(Ok(payload)) = Records::read(&bytes, u64::from(number)).next() else {
+            return Err(IndexError::damaged(&self.path, offset, "the checksum of a page does not match"));
+        };
+        Ok(payload.to_vec())
+    }
+
+    fn damaged(&self, number: u32, what: &'static str) -> IndexError {
+        let offset = self.place(number).map_or(0, |(offset, _)| offset);
+        IndexError::damaged(&self.path, offset, what)
+    }
+}
+
+fn read_foot(file: &dyn ReadFile, path: &Path) -> Result<(Facts, u64), IndexError> {
+    let short = || IndexError::damaged(path, file.size(), "it is shorter than its last record");
+    let start = file.size().checked_sub(FOOT_BYTES as u64).ok_or_else(short)?;
+    let mut bytes = [0; FOOT_BYTES];
+    file.read_at(start, &mut bytes)?;
+    let damaged = |what| IndexError::damaged(path, start, what);
+    let Some(Ok(payload)) = Records::read(&bytes, 0).next() else {
+        return Err(damaged("the checksum of its last record does not match"));
+    };
+    let mut reader = Reader::new(payload);
+    let cut = |_: ParseError| damaged("its last record ends too early");
+    if reader.take(TEXT.len()).map_err(cut)? != TEXT {
+        return Err(IndexError::OtherFile { path: path.to_owned(), what: "not a table of an index" });
+    }
+    let found = reader.u32().map_err(cut)?;
+    if found > VERSION {
+        return Err(IndexError::NewerFormat { path: path.to_owned(), found, known: VERSION });
+    }
+    let first = u64::from_le_bytes(reader.array().map_err(cut)?);
+    let rows = u64::from_le_bytes(reader.array().map_err(cut)?);
+    let pages = reader.u32().map_err(cut)?;
+    let directory = u64::from_le_bytes(reader.array().map_err(cut)?);
+    if directory > start {
+        return Err(damaged("the directory begins behind the end"));
+    }
+    Ok((Facts { first, rows, pages }, directory))
+}
+
+fn read_sizes(file: &dyn ReadFile, path: &Path, facts: &Facts, directory: u64) -> Result<Vec<u16>, IndexError> {
+    let end = file.size() - FOOT_BYTES as u64;
+    let damaged = |what| IndexError::damaged(path, directory, what);
+    let pages = facts.pages as usize;
+    let expected = pages * 2 + pages.div_ceil(SIZES_PER_RECORD) * RECORD_HEAD_SIZE;
+    if end - directory != expected as u64 {
+        return Err(damaged("the directory has another size than the number of pages says"));
+    }
+    let mut bytes = vec![0; expected];
+    file.read_at(directory, &mut bytes)?;
+    let mut sizes = Vec::with_capacity(pages);
+    for record in Records::read(&bytes, 0) {
+        let Ok(payload) = record else { return Err(damaged("the checksum of the directory does not match")) };
+        sizes.extend(payload.as_chunks::<2>().0.iter().map(|size| u16::from_le_bytes(*size)));
+    }
+    if sizes.len() == pages { Ok(sizes) } else { Err(damaged("the directory lacks pages")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_disk::{DiskErrorKind, OwnFile, Proof, SimDisk, read_whole};
+
+    const FILES: &[OwnFile] = &[OwnFile { name: "*.pages", proof: Proof::Directory }];
+
+    fn page(number: u32) -> Vec<u8> {
+        vec![number.to_le_bytes()[0]; (number as usize * 7) % 300]
+    }
+
+    fn write(disk: &SimDisk, path: &Path, pages: u32) -> Facts {
+        let own = OwnDir::new(Path::new("/"), FILES);
+        let mut sink = FileSink::create(disk, &own, path).unwrap();
+        (0..pages).for_each(|number| sink.push(&page(number)).unwrap());
+        let facts = Facts { first: 5, rows: 6, pages };
+        sink.finish(&facts).unwrap();
+        facts
+    }
+
+    #[test]
+    fn every_page_comes_back_also_from_a_directory_of_several_records() {
+        let (disk, path) = (SimDisk::new(1), Path::new("/a.pages"));
+        for pages in [0, 1, 33, 65_537] {
+            let facts = write(&disk, path, pages);
+            let source = FileSource::open(&disk, path).unwrap();
+            assert_eq!(*source.facts(), facts);
+            for number in (0..pages).filter(|number| *number < 200 || *number > pages - 40) {
+                assert_eq!(source.page(number).unwrap(), page(number));
+            }
+            assert!(source.page(pages).is_err());
+        }
+    }
+
+    #[test]
+    fn a_damaged_byte_is_named_with_the_file_and_its_offset() {
+        let (disk, path) = (SimDisk::new(1), Path::new("/a.pages"));
+        write(&disk, path, 40);
+        let whole = read_whole(&disk, path, 1 << 20).unwrap();
+        for offset in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[offset] ^= 1;
+            disk.write_whole(path, &bytes).unwrap();
+            let read = FileSource::open(&disk, path)
+                .and_then(|source| (0..40).try_for_each(|number| source.page(number).map(drop)));
+            let text = read.unwrap_err().to_string();
+            assert!(text.starts_with("/a.pages:"), "{offset}: {text}");
+        }
+        for size in 0..whole.len() {
+            disk.write_whole(path, &whole[..size]).unwrap();
+            let text = FileSource::open(&disk, path).unwrap_err().to_string();
+            assert!(text.starts_with("/a.pages:"), "{size}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_later_version_and_a_missing_one_are_named() {
+        let (disk, path) = (SimDisk::new(1), Path::new("/a.pages"));
+        let error = FileSource::open(&disk, path).unwrap_err();
+        assert!(matches!(error, IndexError::Disk(error) if error.kind == DiskErrorKind::NotFound));
+        let mut foot = TEXT.to_vec();
+        foot.extend_from_slice(&2_u32.to_le_bytes());
+        foot.resize(FACTS_BYTES, 0);
+        let mut bytes = Vec::new();
+        encode_record(&foot, 0, &mut bytes);
+        disk.write_whole(path, &bytes).unwrap();
+        let error = FileSource::open(&disk, path).unwrap_err();
+        assert!(matches!(error, IndexError::NewerFormat { found: 2, known: 1, .. }), "{error}");
+        foot[0] = b'x';
+        bytes.clear();
+        encode_record(&foot, 0, &mut bytes);
+        disk.write_whole(path, &bytes).unwrap();
+        let error = FileSource::open(&disk, path).unwrap_err();
+        assert!(matches!(error, IndexError::OtherFile { .. }), "{error}");
+    }
+}

@@ -1,0 +1,189 @@
+//! Segments: the tables of a range of heights, sealed for good, and which of them there are.
+//!
+//! Input: the rows of [`GROUP_BLOCKS`] blocks, or segments that follow each other. Output: a segment with its tables.
+//! The ranges follow from the height up to which blocks are sealed, and the rows from the chain: however an index was
+//! built, its files are the same. Eight segments of one size make one of the next; a lookup asks each segment, at most
+//! 35 on mainnet in the next ten years. Memory: the directories of the tables.
+
+use super::numbers::{self, KEY_BITS, Numbers, Row};
+use super::pages::{FileSink, FileSource, PageSource};
+use super::places::{self, BlockAt, BlockRow, Heights, Place};
+use crate::error::IndexError;
+use lydian_disk::{Disk, OwnDir};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Blocks that are sealed together.
+pub(super) const GROUP_BLOCKS: u32 = 256;
+
+/// Segments that make one of the next size.
+const FAN: u32 = 8;
+
+/// Sizes of segments in blocks: 256, 2,048, 16,384, 131,072 and 1,048,576.
+const SIZES: u32 = 5;
+
+/// The ends of the names of a segment's files.
+pub(super) const NUMBERS: &str = "numbers";
+pub(super) const SIZES_NAME: &str = "sizes";
+pub(super) const BLOCKS: &str = "blocks";
+
+/// The tables of a range of heights.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub(super) heights: Range<u32>,
+    pub(super) numbers: Arc<dyn PageSource>,
+    pub(super) sizes: Arc<dyn PageSource>,
+    pub(super) blocks: Arc<dyn PageSource>,
+}
+
+/// The ranges of the segments that cover the blocks below this height, a multiple of [`GROUP_BLOCKS`].
+pub(super) fn ranges(sealed: u32) -> Vec<Range<u32>> {
+    let (mut all, mut from) = (Vec::new(), 0);
+    for power in (0..SIZES).rev() {
+        let size = GROUP_BLOCKS * FAN.pow(power);
+        while sealed - from >= size {
+            all.push(from..from + size);
+            from += size;
+        }
+    }
+    all
+}
+
+/// The file of a table of a segment.
+pub(super) fn path(dir: &Path, heights: &Range<u32>, table: &str) -> PathBuf {
+    dir.join(format!("{:07}-{:07}.{table}", heights.start, heights.end))
+}
+
+/// The rows of blocks that are not sealed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    pub(super) blocks: Vec<BlockRow>,
+    pub(super) transactions: Vec<TxRow>,
+}
+
+/// Key and size in bytes of a transaction, in 40 and 24 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TxRow(u64);
+
+impl TxRow {
+    /// # Panics
+    ///
+    /// If the size does not fit: a block has at most 4 MB.
+    pub(super) fn new(key: u64, size: u32) -> TxRow {
+        assert!(size < 1 << SIZE_BITS && key < 1 << KEY_BITS, "a transaction of {size} bytes");
+        TxRow(key << SIZE_BITS | u64::from(size))
+    }
+
+    pub(super) fn key(self) -> u64 {
+        self.0 >> SIZE_BITS
+    }
+
+    pub(super) fn size(self) -> u32 {
+        u32::try_from(self.0 & u64::from(SIZE_MASK)).unwrap_or(0)
+    }
+}
+
+const SIZE_BITS: u32 = 64 - KEY_BITS;
+const SIZE_MASK: u32 = (1 << SIZE_BITS) - 1;
+
+/// A directory of segments.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) own: OwnDir,
+}
+
+impl Store {
+    fn sink(&self, heights: &Range<u32>, table: &str) -> Result<FileSink, IndexError> {
+        FileSink::create(self.disk.as_ref(), &self.own, &path(self.own.path(), heights, table))
+    }
+
+    pub(super) fn open(&self, heights: Range<u32>) -> Result<Segment, IndexError> {
+        let table = |name| -> Result<Arc<dyn PageSource>, IndexError> {
+            Ok(Arc::new(FileSource::open(self.disk.as_ref(), &path(self.own.path(), &heights, name))?))
+        };
+        let (numbers, sizes, blocks) = (table(NUMBERS)?, table(SIZES_NAME)?, table(BLOCKS)?);
+        Ok(Segment { heights, numbers, sizes, blocks })
+    }
+
+    /// Writes a segment from rows; `all` has the heights of the chain up to its end.
+    pub(super) fn seal(&self, heights: Range<u32>, rows: &Rows, all: &Heights) -> Result<Segment, IndexError> {
+        let range = all.numbers(&heights);
+        let keyed = rows.transactions.iter().zip(range.clone());
+        let mut sorted: Vec<Row> = keyed.map(|(tx, number)| Row { key: tx.key(), number }).collect();
+        sorted.sort_unstable();
+        let mut sink = self.sink(&heights, NUMBERS)?;
+        let mut numbers = Numbers::new(&mut sink, range.start, range.end - range.start);
+        sorted.into_iter().try_for_each(|row| numbers.push(row))?;
+        numbers.finish()?;
+        let sizes = rows.transactions.iter().map(|tx| Ok(tx.size()));
+        places::write_sizes(&range, all, sizes, &mut self.sink(&heights, SIZES_NAME)?)?;
+        places::write_blocks(heights.start, rows.blocks.iter().copied().map(Ok), &mut self.sink(&heights, BLOCKS)?)?;
+        self.open(heights)
+    }
+
+    /// Writes a segment with the rows of segments that follow each other and cover its heights.
+    pub(super) fn merge(&self, parts: &[Segment], heights: Range<u32>, all: &Heights) -> Result<Segment, IndexError> {
+        let range = all.numbers(&heights);
+        let sources: Vec<&dyn PageSource> = parts.iter().map(|part| part.numbers.as_ref()).collect();
+        numbers::merge(&sources, &range, &mut self.sink(&heights, NUMBERS)?)?;
+        let first = parts.first().map_or(heights.start, |part| part.heights.start);
+        let skipped = usize::try_from(range.start - all.first(first)).unwrap_or(usize::MAX);
+        let sizes = parts.iter().flat_map(|part| places::read_sizes(part.sizes.as_ref())).skip(skipped);
+        places::write_sizes(&range, all, sizes, &mut self.sink(&heights, SIZES_NAME)?)?;
+        let blocks = parts.iter().flat_map(|part| places::read_blocks(part.blocks.as_ref()));
+        let blocks = blocks.skip((heights.start - first) as usize).take(heights.len());
+        places::write_blocks(heights.start, blocks, &mut self.sink(&heights, BLOCKS)?)?;
+        self.open(heights)
+    }
+
+    /// The segments up to `sealed`, made of `old` ones that cover these heights: merged, or cut. Those that stay, or
+    /// are among the `others` that exist, are shared.
+    pub(super) fn arrange(
+        &self,
+        old: &[Segment],
+        others: &[Segment],
+        sealed: u32,
+        all: &Heights,
+    ) -> Result<Vec<Segment>, IndexError> {
+        ranges(sealed)
+            .into_iter()
+            .map(|range| match old.iter().chain(others).find(|segment| segment.heights == range) {
+                Some(segment) => Ok(segment.clone()),
+                None => {
+                    let is_part = |part: &&Segment| part.heights.start < range.end && range.start < part.heights.end;
+                    let parts: Vec<Segment> = old.iter().filter(is_part).cloned().collect();
+                    self.merge(&parts, range, all)
+                }
+            })
+            .collect()
+    }
+
+    /// The rows of these heights, all of which the segment has.
+    pub(super) fn rows(&self, segment: &Segment, heights: &Range<u32>, all: &Heights) -> Result<Rows, IndexError> {
+        let range = all.numbers(heights);
+        let keys = numbers::keys(segment.numbers.as_ref(), &range)?;
+        let skipped = usize::try_from(range.start - all.first(segment.heights.start)).unwrap_or(usize::MAX);
+        let sizes = places::read_sizes(segment.sizes.as_ref()).skip(skipped);
+        let transactions = keys.into_iter().zip(sizes).map(|(key, size)| Ok(TxRow::new(key, size? & SIZE_MASK)));
+        let blocks = places::read_blocks(segment.blocks.as_ref())
+            .skip((heights.start - segment.heights.start) as usize)
+            .take(heights.len());
+        Ok(Rows {
+            transactions: transactions.collect::<Result<_, IndexError>>()?,
+            blocks: blocks.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Segment {
+    /// The numbers of the transactions that have this key.
+    pub(super) fn find(&self, key: u64) -> Result<Vec<u64>, IndexError> {
+        numbers::find(self.numbers.as_ref(), key)
+    }
+
+    pub(super) fn place(&self, block: &BlockAt, number: u64) -> Result<Option<Place>, IndexError> {
+        places::find_place(self.sizes.as_ref(), block, number)
+    }
+}

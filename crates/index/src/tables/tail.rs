@@ -1,0 +1,197 @@
+//! The blocks that are not sealed: in memory, with a log of each group of blocks.
+//!
+//! Input: blocks at the end of the chain, added and removed. Output: the transactions of a key, and their places. The
+//! log of a group has a record for each block, with its height as sequence; a checkpoint cuts off what left the chain
+//! and adds what is new. Memory: about 16 bytes for each transaction.
+
+use super::numbers::KEY_BITS;
+use super::places::{BlockRow, Heights, Place, read_varint, write_varint};
+use super::segment::{GROUP_BLOCKS, Rows, TxRow};
+use crate::error::IndexError;
+use hashbrown::HashTable;
+use lydian_disk::record::{Records, encode_record};
+use lydian_disk::{Change, Disk, DiskErrorKind, OwnDir, read_whole};
+use lydian_primitives::{BlockHash, Height, Reader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The largest log of a group: 256 blocks of the smallest transactions.
+const LOG_SIZE_MAX: u64 = 256 * 70_000 * 10;
+
+/// Up to [`GROUP_BLOCKS`] blocks that will be sealed together.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) from: u32,
+    pub(super) rows: Arc<Rows>,
+    /// The places of transactions in the rows, by key.
+    places: HashTable<u32>,
+    /// The end of each block's record in the log, as far as the log has the blocks of this chain.
+    ends: Vec<u64>,
+    /// The size of the log; larger than any if it is not known.
+    log_size: u64,
+}
+
+impl Group {
+    /// An empty group at a multiple of [`GROUP_BLOCKS`]. A log with its name is older.
+    pub(super) fn new(from: u32, log_size: u64) -> Group {
+        Group { from, rows: Arc::default(), places: HashTable::new(), ends: Vec::new(), log_size }
+    }
+
+    /// A group of blocks that were sealed.
+    pub(super) fn of(from: u32, rows: Rows) -> Group {
+        let mut group = Group::new(from, 0);
+        group.places.reserve(rows.transactions.len(), |_| 0);
+        for (place, tx) in (0..).zip(&rows.transactions) {
+            group.places.insert_unique(hash_of(tx.key()), place, |place| hash_at(&rows.transactions, *place));
+        }
+        group.rows = Arc::new(rows);
+        group
+    }
+
+    pub(super) fn blocks(&self) -> u32 {
+        u32::try_from(self.rows.blocks.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.blocks() == GROUP_BLOCKS
+    }
+
+    pub(super) fn push(&mut self, block: BlockRow, txs: &[TxRow]) {
+        let rows = Arc::make_mut(&mut self.rows);
+        for tx in txs {
+            let place = u32::try_from(rows.transactions.len()).unwrap_or(u32::MAX);
+            rows.transactions.push(*tx);
+            let all = &rows.transactions;
+            self.places.insert_unique(hash_of(tx.key()), place, |place| hash_at(all, *place));
+        }
+        rows.blocks.push(block);
+    }
+
+    /// Removes the last block.
+    pub(super) fn pop(&mut self) {
+        let rows = Arc::make_mut(&mut self.rows);
+        let Some(block) = rows.blocks.pop() else { return };
+        let left = rows.transactions.len() - block.transactions as usize;
+        for place in left..rows.transactions.len() {
+            let hash = rows.transactions.get(place).map_or(0, |tx| hash_of(tx.key()));
+            if let Ok(entry) = self.places.find_entry(hash, |other| *other as usize == place) {
+                entry.remove();
+            }
+        }
+        rows.transactions.truncate(left);
+        self.ends.truncate(rows.blocks.len());
+    }
+
+    /// The numbers of the transactions of this key, within the group, in no order.
+    pub(super) fn find(&self, key: u64) -> impl Iterator<Item = u32> {
+        let has_key =
+            move |place: &&u32| self.rows.transactions.get(**place as usize).is_some_and(|tx| tx.key() == key);
+        self.places.iter_hash(hash_of(key)).filter(has_key).copied()
+    }
+
+    /// Where a transaction is.
+    pub(super) fn place(&self, heights: &Heights, number: u64) -> Option<Place> {
+        let height = heights.block_of(number)?;
+        let place = |number: u64| usize::try_from(number.checked_sub(heights.first(self.from))?).ok();
+        let (first, own) = (place(heights.first(height))?, place(number)?);
+        let before: u32 = self.rows.transactions.get(first..own)?.iter().map(|tx| tx.size()).sum();
+        let size = self.rows.transactions.get(own)?.size();
+        Some(Place { height: Height(height), offset: heights.first_offset(height) + before, size })
+    }
+
+    pub(super) fn log_path(&self, dir: &Path) -> PathBuf {
+        log_path(dir, self.from)
+    }
+
+    /// Brings the log to the blocks of the group, durable on return.
+    pub(super) fn write_log(&mut self, disk: &dyn Disk, own: &OwnDir) -> Result<(), IndexError> {
+        let path = self.log_path(own.path());
+        let valid = self.ends.last().copied().unwrap_or(0);
+        if self.log_size > valid {
+            match valid {
+                // There may be none: it was never written.
+                0 => drop(own.remove(disk, &path)?),
+                size => own.change(disk, &path, Change::Truncate { size })?,
+            }
+            self.log_size = valid;
+        }
+        if self.ends.len() == self.rows.blocks.len() {
+            return Ok(());
+        }
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        let mut first: usize = self.rows.blocks.iter().take(self.ends.len()).map(|row| row.transactions as usize).sum();
+        for (height, block) in (self.from..).zip(&self.rows.blocks).skip(self.ends.len()) {
+            let count = block.transactions as usize;
+            let txs = self.rows.transactions.get(first..first + count).unwrap_or_default();
+            encode_record(&encode(block, txs), u64::from(height), &mut bytes);
+            ends.push(valid + bytes.len() as u64);
+            first += count;
+        }
+        let mut file = own.append(disk, &path)?;
+        file.write(&bytes)?;
+        file.sync()?;
+        self.ends.extend(ends);
+        self.log_size = valid + bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Reads the blocks of a log, up to and with the height `last`. What is behind them is not used.
+    pub(super) fn read(disk: &dyn Disk, dir: &Path, from: u32, last: u32) -> Result<Group, IndexError> {
+        let path = log_path(dir, from);
+        let bytes = match read_whole(disk, &path, LOG_SIZE_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind == DiskErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let mut group = Group::new(from, bytes.len() as u64);
+        let mut records = Records::read(&bytes, u64::from(from));
+        while group.from + group.blocks() <= last && !group.is_full() {
+            let offset = records.offset();
+            let Some(Ok(payload)) = records.next() else { break };
+            let damaged = || IndexError::damaged(&path, offset, "the record of a block cannot be decoded");
+            let (block, txs) = decode(payload).ok_or_else(damaged)?;
+            group.push(block, &txs);
+            group.ends.push(records.offset());
+        }
+        Ok(group)
+    }
+}
+
+pub(super) fn log_path(dir: &Path, from: u32) -> PathBuf {
+    dir.join(format!("{from:07}.log"))
+}
+
+/// A key is a hash already; a table takes its high bits.
+fn hash_of(key: u64) -> u64 {
+    key << (64 - KEY_BITS) | key
+}
+
+fn hash_at(rows: &[TxRow], place: u32) -> u64 {
+    rows.get(place as usize).map_or(0, |tx| hash_of(tx.key()))
+}
+
+/// Hash, outputs and transactions of a block; key and size of each transaction.
+fn encode(block: &BlockRow, txs: &[TxRow]) -> Vec<u8> {
+    let mut payload = block.hash.0.to_vec();
+    write_varint(block.outputs, &mut payload);
+    write_varint(block.transactions, &mut payload);
+    for tx in txs {
+        payload.extend_from_slice(tx.key().to_le_bytes().get(..5).unwrap_or_default());
+        write_varint(tx.size(), &mut payload);
+    }
+    payload
+}
+
+fn decode(payload: &[u8]) -> Option<(BlockRow, Vec<TxRow>)> {
+    let hash = BlockHash(Reader::new(payload).array().ok()?);
+    let mut rest = payload.get(32..)?;
+    let (outputs, transactions) = (read_varint(&mut rest)?, read_varint(&mut rest)?);
+    let mut txs = Vec::new();
+    for _ in 0..transactions {
+        let (key, after) = rest.split_first_chunk::<5>()?;
+        let key = key.iter().rev().fold(0, |key, byte| key << 8 | u64::from(*byte));
+        rest = after;
+        txs.push(TxRow::new(key, read_varint(&mut rest).filter(|size| *size < 1 << 24)?));
+    }
+    rest.is_empty().then_some((BlockRow { hash, transactions, outputs }, txs))
+}
