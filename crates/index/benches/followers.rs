@@ -1,10 +1,11 @@
 //! What followers cost: full validation of a chain without a follower, with one that counts inputs in `prepare`, and
-//! with the coin statistics; and the catch-up of a follower that does nothing, and of the coin statistics, from files.
+//! with the coin statistics, and with the tables of transactions; and the catch-up of a follower that does nothing, and
+//! of both indexes, from files.
 //!
 //! Data: a directory of block files (`--chain DIR`; in the small mode that `cargo test` runs: blocks made here). Each
 //! round validates the chain once for each contender, in turn, into a scratch directory, and then catches up. Output: a
 //! table of wall time and processor time (user and system, all threads), with the median of the rounds and its ratio to
-//! the first row. The coins must be the same after each, and the statistics those of the coins.
+//! the first row. The statistics must be those of the coins, and the last coinbase must be found by its txid.
 //! `cargo bench -p lydian-index --bench followers -- --chain DIR [--rounds N] [--workers N] [--scratch DIR]`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
@@ -18,7 +19,7 @@ use lydian_engine::{
     BlockWithSpent, Cancel, ConnectedBlock, Engine, Follower, FollowerError, ImportFiles, Layout, Prepare, Rows,
     Settings, Standing, Tip, Unobserved, UtxoHash,
 };
-use lydian_index::{CoinStatsIndex, CoinStatsReader};
+use lydian_index::{CoinStatsIndex, CoinStatsReader, TxIndex, TxIndexReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -102,24 +103,34 @@ enum With {
     Nothing,
     Counting,
     CoinStats,
+    Transactions,
     CatchUpIdle,
     CatchUpCoinStats,
+    CatchUpTransactions,
+}
+
+/// What answers after a run.
+enum Reader {
+    CoinStats(CoinStatsReader),
+    Transactions(TxIndexReader),
 }
 
 impl With {
-    const ALL: [(With, &str); 5] = [
+    const ALL: [(With, &str); 7] = [
         (With::Nothing, "validation, no follower"),
         (With::Counting, "validation, a follower that counts inputs in prepare"),
         (With::CoinStats, "validation, coin statistics"),
+        (With::Transactions, "validation, tables of transactions"),
         (With::CatchUpIdle, "catch-up, a follower that does nothing"),
         (With::CatchUpCoinStats, "catch-up, coin statistics"),
+        (With::CatchUpTransactions, "catch-up, tables of transactions"),
     ];
 
     fn is_catch_up(self) -> bool {
-        matches!(self, With::CatchUpIdle | With::CatchUpCoinStats)
+        matches!(self, With::CatchUpIdle | With::CatchUpCoinStats | With::CatchUpTransactions)
     }
 
-    fn followers(self, scratch: &Path, params: &Params) -> (Vec<Box<dyn Follower>>, Option<CoinStatsReader>) {
+    fn followers(self, scratch: &Path, params: &Params) -> (Vec<Box<dyn Follower>>, Option<Reader>) {
         match self {
             With::Nothing => (Vec::new(), None),
             With::Counting => (vec![Box::new(Counting { has_preparer: true, inputs: 0 })], None),
@@ -127,7 +138,12 @@ impl With {
             With::CoinStats | With::CatchUpCoinStats => {
                 let dir = scratch.join(format!("{self:?}"));
                 let (index, reader) = CoinStatsIndex::open(Arc::new(RealDisk), &dir, params).unwrap();
-                (vec![Box::new(index)], Some(reader))
+                (vec![Box::new(index)], Some(Reader::CoinStats(reader)))
+            }
+            With::Transactions | With::CatchUpTransactions => {
+                let dir = scratch.join(format!("{self:?}"));
+                let (index, reader) = TxIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash, || [1, 2]).unwrap();
+                (vec![Box::new(index)], Some(Reader::Transactions(reader)))
             }
         }
     }
@@ -185,11 +201,19 @@ fn run(with: With, chain: &Path, options: &Options, scratch: &Path) -> Cost {
     };
     assert!(engine.followers().iter().all(|follower| follower.standing == Standing::InStep));
     engine.checkpoint(&Unobserved).unwrap();
-    if let Some(reader) = reader {
-        let tip = engine.tip();
-        let stats = reader.at(tip.height, &tip.hash).unwrap().unwrap();
-        let summary = engine.coins_summary(UtxoHash::Muhash).unwrap();
-        assert_eq!((stats.coins, Some(stats.muhash)), (summary.coins, summary.hash));
+    let tip = engine.tip();
+    match reader {
+        Some(Reader::CoinStats(reader)) => {
+            let stats = reader.at(tip.height, &tip.hash).unwrap().unwrap();
+            let summary = engine.coins_summary(UtxoHash::Muhash).unwrap();
+            assert_eq!((stats.coins, Some(stats.muhash)), (summary.coins, summary.hash));
+        }
+        Some(Reader::Transactions(reader)) => {
+            let block = engine.block(&engine.tip_info()).unwrap().unwrap();
+            let places = reader.candidates(&block.tx(0).txid()).unwrap();
+            assert!(places.iter().any(|place| (place.height, place.offset) == (tip.height, block.tx(0).offset())));
+        }
+        None => {}
     }
     cost
 }
@@ -217,7 +241,7 @@ fn main() {
             let cost = run(with, &chain, &options, &scratch);
             println!("round {round}: {with:?}: {:.3} s wall, {:.3} s CPU", cost.wall, cost.cpu);
             costs[place].push(cost);
-            if with == With::CatchUpCoinStats {
+            if matches!(with, With::CatchUpCoinStats | With::CatchUpTransactions) {
                 std::fs::remove_dir_all(scratch.join(format!("{with:?}"))).unwrap();
             }
         }

@@ -26,6 +26,8 @@ pub enum IndexError {
         path: PathBuf,
         what: &'static str,
     },
+    /// The index is being closed.
+    Ended,
     /// The system gives no thread.
     Thread {
         reason: String,
@@ -52,6 +54,7 @@ impl fmt::Display for IndexError {
                 path.display()
             ),
             IndexError::OtherFile { path, what } => write!(f, "{}: {what}", path.display()),
+            IndexError::Ended => f.write_str("the index is being closed"),
             IndexError::Thread { reason } => write!(f, "cannot start a thread for an index: {reason}"),
         }
     }

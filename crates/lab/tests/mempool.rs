@@ -79,7 +79,7 @@ fn core_gives_a_figure_in_every_row() {
     let text = to_markdown(&results);
     assert!(results.is_agreed, "{text}");
     let names: Vec<&str> = results.sessions.iter().map(|session| session.session.as_str()).collect();
-    assert_eq!(names, ["loaded", "tx", "peers", "cluster"], "the reference engine is Lydian's");
+    assert_eq!(names, ["loaded", "tx", "peers", "pairs", "cluster"], "the reference engine is Lydian's");
     let values = |row: &str, what: &str| {
         let found = results.figures.iter().find(|figure| (&*figure.row, &*figure.what) == (row, what));
         found.unwrap_or_else(|| panic!("no {row}: {what}\n{text}")).values.clone()

@@ -245,10 +245,18 @@ impl Chain {
 
 /// Spends a coin for this fee. Returns the transaction and its output.
 pub fn pay(coin: &Coin, fee: i64) -> (Arc<Transaction>, Coin) {
-    let tx = spend_for(coin.prevout, coin.value, coin.lock, coin.lock + 1, fee);
-    let next =
-        Coin { prevout: OutPoint { txid: tx.txid(), vout: 0 }, value: tx.outputs[0].value.0, lock: coin.lock + 1 };
-    (Arc::new(tx.to_transaction().unwrap()), next)
+    let (tx, mut coins) = pay_with(coin, fee, 2, 1);
+    (tx, coins.remove(0))
+}
+
+/// Spends a coin for this fee, with a version and a number of equal outputs. Returns the transaction and its outputs.
+pub fn pay_with(coin: &Coin, fee: i64, version: u32, outputs: u32) -> (Arc<Transaction>, Vec<Coin>) {
+    let (value, next) = ((coin.value - fee) / i64::from(outputs), coin.lock + 1);
+    let output = MutOutput { value: Amount(value), script_pubkey: lock(next).1.script_pubkey };
+    let tx = sign(coin.prevout, coin.value, coin.lock, version, vec![output; outputs as usize]);
+    let txid = tx.txid();
+    let coins = (0..outputs).map(|vout| Coin { prevout: OutPoint { txid, vout }, value, lock: next });
+    (Arc::new(tx.to_transaction().unwrap()), coins.collect())
 }
 
 fn lock(number: u32) -> (Lock, Opened) {
@@ -259,14 +267,15 @@ fn lock(number: u32) -> (Lock, Opened) {
 
 /// Spends an output that is locked by the lock with the number `from`, to the lock with the number `to`.
 fn spend(prevout: OutPoint, value: i64, from: u32, to: u32) -> MutTx {
-    spend_for(prevout, value, from, to, 1_000)
+    let output = MutOutput { value: Amount(value - 1_000), script_pubkey: lock(to).1.script_pubkey };
+    sign(prevout, value, from, 2, vec![output])
 }
 
-fn spend_for(prevout: OutPoint, value: i64, from: u32, to: u32, fee: i64) -> MutTx {
+/// Spends an output that is locked by the lock with the number `from`.
+fn sign(prevout: OutPoint, value: i64, from: u32, version: u32, outputs: Vec<MutOutput>) -> MutTx {
     let (lock_from, opened) = lock(from);
     let input = MutInput { prevout, script_sig: Vec::new(), sequence: u32::MAX, witness: Vec::new() };
-    let output = MutOutput { value: Amount(value - fee), script_pubkey: lock(to).1.script_pubkey };
-    let mut tx = MutTx { version: 2, inputs: vec![input], outputs: vec![output], lock_time: 0 };
+    let mut tx = MutTx { version, inputs: vec![input], outputs, lock_time: 0 };
     let spent = [(value, opened.script_pubkey.clone())];
     sign_input(&mut tx, 0, lock_from, &opened, &mut Spending::new(&spent));
     tx

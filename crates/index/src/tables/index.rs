@@ -19,6 +19,7 @@ use lydian_primitives::{BlockHash, Height, Txid};
 use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 
@@ -97,13 +98,14 @@ impl TxIndex {
             let [first, second] = new_salt();
             Commit { salt: Salt(first, second), tip: None, sealed: 0 }
         });
-        let store = Store { disk, own };
+        let store = Store { disk, own, is_ended: Arc::default() };
         let state = read_state(&store, &commit)?;
         let durable = state.tip;
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(Shared { store, genesis, salt: commit.salt, state, changed });
-        if saved.is_none() {
-            shared.write_commit(&Commit { tip: None, ..commit })?;
+        if saved.is_none() || durable != commit.tip {
+            // New, or a checkpoint was interrupted when it had cut a log.
+            shared.write_commit(&Commit { tip: durable, ..commit })?;
         }
         let sealing = Arc::clone(&shared);
         let run = move || {
@@ -126,6 +128,7 @@ impl TxIndex {
 
 impl Drop for TxIndex {
     fn drop(&mut self) {
+        self.shared.store.is_ended.store(true, Ordering::Relaxed);
         lock(&self.shared.state).is_ended = true;
         self.shared.changed.notify_all();
         if let Some(sealer) = self.sealer.take() {
@@ -310,6 +313,7 @@ impl Shared {
                     state.obsolete.extend(log);
                     self.replace_segments(&mut state, &all, arranged, range.end);
                 }
+                Err(IndexError::Ended) => return,
                 Err(error) => state.failed = Some(error),
             }
             drop(state);
@@ -457,7 +461,7 @@ impl Follower for TxIndex {
         let mut state = lock(&self.shared.state);
         state.check()?;
         assert_eq!(state.tip, Some(tip), "a checkpoint is at the last block");
-        let Store { disk, own } = &self.shared.store;
+        let Store { disk, own, .. } = &self.shared.store;
         for group in &mut state.groups {
             group.write_log(disk.as_ref(), own)?;
         }

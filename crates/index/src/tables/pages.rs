@@ -14,6 +14,8 @@ use lydian_disk::{AppendFile, Disk, OwnDir, ReadFile};
 use lydian_primitives::{ParseError, Reader};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a reader must know of a table, to tell the page of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,16 +64,23 @@ pub(super) struct FileSink {
     file: Box<dyn AppendFile>,
     sizes: Vec<u16>,
     buffer: Vec<u8>,
+    is_ended: Arc<AtomicBool>,
 }
 
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
 impl FileSink {
-    /// Begins a table. A file with this name, left over from an interrupted seal, is removed first.
-    pub(super) fn create(disk: &dyn Disk, own: &OwnDir, path: &Path) -> Result<FileSink, IndexError> {
+    /// Begins a table. A file with this name, left over from an interrupted seal, is removed first. Once `is_ended` is
+    /// set, no page is added: the error is [`IndexError::Ended`].
+    pub(super) fn create(
+        disk: &dyn Disk,
+        own: &OwnDir,
+        path: &Path,
+        is_ended: Arc<AtomicBool>,
+    ) -> Result<FileSink, IndexError> {
         own.remove(disk, path)?;
-        Ok(FileSink { file: own.append(disk, path)?, sizes: Vec::new(), buffer: Vec::new() })
+        Ok(FileSink { file: own.append(disk, path)?, sizes: Vec::new(), buffer: Vec::new(), is_ended })
     }
 
     fn flush(&mut self) -> Result<(), IndexError> {
@@ -83,6 +92,9 @@ impl FileSink {
 
 impl PageSink for FileSink {
     fn push(&mut self, page: &[u8]) -> Result<(), IndexError> {
+        if self.is_ended.load(Ordering::Relaxed) {
+            return Err(IndexError::Ended);
+        }
         let Ok(size) = u16::try_from(page.len()) else { unreachable!("a page of {} bytes", page.len()) };
         encode_record(page, self.sizes.len() as u64, &mut self.buffer);
         self.sizes.push(size);
@@ -231,7 +243,7 @@ mod tests {
 
     fn write(disk: &SimDisk, path: &Path, pages: u32) -> Facts {
         let own = OwnDir::new(Path::new("/"), FILES);
-        let mut sink = FileSink::create(disk, &own, path).unwrap();
+        let mut sink = FileSink::create(disk, &own, path, Arc::default()).unwrap();
         (0..pages).for_each(|number| sink.push(&page(number)).unwrap());
         let facts = Facts { first: 5, rows: 6, pages };
         sink.finish(&facts).unwrap();
@@ -250,6 +262,17 @@ mod tests {
             }
             assert!(source.page(pages).is_err());
         }
+    }
+
+    #[test]
+    fn a_table_is_left_unfinished_when_the_index_is_closed() {
+        let (disk, path, own) = (SimDisk::new(1), Path::new("/a.pages"), OwnDir::new(Path::new("/"), FILES));
+        let is_ended: Arc<AtomicBool> = Arc::default();
+        let mut sink = FileSink::create(&disk, &own, path, Arc::clone(&is_ended)).unwrap();
+        sink.push(&page(1)).unwrap();
+        is_ended.store(true, Ordering::Relaxed);
+        assert_eq!(sink.push(&page(2)), Err(IndexError::Ended));
+        assert!(FileSource::open(&disk, path).is_err());
     }
 
     #[test]

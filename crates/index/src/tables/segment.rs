@@ -3,7 +3,7 @@
 //! Input: the rows of [`GROUP_BLOCKS`] blocks, or segments that follow each other. Output: a segment with its tables.
 //! The ranges follow from the height up to which blocks are sealed, and the rows from the chain: however an index was
 //! built, its files are the same. Eight segments of one size make one of the next; a lookup asks each segment, at most
-//! 35 on mainnet in the next ten years. Memory: the directories of the tables.
+//! 29 on mainnet in the next ten years. Memory: the directories of the tables.
 
 use super::numbers::{self, KEY_BITS, Numbers, Row};
 use super::pages::{FileSink, FileSource, PageSource};
@@ -13,6 +13,7 @@ use lydian_disk::{Disk, OwnDir};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Blocks that are sealed together.
 pub(super) const GROUP_BLOCKS: u32 = 256;
@@ -92,11 +93,14 @@ const SIZE_MASK: u32 = (1 << SIZE_BITS) - 1;
 pub(super) struct Store {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) own: OwnDir,
+    /// The index is being closed: what is being written is left as it is.
+    pub(super) is_ended: Arc<AtomicBool>,
 }
 
 impl Store {
     fn sink(&self, heights: &Range<u32>, table: &str) -> Result<FileSink, IndexError> {
-        FileSink::create(self.disk.as_ref(), &self.own, &path(self.own.path(), heights, table))
+        let path = path(self.own.path(), heights, table);
+        FileSink::create(self.disk.as_ref(), &self.own, &path, Arc::clone(&self.is_ended))
     }
 
     pub(super) fn open(&self, heights: Range<u32>) -> Result<Segment, IndexError> {

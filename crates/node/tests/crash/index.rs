@@ -6,7 +6,7 @@ use lydian_chains::presets::mainnet_mix;
 use lydian_chains::rng::Random;
 use lydian_oracle::Scratch;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The part of the kills of `make crash`: a hundred of a thousand.
@@ -22,18 +22,40 @@ const STARTS_MAX: u32 = 100;
 
 /// The node's options: an error of the index would end it.
 fn options() -> Vec<String> {
-    words(&["-coinstatsindex", "-indexrequired"])
+    words(&["-coinstatsindex", "-txindex", "-indexrequired"])
 }
 
-/// The log of the index, if it is finished: its tip file names a record for every block.
+/// The height that a record names.
 #[allow(clippy::disallowed_methods, reason = "a test reads its own files")]
-fn finished(folder: &Path, blocks: u32) -> Option<Vec<u8>> {
-    let index = folder.join("regtest/indexes/coinstats");
-    let tip = fs::read(index.join("stats.tip")).ok()?;
-    // Record head, text, version, genesis hash; then the height.
-    let at = 12 + 16 + 4 + 32;
-    let height = u32::from_le_bytes(tip[at..at + 4].try_into().unwrap());
-    (height == blocks).then(|| fs::read(index.join("stats.log")).unwrap())
+fn height_in(file: &Path, at: usize) -> Option<u32> {
+    let bytes = fs::read(file).ok()?;
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().unwrap()))
+}
+
+/// The files of the indexes, if both are finished: their records name the last block.
+#[allow(clippy::disallowed_methods, reason = "a test reads its own files")]
+fn finished(folder: &Path, blocks: u32) -> Option<Vec<(PathBuf, Vec<u8>)>> {
+    let (stats, tables) = (folder.join("regtest/indexes/coinstats"), folder.join("regtest/indexes/tables"));
+    // Record head, text, version, genesis hash; of the tables also the salt and the height of sealed blocks.
+    let heights = [(stats.join("stats.tip"), 12 + 16 + 4 + 32), (tables.join("commit"), 12 + 16 + 4 + 32 + 16 + 4)];
+    if !heights.iter().all(|(file, at)| height_in(file, *at) == Some(blocks)) {
+        return None;
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.push(stats.join("stats.log"));
+    files.sort();
+    Some(files.into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect())
+}
+
+/// Removes the indexes, but for the record with the salt: it names a block, and the index has none.
+fn remove_indexes(folder: &Path) {
+    fs::remove_dir_all(folder.join("regtest/indexes/coinstats")).unwrap();
+    for entry in fs::read_dir(folder.join("regtest/indexes/tables")).unwrap() {
+        let file = entry.unwrap().path();
+        if !file.ends_with("commit") {
+            fs::remove_file(file).unwrap();
+        }
+    }
 }
 
 /// checklist: 86, 97
@@ -56,8 +78,8 @@ fn killed_while_an_index_is_built() {
     let expected = loop {
         assert_eq!(child.try_wait().unwrap(), None, "the node ended");
         assert!(start.elapsed() < Duration::from_secs(120), "the index is built");
-        if let Some(log) = finished(&folder, blocks) {
-            break log;
+        if let Some(files) = finished(&folder, blocks) {
+            break files;
         }
         std::thread::sleep(Duration::from_millis(5));
     };
@@ -68,7 +90,7 @@ fn killed_while_an_index_is_built() {
     let kills = setting("LYDIAN_CRASH_RUNS").map_or(KILLS, |runs| runs * SHARE / 100);
     let (mut killed, mut pieces) = (0, 0);
     while killed < kills {
-        fs::remove_dir_all(folder.join("regtest/indexes")).unwrap();
+        remove_indexes(&folder);
         pieces += 1;
         let at_once = (kills - killed).min(1 + random.below(KILLS_AT_ONCE));
         let mut left = at_once;
@@ -80,9 +102,12 @@ fn killed_while_an_index_is_built() {
             assert!(was_killed || output.status.success(), "start {start}: {output:?}");
             left = left.saturating_sub(1);
             killed += 1;
-            if let Some(log) = finished(&folder, blocks) {
-                assert_eq!(log.len(), expected.len(), "piece {pieces}, start {start}");
-                assert!(log == expected, "piece {pieces}, start {start}: other records");
+            if let Some(files) = finished(&folder, blocks) {
+                let names = |files: &[(PathBuf, Vec<u8>)]| -> Vec<PathBuf> {
+                    files.iter().map(|(name, _)| name.clone()).collect()
+                };
+                assert_eq!(names(&files), names(&expected), "piece {pieces}, start {start}");
+                assert!(files == expected, "piece {pieces}, start {start}: other records");
                 break;
             }
         }

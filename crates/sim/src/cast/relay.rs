@@ -5,7 +5,7 @@
 
 use super::Plot;
 use crate::actor::{Shown, Verdict};
-use crate::chain::{Coin, pay};
+use crate::chain::{Coin, pay, pay_with};
 use crate::ground::ground;
 use crate::link::Wire;
 use crate::natures::{Abuse, Abusing, Own, Relaying};
@@ -35,7 +35,10 @@ pub(super) fn relay(seed: u64, is_logged: bool) -> Plot {
     let mut plot = Plot::new(world, Shown::all(&ground().honest), DEADLINE, random);
     let coins = ground().honest.coins();
     let count = usize::try_from(plot.random.between(2, 4)).unwrap();
-    let shares = plot.honest_transactions(&coins[..HONEST_COINS], count);
+    let mut shares = plot.honest_transactions(&coins[..HONEST_COINS], count);
+    let mut left = coins[HONEST_COINS..].to_vec();
+    let pins = plot.pinned(&mut left, &mut shares);
+    shares.iter_mut().for_each(|share| share.sort_by_key(|own| (own.at, own.tx.view().txid())));
     let all = || shares.iter().flatten().map(|own| own.tx.view().wtxid().0);
     let wanted: BTreeSet<_> = all().collect();
     let honest: Vec<_> = all().collect();
@@ -47,21 +50,15 @@ pub(super) fn relay(seed: u64, is_logged: bool) -> Plot {
         actor.body.verdict = Verdict::Honest;
         plot.meet(actor);
     }
-    let mut left = coins[HONEST_COINS..].to_vec();
+    for pin in pins {
+        plot.abuse(Abuse::Given, &honest, vec![pin]);
+    }
     for _ in 0..plot.random.below(6) {
         let abuse = Abuse::ALL[plot.random.index(Abuse::ALL.len())];
         let (own, other) = if abuse == Abuse::Given { plot.conflicts(&mut left) } else { Default::default() };
         for given in [own, other] {
             if abuse == Abuse::Given || given.is_empty() {
-                let begin = Duration::from_secs(plot.random.between(20, 90));
-                let rounds = u32::try_from(plot.random.between(5, 60)).unwrap();
-                let nature = Abusing::new(abuse, begin, rounds, honest.clone(), given);
-                // A connection for blocks would end with the first transaction, and too many outbound ones end some.
-                let kinds = [ConnectionKind::Inbound, ConnectionKind::Manual];
-                let kind = kinds[plot.random.index(2)];
-                let mut actor = plot.actor("abusing", kind, Box::new(nature));
-                actor.body.relays = true;
-                plot.meet(actor);
+                plot.abuse(abuse, &honest, given);
             }
         }
     }
@@ -86,8 +83,37 @@ impl Plot {
                 at += Duration::from_millis(self.random.below(5_000));
             }
         }
-        shares.iter_mut().for_each(|share| share.sort_by_key(|own| (own.at, own.tx.view().txid())));
         shares
+    }
+
+    /// Adds a peer that abuses the relay.
+    fn abuse(&mut self, abuse: Abuse, honest: &[[u8; 32]], given: Vec<Arc<Transaction>>) {
+        let begin = Duration::from_secs(self.random.between(20, 90));
+        let rounds = u32::try_from(self.random.between(5, 60)).unwrap();
+        let nature = Abusing::new(abuse, begin, rounds, honest.to_vec(), given);
+        // A connection for blocks would end with the first transaction, and too many outbound ones end some.
+        let kinds = [ConnectionKind::Inbound, ConnectionKind::Manual];
+        let kind = kinds[self.random.index(2)];
+        let mut actor = self.actor("abusing", kind, Box::new(nature));
+        actor.body.relays = true;
+        self.meet(actor);
+    }
+
+    /// A payment of two parties, of which one pins it: a transaction of version 3 (BIP-0431) with an output for each.
+    /// The other party attaches a child that is too large for one, and a small one that pays little. The honest child
+    /// must reach everyone all the same. Returns the children of the other party.
+    fn pinned(&mut self, coins: &mut Vec<Coin>, shares: &mut [Vec<Own>]) -> Vec<Arc<Transaction>> {
+        let Some(coin) = coins.pop() else { return Vec::new() };
+        let (parent, outputs) = pay_with(&coin, 1_000, 3, 2);
+        let (child, _) = pay_with(&outputs[0], 20_000, 3, 1);
+        let large = pay_with(&outputs[1], 2_000, 3, 60).0;
+        let small = pay_with(&outputs[1], 300, 3, 1).0;
+        let at = BEGIN + Duration::from_millis(self.random.below(30_000));
+        let after = at + Duration::from_millis(self.random.below(60_000));
+        let own = Own { at, tx: Arc::clone(&parent), ancestors: Vec::new() };
+        shares[self.random.index(shares.len())].push(own);
+        shares[self.random.index(shares.len())].push(Own { at: after, tx: child, ancestors: vec![parent] });
+        vec![large, small]
     }
 
     /// Transactions that conflict, for two peers: each sends replacements for the same coin.
