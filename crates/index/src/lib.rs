@@ -11,6 +11,7 @@
 
 mod coinstats;
 mod error;
+mod head;
 mod tables;
 
 pub use coinstats::{COINSTATS_DIR, COINSTATS_FILES, COINSTATS_NAME, CoinStats, CoinStatsIndex, CoinStatsReader};

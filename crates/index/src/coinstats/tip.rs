@@ -5,9 +5,9 @@
 
 use super::block::Sums;
 use crate::error::IndexError;
+use crate::head::Head;
 use lydian_consensus::Params;
-use lydian_disk::record::{Records, encode_record};
-use lydian_disk::{Disk, DiskErrorKind, read_whole};
+use lydian_disk::Disk;
 use lydian_engine::Tip;
 use lydian_hash::MuHash3072;
 use lydian_primitives::{BlockHash, Height, ParseError, Reader};
@@ -16,10 +16,12 @@ use std::path::Path;
 /// The format that is written, and the highest one that is read.
 pub(super) const VERSION: u32 = 1;
 
-const TEXT: &[u8; 16] = b"lydian coinstats";
-
-/// Larger than any file of this format.
-const FILE_SIZE_MAX: u64 = 1 << 12;
+const HEAD: Head = Head {
+    text: b"lydian coinstats",
+    version: VERSION,
+    other_file: "not a file of the coin statistics",
+    other_chain: "the statistics of another chain",
+};
 
 /// What a checkpoint saves.
 #[derive(Clone, Debug)]
@@ -32,43 +34,20 @@ pub(super) struct Saved {
 }
 
 pub(super) fn encode(saved: &Saved, params: &Params) -> Vec<u8> {
-    let mut payload = TEXT.to_vec();
-    payload.extend_from_slice(&VERSION.to_le_bytes());
-    payload.extend_from_slice(&params.genesis_hash.0);
+    let mut payload = Vec::new();
     payload.extend_from_slice(&saved.tip.height.0.to_le_bytes());
     payload.extend_from_slice(&saved.tip.hash.0);
     payload.extend_from_slice(&saved.records.to_le_bytes());
     write_sums(&saved.sums, &mut payload);
     payload.extend_from_slice(&saved.muhash.to_bytes());
-    let mut bytes = Vec::new();
-    encode_record(&payload, 0, &mut bytes);
-    bytes
+    HEAD.encode(&params.genesis_hash, &payload)
 }
 
 /// The content of the file; `None` if it does not exist.
 pub(super) fn read(disk: &dyn Disk, path: &Path, params: &Params) -> Result<Option<Saved>, IndexError> {
-    let bytes = match read_whole(disk, path, FILE_SIZE_MAX) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let damaged = |what| IndexError::damaged(path, 0, what);
-    let Some(Ok(payload)) = Records::read(&bytes, 0).next() else {
-        return Err(damaged("its checksum does not match"));
-    };
-    let mut reader = Reader::new(payload);
-    let cut = |_: ParseError| damaged("it ends too early");
-    if reader.take(TEXT.len()).map_err(cut)? != TEXT {
-        return Err(IndexError::OtherFile { path: path.to_owned(), what: "not a file of the coin statistics" });
-    }
-    let found = reader.u32().map_err(cut)?;
-    if found > VERSION {
-        return Err(IndexError::NewerFormat { path: path.to_owned(), found, known: VERSION });
-    }
-    let genesis: [u8; 32] = reader.array().map_err(cut)?;
-    if genesis != params.genesis_hash.0 {
-        return Err(IndexError::OtherFile { path: path.to_owned(), what: "the statistics of another chain" });
-    }
+    let Some(content) = HEAD.read(disk, path, &params.genesis_hash)? else { return Ok(None) };
+    let mut reader = Reader::new(&content);
+    let cut = |_: ParseError| IndexError::damaged(path, 0, "it ends too early");
     let height = Height(reader.u32().map_err(cut)?);
     let hash = BlockHash(reader.array().map_err(cut)?);
     let records = reader.u32().map_err(cut)?;

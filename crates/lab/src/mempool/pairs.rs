@@ -1,8 +1,8 @@
 //! The session of transactions with two inputs and two outputs: the CPU time of one, in a batch and alone.
 //!
-//! Input: a node with an empty mempool, the data. Output: CPU time per transaction. Half of the transactions come with
-//! `importmempool`; the others by one call of `sendrawtransaction` each, from which calls that do nothing are
-//! subtracted. A thread that verifies accepted transactions again is measured and subtracted too. Cost: a few
+//! Input: a node with an empty mempool, the data. Output: CPU time per transaction. At most 2,000 transactions come by
+//! one call of `sendrawtransaction` each, from which calls that do nothing are subtracted; all others come with
+//! `importmempool`. A thread that verifies accepted transactions again is measured and subtracted too. Cost: a few
 //! thousand calls. Must never: count a transaction that waits for another.
 
 use super::data::{Data, mempool_dat, parse_tx};
