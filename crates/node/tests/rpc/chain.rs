@@ -45,6 +45,19 @@ impl Pair {
         Some(pair)
     }
 
+    /// Deletes the files of an index below `indexes` while the node is stopped, and waits until it is built anew.
+    pub(crate) fn rebuild_index(&mut self, dir: &str, name: &str, option: &str) {
+        let path = self.lydian.folder.join("regtest/indexes").join(dir);
+        self.lydian.restart(&[]);
+        std::fs::remove_dir_all(path).unwrap();
+        self.lydian.restart(&[option]);
+        let is_synced = |_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            self.lydian.result("getindexinfo", "[]")[name]["synced"] == true
+        };
+        assert!((0..600).any(is_synced), "{name} is built within 30 s");
+    }
+
     /// Sends the same call to both.
     pub(crate) fn ask(&self, method: &str, params: &str) {
         self.ask_body(method, &format!("{{\"method\":\"{method}\",\"params\":{params},\"id\":1}}"));

@@ -6,7 +6,6 @@ use crate::server::Server;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 const OPTION: &str = "-coinstatsindex=1";
 
@@ -61,19 +60,11 @@ fn the_statistics_follow_reorganisations() {
     let Some(mut pair) = Pair::start("the_statistics_follow_reorganisations", &[OPTION]) else { return };
     pair.feed_branches();
     ask_everything(&pair);
-    // A damaged index is made anew, from the files, while the node runs; the same for one that was switched off.
-    let index = pair.lydian.folder.join("regtest/indexes/coinstats");
+    // Switched off and on; then built anew, from the files, while the node runs.
     pair.lydian.restart(&[]);
     pair.lydian.restart(&[OPTION]);
     ask_everything(&pair);
-    fs::remove_dir_all(index).unwrap();
-    pair.lydian.restart(&[OPTION]);
-    for _ in 0..600 {
-        if pair.lydian.result("getindexinfo", "[]")["coinstatsindex"]["synced"] == true {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    pair.rebuild_index("coinstats", "coinstatsindex", OPTION);
     let tip = pair.core.result("getblockcount", "[]").as_u64().unwrap();
     for height in 0..=tip {
         pair.ask("gettxoutsetinfo", &format!("[\"muhash\",{height}]"));

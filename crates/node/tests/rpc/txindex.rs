@@ -2,8 +2,6 @@
 //! reorganisations and restarts, and with an index that is built later.
 
 use crate::chain::Pair;
-use std::fs;
-use std::time::Duration;
 
 const OPTION: &str = "-txindex=1";
 
@@ -50,18 +48,10 @@ fn transactions_follow_reorganisations() {
     pair.feed_branches();
     ask_everything(&pair);
     // Switched off and on; then built anew, from the files, while the node runs.
-    let index = pair.lydian.folder.join("regtest/indexes/tables");
     pair.lydian.restart(&[]);
     pair.lydian.restart(&[OPTION]);
     ask_everything(&pair);
-    fs::remove_dir_all(index).unwrap();
-    pair.lydian.restart(&[OPTION]);
-    for _ in 0..600 {
-        if pair.lydian.result("getindexinfo", "[]")["txindex"]["synced"] == true {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    pair.rebuild_index("tables", "txindex", OPTION);
     ask_everything(&pair);
     pair.comparison.finish();
 }
