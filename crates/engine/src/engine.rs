@@ -394,7 +394,7 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.chainstate().reviews.end();
-        self.chainstate().followers.cancel.cancel();
+        self.chainstate().followers.end_catch_up();
         for thread in [self.reviewer.take(), self.catch_up.take()].into_iter().flatten() {
             // If the thread panicked, it has already reported it.
             let _ = thread.join();

@@ -46,7 +46,7 @@ pub trait Follower: Debug + Send {
     fn connect(&mut self, block: &ConnectedBlock<'_>, rows: Option<Rows>) -> Result<(), FollowerError>;
 
     /// The block left the chain; it was the last one connected.
-    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError>;
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError>;
 
     /// Records a tip: `tip`, the last block connected, or any block below it whose rows are durable. Everything that
     /// the engine stores is durable up to `tip`. No block is validated meanwhile, so work that takes longer than 0.1 s
@@ -55,6 +55,16 @@ pub trait Follower: Debug + Send {
 
     /// Deletes everything: the next call is for the genesis block.
     fn clear(&mut self) -> Result<(), FollowerError>;
+}
+
+/// What a follower gave up with a block that left the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// That block.
+    Block,
+    /// Blocks below it, too: the follower stands at its durable tip, which is below the block, and the catch-up brings
+    /// it to the chain again.
+    ToDurableTip,
 }
 
 /// The part of a follower's work that needs no order.

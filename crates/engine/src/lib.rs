@@ -46,7 +46,7 @@ pub use error::EngineError;
 pub use event::{
     Arrival, BlockSource, BlockTimes, BranchTip, Event, Observer, TipUpdate, Unobserved, UnreadableReason,
 };
-pub use follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Prepare, Rows};
+pub use follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Left, Prepare, Rows};
 pub use initial::{INITIAL_DOWNLOAD_OVER, InitialDownload, TIP_AGE_SECONDS_DEFAULT};
 pub use log::{LogLevel, LogLine, LogPlace, LogSwitches};
 pub use lydian_chain::{ChainTotals, HeaderId, Node, Pruned};

@@ -16,7 +16,7 @@ use lydian_consensus::{Chain, Params};
 use lydian_curve::{Refereed, Sampling};
 use lydian_disk::RealDisk;
 use lydian_engine::{
-    BlockWithSpent, Cancel, ConnectedBlock, Engine, Follower, FollowerError, ImportFiles, Layout, Prepare, Rows,
+    BlockWithSpent, Cancel, ConnectedBlock, Engine, Follower, FollowerError, ImportFiles, Layout, Left, Prepare, Rows,
     Settings, Standing, Tip, Unobserved, UtxoHash,
 };
 use lydian_index::{CoinStatsIndex, CoinStatsReader, TxIndex, TxIndexReader};
@@ -85,8 +85,8 @@ impl Follower for Counting {
         Ok(())
     }
 
-    fn disconnect(&mut self, _: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
-        Ok(())
+    fn disconnect(&mut self, _: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
+        Ok(Left::Block)
     }
 
     fn checkpoint(&mut self, _: Tip) -> Result<(), FollowerError> {

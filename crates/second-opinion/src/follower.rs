@@ -10,7 +10,7 @@ use crate::sample::Sample;
 use crate::verifier::Verifier;
 use lydian_consensus::Params;
 use lydian_consensus::deployment::script_flags;
-use lydian_engine::{ConnectedBlock, Follower, FollowerError, InitialDownload, Rows, Tip};
+use lydian_engine::{ConnectedBlock, Follower, FollowerError, InitialDownload, Left, Rows, Tip};
 use lydian_primitives::RawBlock;
 use lydian_stdx::lock;
 use std::fmt::{self, Debug};
@@ -117,8 +117,8 @@ impl Follower for SecondOpinion {
         Ok(())
     }
 
-    fn disconnect(&mut self, _: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
-        Ok(())
+    fn disconnect(&mut self, _: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
+        Ok(Left::Block)
     }
 
     fn checkpoint(&mut self, _: Tip) -> Result<(), FollowerError> {

@@ -10,7 +10,7 @@ use crate::queue::{BlockItem, Item};
 use crate::shared::Shared;
 use crate::topic::Topic;
 use bytes::Bytes;
-use lydian_engine::{ConnectedBlock, Follower, FollowerError, Rows, Tip};
+use lydian_engine::{ConnectedBlock, Follower, FollowerError, Left, Rows, Tip};
 use lydian_primitives::BlockHash;
 use lydian_stdx::lock;
 use std::sync::Arc;
@@ -72,11 +72,11 @@ impl Follower for ZmqFollower {
         Ok(())
     }
 
-    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
         let header = block.block.header();
         lock(&self.shared.tip_rule).disconnected(block.block.hash(), header.bits);
         self.push(block, header.prev_block, false, false);
-        Ok(())
+        Ok(Left::Block)
     }
 
     fn checkpoint(&mut self, _: Tip) -> Result<(), FollowerError> {

@@ -7,7 +7,7 @@
 
 use crate::chainstate::blocks::read_connected;
 use crate::chainstate::checked::memory_with_coins;
-use crate::chainstate::followers::Standing;
+use crate::chainstate::followers::{Place, Standing};
 use crate::chainstate::journal::{Change, Wanted};
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::ChainstateManager;
@@ -38,7 +38,14 @@ pub(crate) fn disconnect_tip(chainstate: &ChainstateManager, observer: &dyn Obse
         };
         let connected = ConnectedBlock { height, block: &disconnected.block, spent: &disconnected.spent, below };
         for index in chainstate.followers.with(Standing::InStep) {
-            chainstate.followers.disconnect(index, Some(parent), &connected, &*chainstate.settings.background)?;
+            let place = |durable| Place::behind(&chainstate.tree(), durable);
+            chainstate.followers.disconnect(
+                index,
+                Some(parent),
+                &connected,
+                place,
+                &*chainstate.settings.background,
+            )?;
         }
         chainstate.meter.disconnected();
         chainstate.meter.at_height(tip.height.0);

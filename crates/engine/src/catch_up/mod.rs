@@ -1,4 +1,5 @@
-//! The catch-up: brings followers that stand below the tip to it, from block and undo files, while the node works.
+//! The catch-up: brings followers that stand below the tip to it, from block and undo files, while the node works. A
+//! follower is behind when the engine is opened, or after a deep reorganisation that it cannot undo block by block.
 //!
 //! Input: the followers that are behind. Output: their calls, and in the end each one in step. Blocks are taken in legs
 //! ([`leg`]); between two legs the active chain is looked at again, so that a follower leaves blocks that left the
@@ -34,9 +35,9 @@ use std::time::Duration;
 /// The longest wait for a run to take over a follower, which then catches up again.
 const JOIN_WAIT: Duration = Duration::from_millis(20);
 
-/// Starts the thread, if a follower is behind.
+/// Starts the thread, if there are followers with files: the others never fall behind.
 pub(crate) fn start(shared: &Arc<EngineShared>) -> Result<Option<JoinHandle<()>>, EngineError> {
-    if shared.chainstate.followers.with(Standing::Behind).is_empty() {
+    if !shared.chainstate.followers.slots().iter().any(|slot| slot.has_files) {
         return Ok(None);
     }
     let shared = Arc::clone(shared);
@@ -73,6 +74,14 @@ struct Group {
 }
 
 fn work(shared: &EngineShared) -> Result<(), EngineError> {
+    while shared.chainstate.followers.wait_until_behind() {
+        bring_to_tip(shared)?;
+    }
+    Ok(())
+}
+
+/// Works until no follower is behind, or the catch-up is to end.
+fn bring_to_tip(shared: &EngineShared) -> Result<(), EngineError> {
     let chainstate = &shared.chainstate;
     let followers = &chainstate.followers;
     for index in followers.with(Standing::Behind) {
@@ -184,7 +193,8 @@ fn leave(chainstate: &ChainstateManager, group: &Group, at: HeaderId, depth: u32
     let below = group.place.totals.without(BlockCounts::of(&block));
     let connected = ConnectedBlock { height: node.height, block: &block, spent: &spent, below };
     for index in &group.followers {
-        followers.disconnect(*index, node.parent, &connected, observer)?;
+        let place = |durable| Place::behind(&chainstate.tree(), durable);
+        followers.disconnect(*index, node.parent, &connected, place, observer)?;
     }
     Ok(())
 }

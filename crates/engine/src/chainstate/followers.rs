@@ -11,9 +11,9 @@
 use super::settings::Cancel;
 use crate::error::EngineError;
 use crate::event::{Observer, log};
-use crate::follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Prepare, Rows};
+use crate::follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Left, Prepare, Rows};
 use crate::log::LogLevel;
-use lydian_chain::{BlockCounts, ChainTotals, HeaderId};
+use lydian_chain::{BlockCounts, ChainTotals, HeaderId, HeaderTree};
 use lydian_coins::Tip;
 use lydian_stdx::{IgnorePoison, lock};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +34,13 @@ impl Place {
     /// Before the genesis block.
     pub(crate) const START: Place =
         Place { at: None, totals: ChainTotals { transactions: 0, outputs: 0 }, standing: Standing::Behind };
+
+    /// That of a follower which is behind, at a durable tip; `None` if the tree does not have the block.
+    pub(crate) fn behind(tree: &HeaderTree, durable: Option<Tip>) -> Option<Place> {
+        let Some(durable) = durable else { return Some(Place::START) };
+        let id = tree.find(&durable.hash)?;
+        Some(Place { at: Some(id), totals: tree.totals_at(id)?, standing: Standing::Behind })
+    }
 }
 
 /// By whom a follower is fed.
@@ -158,6 +165,22 @@ impl Followers {
         let _ = self.changed.wait_timeout_while(places, longest, |places| !is_done(places));
     }
 
+    /// Waits until a follower is behind. Returns false if the catch-up is to end.
+    pub(crate) fn wait_until_behind(&self) -> bool {
+        let is_idle = |places: &mut Vec<Place>| {
+            !self.cancel.is_cancelled() && places.iter().all(|place| place.standing != Standing::Behind)
+        };
+        drop(self.changed.wait_while(lock(&self.places), is_idle).ignore_poison());
+        !self.cancel.is_cancelled()
+    }
+
+    /// Ends the catch-up after the block in progress.
+    pub(crate) fn end_catch_up(&self) {
+        let _places = lock(&self.places);
+        self.cancel.cancel();
+        self.changed.notify_all();
+    }
+
     /// Waits until no follower is behind, or the catch-up has ended.
     pub(crate) fn wait_until_in_step(&self) {
         let mut places = lock(&self.places);
@@ -194,17 +217,36 @@ impl Followers {
         })
     }
 
-    /// Takes from a follower the block at which it stands; `parent` is the block below. Returns like
-    /// [`Followers::connect`].
+    /// Takes from a follower the block at which it stands; `parent` is the block below. If it gives up more, it is
+    /// behind from then on; `place` tells its place there. Returns like [`Followers::connect`].
     pub(crate) fn disconnect(
         &self,
         index: usize,
         parent: Option<HeaderId>,
         block: &ConnectedBlock<'_>,
+        place: impl FnOnce(Option<Tip>) -> Option<Place>,
         observer: &dyn Observer,
     ) -> Result<bool, EngineError> {
-        let result = self.lock(index).disconnect(block);
-        self.after(index, result, observer, || self.moved(index, parent, block.below))
+        let mut follower = self.lock(index);
+        let left = follower.disconnect(block);
+        let durable = follower.durable_tip();
+        drop(follower);
+        match left {
+            Ok(Left::ToDurableTip) if durable.is_some_and(|tip| tip.height >= block.height) => {
+                let reason = format!("it left block {}, but its files are not below", block.height.0);
+                self.after(index, Err(FollowerError::new(reason)), observer, || {})
+            }
+            Ok(Left::ToDurableTip) => match place(durable) {
+                Some(place) => {
+                    let mut places = lock(&self.places);
+                    places[index] = place;
+                    self.set(&mut places, index, place.standing);
+                    Ok(true)
+                }
+                None => self.clear(index, observer),
+            },
+            left => self.after(index, left.map(|_| ()), observer, || self.moved(index, parent, block.below)),
+        }
     }
 
     /// Lets a follower record a tip. Returns like [`Followers::connect`].

@@ -144,12 +144,11 @@ fn place_followers(
     for (index, follower) in followers.into_iter().enumerate() {
         let place = match follower.durable_tip() {
             _ if !follower.has_files() => tip,
-            None => Place::START,
-            Some(durable) => match tree.find(&durable.hash).and_then(|id| Some((id, tree.totals_at(id)?))) {
-                Some((id, _)) if Some(id) == tip.at => tip,
-                Some((id, totals)) => Place { at: Some(id), totals, standing: Standing::Behind },
-                None => {
-                    unknown.push((index, durable));
+            durable => match (Place::behind(tree, durable), durable) {
+                (Some(place), _) if place.at == tip.at => tip,
+                (Some(place), _) => place,
+                (None, durable) => {
+                    unknown.extend(durable.map(|durable| (index, durable)));
                     Place::START
                 }
             },

@@ -385,7 +385,8 @@ fn a_flipped_bit_is_never_believed() {
 
 /// Continues after bit rot until there is an error.
 fn believe(world: &World, disk: SimDisk, when: &str) -> Result<(), EngineError> {
-    let how = How { followers: 0, ..world.how };
+    // A follower that is behind needs the damaged block.
+    let how = How { followers: 0, falls_every: None, ..world.how };
     let lydian = Lydian::open(&Place::on(disk), &world.story.params, &how)?;
     let advance = lydian.advance()?;
     world.assert_reasons(&advance.invalid, when);

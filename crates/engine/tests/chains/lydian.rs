@@ -33,6 +33,8 @@ pub struct How {
     pub follower_delay: usize,
     /// The call in which a further follower fails.
     pub fails_at: Option<usize>,
+    /// A follower that goes back to its file at every so many disconnected blocks.
+    pub falls_every: Option<usize>,
     /// The most blocks in a leg of the catch-up.
     pub catch_up_blocks: usize,
     pub is_real: bool,
@@ -58,6 +60,7 @@ impl How {
             followers: one_of(random, &[0, 1, 2, 3]),
             follower_delay: 0,
             fails_at: None,
+            falls_every: None,
             catch_up_blocks: 0,
             is_real: random.chance(40),
             seed: u8::try_from(random.below(256)).unwrap(),
@@ -68,6 +71,7 @@ impl How {
         how.checked_bytes = [0, 1_500, 60_000, 64 << 20][usize::from(how.seed % 4)];
         how.catch_up_blocks = [1, 3, 256][usize::from(how.seed % 3)];
         how.fails_at = how.seed.is_multiple_of(5).then(|| 1 + usize::from(how.seed / 5));
+        how.falls_every = how.seed.is_multiple_of(3).then(|| 2 + usize::from(how.seed % 4));
         how
     }
 
@@ -151,7 +155,9 @@ impl Lydian {
         let mut followers: Vec<Box<dyn Follower>> = Vec::new();
         let manners = [Manner::Prepared, Manner::Late { calls: how.follower_delay }, Manner::NoFiles];
         let failing = how.fails_at.map(|at_call| Manner::Failing { at_call, in_checkpoint: how.seed % 2 == 1 });
-        for (index, manner) in manners[..how.followers].iter().copied().chain(failing).enumerate() {
+        let falling = how.falls_every.map(|every| Manner::Falling { every });
+        let manners = manners[..how.followers].iter().copied().chain(failing).chain(falling);
+        for (index, manner) in manners.enumerate() {
             let path = place.root.join(format!("follower{index}"));
             let recorder = Recorder::open(Arc::clone(&place.disk), path, manner);
             let recorder = recorder

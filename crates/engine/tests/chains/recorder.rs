@@ -6,7 +6,7 @@
 use crate::expected::State;
 use lydian_consensus::{Coin, utxo_hash};
 use lydian_disk::{Disk, DiskErrorKind, limits::WHOLE_FILE_SIZE_MAX, read_whole};
-use lydian_engine::{BlockWithSpent, ChainTotals, ConnectedBlock, Follower, FollowerError, Prepare, Rows, Tip};
+use lydian_engine::{BlockWithSpent, ChainTotals, ConnectedBlock, Follower, FollowerError, Left, Prepare, Rows, Tip};
 use lydian_primitives::{Amount, BlockHash, Height, OutPoint, Reader, Txid};
 use lydian_script::is_unspendable;
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub enum Manner {
     Prepared,
     /// A checkpoint records the tip that was the last one this number of calls before.
     Late { calls: usize },
+    /// Every so many disconnected blocks, it goes back to what its file has.
+    Falling { every: usize },
     /// Nothing on disk: it begins at the tip.
     NoFiles,
     /// Each call takes a while, and one of them fails: that of a block, or the first checkpoint from there on.
@@ -132,7 +134,7 @@ impl Recorder {
                     return self.fail();
                 }
             }
-            Manner::Prepared | Manner::NoFiles => {}
+            Manner::Prepared | Manner::Falling { .. } | Manner::NoFiles => {}
         }
         Ok(())
     }
@@ -189,12 +191,26 @@ impl Follower for Recorder {
         self.called()
     }
 
-    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
         let has_all = self.has_files();
         self.shared.seen().disconnect(block, has_all).map_err(|what| wrong(block, what))?;
         let parent = self.shared.seen().chain.len();
         self.history.retain(|seen| seen.chain.len() < parent);
-        self.called()
+        self.called()?;
+        let calls = self.shared.seen().calls;
+        if let Manner::Falling { every } = self.shared.manner
+            && calls.is_multiple_of(every)
+        {
+            let saved = Recorder::open(Arc::clone(&self.disk), self.path.clone(), self.shared.manner)?;
+            let saved = saved.shared.seen().clone();
+            let mut seen = self.shared.seen();
+            // The file may have blocks that left the chain.
+            if saved.chain.len() <= seen.chain.len() {
+                *seen = Seen { calls, cleared: seen.cleared, ..saved };
+                return Ok(Left::ToDurableTip);
+            }
+        }
+        Ok(Left::Block)
     }
 
     fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError> {
@@ -212,7 +228,7 @@ impl Follower for Recorder {
                 assert!(!seen.has_failed, "a follower is called after it failed");
                 if in_checkpoint && seen.calls >= at_call { self.fail() } else { self.write(&seen) }
             }
-            Manner::Prepared => self.write(&seen),
+            Manner::Prepared | Manner::Falling { .. } => self.write(&seen),
         }
     }
 

@@ -19,7 +19,7 @@ use block::{BlockStats, Sums, block_stats};
 use log::{Log, Record};
 use lydian_consensus::Params;
 use lydian_disk::{Disk, OwnDir, OwnFile, Proof};
-use lydian_engine::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Prepare, Rows, Tip};
+use lydian_engine::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Left, Prepare, Rows, Tip};
 use lydian_hash::MuHash3072;
 use lydian_primitives::{Amount, BlockHash, Height};
 use lydian_stdx::lock;
@@ -235,7 +235,7 @@ impl Follower for CoinStatsIndex {
         Ok(())
     }
 
-    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
         let stats = block_stats(&block.with_spent(), &self.params);
         let mut state = lock(&self.shared.state);
         state.check()?;
@@ -246,7 +246,7 @@ impl Follower for CoinStatsIndex {
         state.log.pop(block.block.hash());
         let height = Height(block.height.0.saturating_sub(1));
         state.at = Some(Tip { height, hash: block.block.header().prev_block });
-        Ok(())
+        Ok(Left::Block)
     }
 
     fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError> {

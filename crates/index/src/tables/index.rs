@@ -14,7 +14,9 @@ use super::segment::{self, GROUP_BLOCKS, Segment, Store, TxRow, ranges};
 use super::tail::{self, Group};
 use crate::error::IndexError;
 use lydian_disk::{Disk, OwnDir, OwnFile, PathKind, Proof};
-use lydian_engine::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Prepare, Rows as PreparedRows, Tip};
+use lydian_engine::{
+    BlockWithSpent, ConnectedBlock, Follower, FollowerError, Left, Prepare, Rows as PreparedRows, Tip,
+};
 use lydian_primitives::{BlockHash, Height, Txid};
 use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
 use std::collections::{BTreeSet, VecDeque};
@@ -430,7 +432,7 @@ impl Follower for TxIndex {
         Ok(())
     }
 
-    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
         let state = lock(&self.shared.state);
         // What is being sealed is sealed first.
         let is_sealing = |state: &mut State| state.is_sealing && block.height.0 < state.sealed + GROUP_BLOCKS;
@@ -454,7 +456,7 @@ impl Follower for TxIndex {
         state.heights.truncate(block.height.0);
         let below = block.height.0.checked_sub(1);
         state.tip = below.map(|height| Tip { height: Height(height), hash: block.block.header().prev_block });
-        Ok(())
+        Ok(Left::Block)
     }
 
     fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError> {

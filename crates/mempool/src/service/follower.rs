@@ -4,7 +4,7 @@
 //! block.
 
 use super::Shared;
-use lydian_engine::{ConnectedBlock, Follower, FollowerError, Rows, Tip};
+use lydian_engine::{ConnectedBlock, Follower, FollowerError, Left, Rows, Tip};
 use lydian_primitives::Height;
 use lydian_stdx::lock;
 use std::fmt;
@@ -42,14 +42,14 @@ impl Follower for PoolFollower {
         Ok(())
     }
 
-    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
         let below = Tip { height: Height(block.height.0 - 1), hash: block.block.header().prev_block };
         let mut pool = lock(&self.shared.pool);
         pool.disconnect(block.block, below);
         self.shared.publish(&mut pool);
         drop(pool);
         self.shared.moved.notify_all();
-        Ok(())
+        Ok(Left::Block)
     }
 
     fn checkpoint(&mut self, _: Tip) -> Result<(), FollowerError> {

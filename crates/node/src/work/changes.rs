@@ -10,7 +10,7 @@
 //! changes are no longer kept, the gap is logged, and subscribers see it by the missing sequence numbers.
 
 use crate::log::Log;
-use lydian_engine::{ConnectedBlock, Follower, FollowerError, Rows, Tip};
+use lydian_engine::{ConnectedBlock, Follower, FollowerError, Left, Rows, Tip};
 use lydian_mempool::Mempool;
 use lydian_mempool::pool::{Change, ChangeKind, RemovalReason};
 use lydian_stdx::lock;
@@ -138,10 +138,11 @@ impl Follower for InOrder {
         self.notifications.connect(block, None)
     }
 
-    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
-        self.mempool.disconnect(block)?;
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
+        let left = self.mempool.disconnect(block)?;
         self.changes.pass_on();
-        self.notifications.disconnect(block)
+        self.notifications.disconnect(block)?;
+        Ok(left)
     }
 
     fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError> {
