@@ -19,7 +19,7 @@ use lydian_engine::{
     BlockWithSpent, Cancel, ConnectedBlock, Engine, Follower, FollowerError, ImportFiles, Layout, Left, Prepare, Rows,
     Settings, Standing, Tip, Unobserved, UtxoHash,
 };
-use lydian_index::{CoinStatsIndex, CoinStatsReader, TxIndex, TxIndexReader};
+use lydian_index::{CoinStatsIndex, CoinStatsReader, Profile, TxIndex, TxIndexReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -104,9 +104,11 @@ enum With {
     Counting,
     CoinStats,
     Transactions,
+    Scripts,
     CatchUpIdle,
     CatchUpCoinStats,
     CatchUpTransactions,
+    CatchUpScripts,
 }
 
 /// What answers after a run.
@@ -116,18 +118,20 @@ enum Reader {
 }
 
 impl With {
-    const ALL: [(With, &str); 7] = [
+    const ALL: [(With, &str); 9] = [
         (With::Nothing, "validation, no follower"),
         (With::Counting, "validation, a follower that counts inputs in prepare"),
         (With::CoinStats, "validation, coin statistics"),
         (With::Transactions, "validation, tables of transactions"),
+        (With::Scripts, "validation, tables of transactions and scripts"),
         (With::CatchUpIdle, "catch-up, a follower that does nothing"),
         (With::CatchUpCoinStats, "catch-up, coin statistics"),
         (With::CatchUpTransactions, "catch-up, tables of transactions"),
+        (With::CatchUpScripts, "catch-up, tables of transactions and scripts"),
     ];
 
     fn is_catch_up(self) -> bool {
-        matches!(self, With::CatchUpIdle | With::CatchUpCoinStats | With::CatchUpTransactions)
+        matches!(self, With::CatchUpIdle | With::CatchUpCoinStats | With::CatchUpTransactions | With::CatchUpScripts)
     }
 
     fn followers(self, scratch: &Path, params: &Params) -> (Vec<Box<dyn Follower>>, Option<Reader>) {
@@ -140,9 +144,11 @@ impl With {
                 let (index, reader) = CoinStatsIndex::open(Arc::new(RealDisk), &dir, params).unwrap();
                 (vec![Box::new(index)], Some(Reader::CoinStats(reader)))
             }
-            With::Transactions | With::CatchUpTransactions => {
+            With::Transactions | With::CatchUpTransactions | With::Scripts | With::CatchUpScripts => {
                 let dir = scratch.join(format!("{self:?}"));
-                let (index, reader) = TxIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash, || [1, 2]).unwrap();
+                let profile = Profile { has_scripts: matches!(self, With::Scripts | With::CatchUpScripts) };
+                let (index, reader) =
+                    TxIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash, profile, || [1, 2]).unwrap();
                 (vec![Box::new(index)], Some(Reader::Transactions(reader)))
             }
         }
@@ -211,7 +217,7 @@ fn run(with: With, chain: &Path, options: &Options, scratch: &Path) -> Cost {
         Some(Reader::Transactions(reader)) => {
             let block = engine.block(&engine.tip_info()).unwrap().unwrap();
             let places = reader.candidates(&block.tx(0).txid()).unwrap();
-            assert!(places.iter().any(|place| (place.height, place.offset) == (tip.height, block.tx(0).offset())));
+            assert!(places.iter().any(|(_, place)| (place.height, place.offset) == (tip.height, block.tx(0).offset())));
         }
         None => {}
     }
@@ -241,7 +247,7 @@ fn main() {
             let cost = run(with, &chain, &options, &scratch);
             println!("round {round}: {with:?}: {:.3} s wall, {:.3} s CPU", cost.wall, cost.cpu);
             costs[place].push(cost);
-            if matches!(with, With::CatchUpCoinStats | With::CatchUpTransactions) {
+            if matches!(with, With::CatchUpCoinStats | With::CatchUpTransactions | With::CatchUpScripts) {
                 std::fs::remove_dir_all(scratch.join(format!("{with:?}"))).unwrap();
             }
         }

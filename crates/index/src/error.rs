@@ -26,6 +26,10 @@ pub enum IndexError {
         path: PathBuf,
         what: &'static str,
     },
+    /// A block of the chain cannot be read.
+    Chain {
+        reason: String,
+    },
     /// The index is being closed.
     Ended,
     /// The system gives no thread.
@@ -54,6 +58,7 @@ impl fmt::Display for IndexError {
                 path.display()
             ),
             IndexError::OtherFile { path, what } => write!(f, "{}: {what}", path.display()),
+            IndexError::Chain { reason } => f.write_str(reason),
             IndexError::Ended => f.write_str("the index is being closed"),
             IndexError::Thread { reason } => write!(f, "cannot start a thread for an index: {reason}"),
         }

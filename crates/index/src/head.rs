@@ -60,6 +60,9 @@ impl Head {
         if found > self.version {
             return Err(IndexError::NewerFormat { path: path.to_owned(), found, known: self.version });
         }
+        if found < self.version {
+            return Err(other("of a format that is no longer read: delete its directory to build the index anew"));
+        }
         if reader.array().map_err(cut)? != genesis.0 {
             return Err(other(self.other_chain));
         }

@@ -16,4 +16,7 @@ mod tables;
 
 pub use coinstats::{COINSTATS_DIR, COINSTATS_FILES, COINSTATS_NAME, CoinStats, CoinStatsIndex, CoinStatsReader};
 pub use error::IndexError;
-pub use tables::{Place, TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TxIndex, TxIndexReader, UNSEALED_BLOCKS};
+pub use tables::{
+    OutputFate, Place, Profile, ScriptHash, ScriptOutput, TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TXOSPENDERINDEX_NAME,
+    TxIndex, TxIndexReader, UNSEALED_BLOCKS,
+};

@@ -6,7 +6,7 @@
 use crate::error::{RpcError, code};
 use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
 use crate::scan_state::ScanState;
-use crate::sources::TransactionIndex;
+use crate::sources::{SpenderIndex, TransactionIndex};
 use crate::tip_watch::TipWatch;
 use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
@@ -191,6 +191,10 @@ pub struct Indexes {
     pub coinstats: Option<CoinStatsReader>,
     /// `-txindex`.
     pub transactions: Option<Arc<dyn TransactionIndex>>,
+    /// `-txospenderindex`.
+    pub spenders: Option<Arc<dyn SpenderIndex>>,
+    /// The follower whose state is that of several indexes, and their names.
+    pub shared: Option<(&'static str, Vec<&'static str>)>,
     /// The names of those that could not be opened, each with the reason.
     pub unopened: Vec<(&'static str, String)>,
 }
@@ -265,7 +269,8 @@ impl Context {
 
     /// The indexes; none during warm-up.
     pub fn indexes(&self) -> &Indexes {
-        const NONE: &Indexes = &Indexes { coinstats: None, transactions: None, unopened: Vec::new() };
+        const NONE: &Indexes =
+            &Indexes { coinstats: None, transactions: None, spenders: None, shared: None, unopened: Vec::new() };
         self.indexes.get().unwrap_or(NONE)
     }
 

@@ -42,7 +42,7 @@ pub use error::{RpcError, code};
 pub use http::{Server, ServerError, ServerSettings};
 pub use json::{Amount, Double, Json};
 pub use method::{Arg, Category, Kind, Method, Methods, Need};
-pub use sources::TransactionIndex;
+pub use sources::{SpenderIndex, TransactionIndex};
 pub use tip_watch::TipWatch;
 pub use versionbits::{UnknownRule, UnknownRules};
 pub use warnings::{Warning, Warnings};

@@ -1,9 +1,9 @@
-//! Where methods find transactions of the chain: [`TransactionIndex`].
+//! Where methods find transactions of the chain: [`TransactionIndex`] and [`SpenderIndex`].
 //!
-//! Input: a txid. Output: the transaction. The rpc crate asks, the index answers; without it, methods return Core's
-//! error for a missing `-txindex`.
+//! Input: a txid, or an output. Output: the transaction. The rpc crate asks, the index answers; without it, methods
+//! return Core's error for a missing `-txindex` or `-txospenderindex`.
 
-use lydian_primitives::{BlockHash, Transaction, Txid};
+use lydian_primitives::{BlockHash, OutPoint, Transaction, Txid};
 use std::fmt;
 
 /// The transactions of the chain by txid: Core's `-txindex`.
@@ -18,4 +18,17 @@ pub trait TransactionIndex: fmt::Debug + Send + Sync {
     ///
     /// A sentence that names the file which cannot be read.
     fn find(&self, txid: &Txid) -> Result<Option<(Transaction, BlockHash)>, String>;
+}
+
+/// The transactions of the chain by the outputs that they spend: Core's `-txospenderindex`.
+pub trait SpenderIndex: fmt::Debug + Send + Sync {
+    /// Like [`TransactionIndex::wait_until_synced`].
+    fn wait_until_synced(&self) -> bool;
+
+    /// The transaction that spends an output, and the hash of the block that contains it: Core's `FindSpender`.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the file which cannot be read.
+    fn find_spender(&self, output: &OutPoint) -> Result<Option<(Transaction, BlockHash)>, String>;
 }

@@ -1,4 +1,5 @@
-//! The commit record of the tables: the block of the last checkpoint, and up to which height blocks are sealed.
+//! The commit record of the tables: the block of the last checkpoint, which tables there are, and up to which height
+//! blocks are sealed.
 //!
 //! Input: what a checkpoint saves. Output: one checksummed record, replaced as a whole; or an error that names the
 //! file. Accepts any bytes.
@@ -14,10 +15,24 @@ use std::path::Path;
 
 const HEAD: Head = Head {
     text: b"lydian tables\0\0\0",
-    version: 1,
+    version: 2,
     other_file: "not a file of the tables",
     other_chain: "the tables of another chain",
 };
+
+/// Which tables an index has, beside those of transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The events of scripts, and the positions of transactions in their blocks.
+    pub has_scripts: bool,
+}
+
+impl Profile {
+    /// Whether an index with these tables answers everything that one with `other` does.
+    pub(super) fn covers(self, other: Profile) -> bool {
+        self.has_scripts || !other.has_scripts
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Commit {
@@ -26,6 +41,7 @@ pub(super) struct Commit {
     pub(super) tip: Option<Tip>,
     /// The blocks below this height are in segments.
     pub(super) sealed: u32,
+    pub(super) profile: Profile,
 }
 
 pub(super) fn encode(commit: &Commit, genesis: &BlockHash) -> Vec<u8> {
@@ -33,6 +49,7 @@ pub(super) fn encode(commit: &Commit, genesis: &BlockHash) -> Vec<u8> {
     payload.extend_from_slice(&commit.salt.0.to_le_bytes());
     payload.extend_from_slice(&commit.salt.1.to_le_bytes());
     payload.extend_from_slice(&commit.sealed.to_le_bytes());
+    payload.push(u8::from(commit.profile.has_scripts));
     if let Some(tip) = &commit.tip {
         payload.extend_from_slice(&tip.height.0.to_le_bytes());
         payload.extend_from_slice(&tip.hash.0);
@@ -48,6 +65,11 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, genesis: &BlockHash) -> Result<
     let cut = |_: ParseError| damaged("it ends too early");
     let salt = Salt(u64::from_le_bytes(reader.array().map_err(cut)?), u64::from_le_bytes(reader.array().map_err(cut)?));
     let sealed = reader.u32().map_err(cut)?;
+    let profile = match reader.array().map_err(cut)? {
+        [0] => Profile { has_scripts: false },
+        [1] => Profile { has_scripts: true },
+        [_] => return Err(damaged("an unknown set of tables")),
+    };
     let tip = match reader.remaining() {
         0 => None,
         _ => {
@@ -59,5 +81,5 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, genesis: &BlockHash) -> Result<
     if !sealed.is_multiple_of(GROUP_BLOCKS) || sealed > blocks {
         return Err(damaged("blocks are sealed above its tip"));
     }
-    Ok(Some(Commit { salt, tip, sealed }))
+    Ok(Some(Commit { salt, tip, sealed, profile }))
 }

@@ -1,16 +1,19 @@
 //! The tables as a follower of the chain: [`TxIndex`], with its reader and the thread that seals.
 //!
-//! Input: blocks. Output: where the transactions of a txid are. The last [`UNSEALED_BLOCKS`] blocks are never sealed,
-//! so that a reorganisation removes what was added; a deeper one cuts segments. What is on disk follows from the chain,
-//! the salt and the height up to which blocks are sealed, once the sealing thread has nothing to do.
+//! Input: blocks. Output: where the transactions of a txid are, and the outputs of a script. The last
+//! [`UNSEALED_BLOCKS`] blocks are never sealed, so that a reorganisation removes what was added; a deeper one drops the
+//! segments that it reaches. What is on disk follows from the chain, the salt and the height up to which blocks are
+//! sealed, once the sealing thread has nothing to do.
 //!
 //! Invariants: the commit record is written in a checkpoint only, after everything that it names is durable; or before
-//! segments are cut, for a block below the cut. Files that it does not name are removed when the index is opened.
+//! segments are dropped, for the block below them. Files that it does not name are removed when the index is opened.
 
-use super::commit::{self, Commit};
+use super::commit::{self, Commit, Profile};
 use super::numbers::Salt;
-use super::places::{BlockRow, Heights, Place, read_blocks};
-use super::segment::{self, GROUP_BLOCKS, Segment, Store, TxRow, ranges};
+use super::places::{Heights, Place, read_blocks};
+use super::rows::{BlockRows, ScriptHash, ScriptRows};
+use super::scripts::{ScriptOutput, Unsealed};
+use super::segment::{self, GROUP_BLOCKS, Segment, Store, ranges};
 use super::tail::{self, Group};
 use crate::error::IndexError;
 use lydian_disk::{Disk, OwnDir, OwnFile, PathKind, Proof};
@@ -28,6 +31,9 @@ use std::thread::{Builder, JoinHandle};
 /// The name in `getindexinfo`, as in Core.
 pub const TXINDEX_NAME: &str = "txindex";
 
+/// The name in `getindexinfo` of the same tables with those of scripts, as in Core.
+pub const TXOSPENDERINDEX_NAME: &str = "txospenderindex";
+
 /// The directory, relative to the data directory of the chain.
 pub const TABLES_DIR: &str = "indexes/tables";
 
@@ -38,6 +44,9 @@ pub const TABLES_FILES: &[OwnFile] = &[
     OwnFile { name: "*.numbers", proof: Proof::Directory },
     OwnFile { name: "*.sizes", proof: Proof::Directory },
     OwnFile { name: "*.blocks", proof: Proof::Directory },
+    OwnFile { name: "*.events", proof: Proof::Directory },
+    OwnFile { name: "*.lists", proof: Proof::Directory },
+    OwnFile { name: "*.positions", proof: Proof::Directory },
 ];
 
 const COMMIT_FILE: &str = "commit";
@@ -86,21 +95,24 @@ struct State {
 }
 
 impl TxIndex {
-    /// Opens the index in a directory, or creates it with a random salt; at the block of its last checkpoint.
+    /// Opens the index in a directory, or creates it with a random salt; at the block of its last checkpoint. Tables
+    /// that it has beside those that are asked for stay; without those that are asked for, it is built anew.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
         genesis: BlockHash,
+        profile: Profile,
         new_salt: fn() -> [u64; 2],
     ) -> Result<(TxIndex, TxIndexReader), IndexError> {
         disk.create_dir(dir)?;
         let own = OwnDir::new(dir, TABLES_FILES);
         let saved = commit::read(disk.as_ref(), &dir.join(COMMIT_FILE), &genesis)?;
+        let saved = saved.filter(|saved| saved.profile.covers(profile));
         let commit = saved.unwrap_or_else(|| {
             let [first, second] = new_salt();
-            Commit { salt: Salt(first, second), tip: None, sealed: 0 }
+            Commit { salt: Salt(first, second), tip: None, sealed: 0, profile }
         });
-        let store = Store { disk, own, is_ended: Arc::default() };
+        let store = Store { disk, own, profile: commit.profile, is_ended: Arc::default() };
         let state = read_state(&store, &commit)?;
         let durable = state.tip;
         let (state, changed) = (Mutex::new(state), Condvar::new());
@@ -148,7 +160,7 @@ impl TxIndexReader {
 
     /// The places where a transaction of this txid may be, the last one of the chain first: the caller compares the
     /// txid of what it reads there.
-    pub fn candidates(&self, txid: &Txid) -> Result<Vec<Place>, IndexError> {
+    pub fn candidates(&self, txid: &Txid) -> Result<Vec<(u32, Place)>, IndexError> {
         let key = self.0.salt.key(txid);
         let (segments, mut found) = {
             let state = lock(&self.0.state);
@@ -161,7 +173,56 @@ impl TxIndexReader {
             }
         }
         found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
-        Ok(found.into_iter().map(|(_, place)| place).collect())
+        Ok(found.into_iter().filter_map(|(number, place)| Some((u32::try_from(number).ok()?, place))).collect())
+    }
+
+    /// The name of the follower.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Whether the index has tables of scripts.
+    pub fn has_scripts(&self) -> bool {
+        self.0.store.profile.has_scripts
+    }
+
+    /// The outputs that pay to a script, in the order of the chain, each with its value or its spender, and the block
+    /// up to which the index has the chain. Scripts are known by a salted hash of 64 bits: another script that has the
+    /// same one is possible, if improbable, so a caller compares the script of what it reads.
+    pub fn outputs(&self, script: &ScriptHash) -> Result<(Vec<ScriptOutput>, Option<Tip>), IndexError> {
+        let key = self.0.salt.script_key(script);
+        let (segments, unsealed, tip) = {
+            let state = lock(&self.0.state);
+            let blocks: Vec<Arc<ScriptRows>> =
+                state.groups.iter().flat_map(|group| group.rows.scripts.iter().cloned()).collect();
+            let unsealed = Unsealed::find(key, state.sealed, &blocks, &state.heights)?;
+            (Arc::clone(&state.segments), unsealed, state.tip)
+        };
+        Ok((unsealed.join(key, &segments)?, tip))
+    }
+
+    /// The height of the block of a transaction.
+    pub fn height_of(&self, number: u32) -> Option<Height> {
+        lock(&self.0.state).heights.block_of(u64::from(number)).map(Height)
+    }
+
+    /// Where a transaction is.
+    pub fn place(&self, number: u32) -> Result<Option<Place>, IndexError> {
+        let number = u64::from(number);
+        let (segments, block) = {
+            let state = lock(&self.0.state);
+            let Some(block) = state.heights.block_at(number) else { return Ok(None) };
+            if let Some(group) = state.groups.iter().rev().find(|group| state.heights.first(group.from) <= number) {
+                return Ok(group.place(&state.heights, number));
+            }
+            (Arc::clone(&state.segments), block)
+        };
+        for segment in segments.iter() {
+            if let Some(place) = segment.place(&block, number)? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -189,9 +250,9 @@ impl State {
         self.failed.clone().map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn push(&mut self, block: BlockRow, txs: &[TxRow], dir: &Path) -> Result<(), FollowerError> {
+    fn push(&mut self, block: BlockRows, dir: &Path) -> Result<(), FollowerError> {
         let height = self.heights.len();
-        if self.heights.push(block.transactions, block.outputs).is_none() {
+        if self.heights.push(block.block.transactions, block.block.outputs).is_none() {
             return Err(FollowerError::new("the chain has more than 4,294,967,295 transactions"));
         }
         if self.groups.back().is_none_or(Group::is_full) {
@@ -200,7 +261,7 @@ impl State {
             self.groups.push_back(Group::new(height, if is_old { u64::MAX } else { 0 }));
         }
         if let Some(group) = self.groups.back_mut() {
-            group.push(block, txs);
+            group.push(block);
         }
         Ok(())
     }
@@ -224,7 +285,7 @@ fn read_state(store: &Store, commit: &Commit) -> Result<State, IndexError> {
     let blocks = commit.tip.map_or(0, |tip| tip.height.0 + 1);
     let mut groups = VecDeque::new();
     while heights.len() < blocks {
-        let group = Group::read(disk, dir, heights.len(), blocks - 1)?;
+        let group = Group::read(disk, dir, heights.len(), blocks - 1, commit.profile.has_scripts)?;
         for row in &group.rows.blocks {
             tip = Some(Tip { height: Height(heights.len()), hash: row.hash });
             heights.push(row.transactions, row.outputs).ok_or_else(too_many)?;
@@ -258,7 +319,7 @@ fn read_state(store: &Store, commit: &Commit) -> Result<State, IndexError> {
 fn remove_others(store: &Store, state: &State) -> Result<(), IndexError> {
     let (disk, dir) = (store.disk.as_ref(), store.own.path());
     let mut named: BTreeSet<PathBuf> = state.groups.iter().map(|group| group.log_path(dir)).collect();
-    named.extend(state.segments.iter().flat_map(|segment| files_of(dir, segment)));
+    named.extend(state.segments.iter().flat_map(|segment| segment::files(dir, &segment.heights, store.profile)));
     named.insert(dir.join(COMMIT_FILE));
     for (path, kind) in disk.list(dir)? {
         if kind == PathKind::File && store.own.has(&path) && !named.contains(&path) {
@@ -268,13 +329,21 @@ fn remove_others(store: &Store, state: &State) -> Result<(), IndexError> {
     Ok(disk.sync_dir(dir)?)
 }
 
-fn files_of(dir: &Path, segment: &Segment) -> [PathBuf; 3] {
-    [segment::NUMBERS, segment::SIZES_NAME, segment::BLOCKS].map(|table| segment::path(dir, &segment.heights, table))
-}
-
 impl Shared {
     fn dir(&self) -> &Path {
         self.store.own.path()
+    }
+
+    fn name(&self) -> &'static str {
+        if self.store.profile.has_scripts { TXOSPENDERINDEX_NAME } else { TXINDEX_NAME }
+    }
+
+    fn commit(&self, tip: Option<Tip>, sealed: u32) -> Commit {
+        Commit { salt: self.salt, tip, sealed, profile: self.store.profile }
+    }
+
+    fn files_of(&self, segment: &Segment) -> Vec<PathBuf> {
+        segment::files(self.dir(), &segment.heights, self.store.profile)
     }
 
     fn write_commit(&self, commit: &Commit) -> Result<(), IndexError> {
@@ -303,10 +372,11 @@ impl Shared {
             state.is_sealing = true;
             drop(state);
             let range = from..from + GROUP_BLOCKS;
-            let sealed = self.store.seal(range.clone(), &rows, &heights).and_then(|new| {
+            let sealed = self.store.seal(range.clone(), &rows, &segments, &heights).and_then(|new| {
                 let all: Vec<Segment> = segments.iter().cloned().chain([new]).collect();
-                Ok((self.store.arrange(&all, &[], range.end, &heights)?, all))
+                Ok((self.store.arrange(&all, range.end, &heights)?, all))
             });
+            drop(rows);
             let mut state = lock(&self.state);
             state.is_sealing = false;
             match sealed {
@@ -325,42 +395,39 @@ impl Shared {
 
     /// Takes other segments; those of `old` that are not among them are obsolete.
     fn replace_segments(&self, state: &mut State, old: &[Segment], new: Vec<Segment>, sealed: u32) {
-        let kept: BTreeSet<PathBuf> = new.iter().flat_map(|segment| files_of(self.dir(), segment)).collect();
-        let left = old.iter().flat_map(|segment| files_of(self.dir(), segment)).filter(|path| !kept.contains(path));
+        let kept: BTreeSet<PathBuf> = new.iter().flat_map(|segment| self.files_of(segment)).collect();
+        let left = old.iter().flat_map(|segment| self.files_of(segment)).filter(|path| !kept.contains(path));
         state.obsolete.extend(left);
         state.obsolete.retain(|path| !kept.contains(path));
         state.segments = Arc::new(new);
         state.sealed = sealed;
     }
 
-    /// A block below all that is not sealed leaves the chain: the last sealed blocks become a group again.
-    fn unseal<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>, IndexError> {
+    /// A block below all that is not sealed leaves the chain: the segments that have blocks from `height` on are given
+    /// up, with everything above. The index stands at the block below them, which the commit record names.
+    fn drop_segments<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        height: u32,
+    ) -> Result<(MutexGuard<'a, State>, Option<Tip>), IndexError> {
         let mut state = self.changed.wait_while(state, |state| state.is_sealing).ignore_poison();
-        let from = state.sealed.saturating_sub(GROUP_BLOCKS);
         let old = Arc::clone(&state.segments);
-        let Some(last) = old.last() else { return Ok(state) };
-        let rows = self.store.rows(last, &(from..state.sealed), &state.heights)?;
-        // From now on, no commit record names what is written or removed here.
-        let tip = match from.checked_sub(1) {
-            Some(height) => Some(Tip { height: Height(height), hash: self.hash_at(&old, height)? }),
+        let kept: Vec<Segment> = old.iter().take_while(|segment| segment.heights.end <= height).cloned().collect();
+        let sealed = kept.last().map_or(0, |segment| segment.heights.end);
+        let tip = match sealed.checked_sub(1) {
+            Some(height) => Some(Tip { height: Height(height), hash: self.hash_at(&kept, height)? }),
             None => None,
         };
-        // Segments that were merged after the last checkpoint are still there: its commit record names them.
-        let merged = ranges(from).into_iter().filter(|range| {
-            let path = segment::path(self.dir(), range, segment::NUMBERS);
-            state.obsolete.contains(&path)
-        });
-        let merged: Vec<Segment> = merged.map(|range| self.store.open(range)).collect::<Result<_, _>>()?;
-        let segments = self.store.arrange(&old, &merged, from, &state.heights)?;
-        self.write_commit(&Commit { salt: self.salt, tip, sealed: from })?;
-        self.replace_segments(&mut state, &old, segments, from);
+        // From now on, no commit record names what is removed here.
+        self.write_commit(&self.commit(tip, sealed))?;
+        self.replace_segments(&mut state, &old, kept, sealed);
         for group in std::mem::take(&mut state.groups) {
             state.obsolete.insert(group.log_path(self.dir()));
         }
-        state.obsolete.insert(tail::log_path(self.dir(), from));
+        state.heights.truncate(sealed);
+        state.tip = tip;
         self.remove_obsolete(&mut state)?;
-        state.groups.push_back(Group::of(from, rows));
-        Ok(state)
+        Ok((state, tip))
     }
 
     fn hash_at(&self, segments: &[Segment], height: u32) -> Result<BlockHash, IndexError> {
@@ -371,34 +438,30 @@ impl Shared {
     }
 }
 
-/// The rows of a block: key and size of each transaction.
-#[derive(Debug)]
+/// Makes the rows of a block.
+#[derive(Clone, Copy, Debug)]
 struct Preparer {
     salt: Salt,
+    profile: Profile,
 }
 
 impl Preparer {
-    fn rows(&self, block: &BlockWithSpent<'_>) -> (BlockRow, Vec<TxRow>) {
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let outputs = block.block.txs().map(|tx| tx.output_count()).sum();
-        let row =
-            BlockRow { hash: block.block.hash(), transactions: count(block.block.tx_count()), outputs: count(outputs) };
-        let txs = block.block.txs().map(|tx| TxRow::new(self.salt.key(&tx.txid()), count(tx.bytes().len())));
-        (row, txs.collect())
+    fn rows(self, block: &BlockWithSpent<'_>) -> Option<BlockRows> {
+        BlockRows::of(block, self.salt, self.profile.has_scripts)
     }
 }
 
 impl Prepare for Preparer {
     fn prepare(&self, block: &BlockWithSpent<'_>) -> PreparedRows {
         let rows = self.rows(block);
-        let bytes = size_of::<BlockRow>() + size_of_val(&rows.1[..]);
+        let bytes = rows.as_ref().map_or(0, BlockRows::bytes);
         PreparedRows::new(rows, bytes)
     }
 }
 
 impl Follower for TxIndex {
     fn name(&self) -> &str {
-        TXINDEX_NAME
+        self.shared.name()
     }
 
     fn durable_tip(&self) -> Option<Tip> {
@@ -406,14 +469,16 @@ impl Follower for TxIndex {
     }
 
     fn preparer(&self) -> Option<Arc<dyn Prepare>> {
-        Some(Arc::new(Preparer { salt: self.shared.salt }))
+        Some(Arc::new(self.preparer_of()))
     }
 
     fn connect(&mut self, block: &ConnectedBlock<'_>, rows: Option<PreparedRows>) -> Result<(), FollowerError> {
-        let (row, txs): (BlockRow, Vec<TxRow>) = match rows {
+        let rows: Option<BlockRows> = match rows {
             Some(rows) => rows.take(),
-            None => Preparer { salt: self.shared.salt }.rows(&block.with_spent()),
+            None => self.preparer_of().rows(&block.with_spent()),
         };
+        let Some(rows) = rows else { return Err(FollowerError::new(self.no_rows(block.height))) };
+        let hash = rows.block.hash;
         let is_behind = |state: &mut State| {
             let waiting = state.heights.len().saturating_sub(state.sealed + UNSEALED_BLOCKS);
             state.failed.is_none() && waiting >= (WAITING_GROUPS_MAX + 1) * GROUP_BLOCKS
@@ -422,8 +487,8 @@ impl Follower for TxIndex {
         let mut state = self.shared.changed.wait_while(state, is_behind).ignore_poison();
         state.check()?;
         assert_eq!(state.heights.len(), block.height.0, "the block above the last one");
-        state.push(row, &txs, self.shared.dir())?;
-        state.tip = Some(Tip { height: block.height, hash: row.hash });
+        state.push(rows, self.shared.dir())?;
+        state.tip = Some(Tip { height: block.height, hash });
         let is_due = state.due().is_some();
         drop(state);
         if is_due {
@@ -447,8 +512,10 @@ impl Follower for TxIndex {
             state.groups.pop_back();
         }
         if state.groups.back().is_none_or(|group| group.blocks() == 0) {
-            state = self.shared.unseal(state)?;
-            self.durable = state.sealed.checked_sub(1).map(|_| self.shared.tip_below(&state)).transpose()?;
+            let (state, durable) = self.shared.drop_segments(state, block.height.0)?;
+            drop(state);
+            self.durable = durable;
+            return Ok(Left::ToDurableTip);
         }
         if let Some(group) = state.groups.back_mut() {
             group.pop();
@@ -467,7 +534,7 @@ impl Follower for TxIndex {
         for group in &mut state.groups {
             group.write_log(disk.as_ref(), own)?;
         }
-        let commit = Commit { salt: self.shared.salt, tip: Some(tip), sealed: state.sealed };
+        let commit = self.shared.commit(Some(tip), state.sealed);
         self.shared.write_commit(&commit)?;
         self.durable = Some(tip);
         Ok(self.shared.remove_obsolete(&mut state)?)
@@ -476,7 +543,7 @@ impl Follower for TxIndex {
     fn clear(&mut self) -> Result<(), FollowerError> {
         let state = lock(&self.shared.state);
         let mut state = self.shared.changed.wait_while(state, |state| state.is_sealing).ignore_poison();
-        let commit = Commit { salt: self.shared.salt, tip: None, sealed: 0 };
+        let commit = self.shared.commit(None, 0);
         self.shared.write_commit(&commit)?;
         let is_ended = state.is_ended;
         *state = State { is_ended, ..read_state(&self.shared.store, &commit)? };
@@ -485,10 +552,16 @@ impl Follower for TxIndex {
     }
 }
 
-impl Shared {
-    /// The last sealed block.
-    fn tip_below(&self, state: &State) -> Result<Tip, IndexError> {
-        let height = state.sealed.saturating_sub(1);
-        Ok(Tip { height: Height(height), hash: self.hash_at(&state.segments, height)? })
+impl TxIndex {
+    fn preparer_of(&self) -> Preparer {
+        Preparer { salt: self.shared.salt, profile: self.shared.store.profile }
+    }
+
+    fn no_rows(&self, height: Height) -> String {
+        let dir = self.shared.dir().display();
+        format!(
+            "{dir}: two transactions of block {} have the same hash; delete {dir} to build it with another salt",
+            height.0
+        )
     }
 }

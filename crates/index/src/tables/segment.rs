@@ -5,9 +5,13 @@
 //! built, its files are the same. Eight segments of one size make one of the next; a lookup asks each segment, at most
 //! 29 on mainnet in the next ten years. Memory: the directories of the tables.
 
+use super::commit::Profile;
+use super::events;
 use super::numbers::{self, KEY_BITS, Numbers, Row};
-use super::pages::{FileSink, FileSource, PageSource};
+use super::pages::{Facts, FileSink, FileSource, PageSink, PageSource};
 use super::places::{self, BlockAt, BlockRow, Heights, Place};
+use super::rows::ScriptRows;
+use super::scripts;
 use crate::error::IndexError;
 use lydian_disk::{Disk, OwnDir};
 use std::ops::Range;
@@ -28,6 +32,9 @@ const SIZES: u32 = 5;
 pub(super) const NUMBERS: &str = "numbers";
 pub(super) const SIZES_NAME: &str = "sizes";
 pub(super) const BLOCKS: &str = "blocks";
+const EVENTS: &str = "events";
+const LISTS: &str = "lists";
+const POSITIONS: &str = "positions";
 
 /// The tables of a range of heights.
 #[derive(Clone, Debug)]
@@ -36,6 +43,29 @@ pub(super) struct Segment {
     pub(super) numbers: Arc<dyn PageSource>,
     pub(super) sizes: Arc<dyn PageSource>,
     pub(super) blocks: Arc<dyn PageSource>,
+    /// `None` if the index has no tables of scripts.
+    pub(super) scripts: Option<ScriptTables>,
+}
+
+/// The tables of scripts of a segment.
+#[derive(Clone, Debug)]
+pub(super) struct ScriptTables {
+    keys: Arc<dyn PageSource>,
+    lists: Arc<dyn PageSource>,
+    /// A page for each block.
+    pub(super) positions: Arc<dyn PageSource>,
+}
+
+impl ScriptTables {
+    pub(super) fn events(&self) -> events::Table<'_> {
+        events::Table { keys: self.keys.as_ref(), lists: self.lists.as_ref() }
+    }
+}
+
+/// The files of a segment.
+pub(super) fn files(dir: &Path, heights: &Range<u32>, profile: Profile) -> Vec<PathBuf> {
+    let scripts = [EVENTS, LISTS, POSITIONS].into_iter().filter(|_| profile.has_scripts);
+    [NUMBERS, SIZES_NAME, BLOCKS].into_iter().chain(scripts).map(|table| path(dir, heights, table)).collect()
 }
 
 /// The ranges of the segments that cover the blocks below this height, a multiple of [`GROUP_BLOCKS`].
@@ -61,6 +91,8 @@ pub(super) fn path(dir: &Path, heights: &Range<u32>, table: &str) -> PathBuf {
 pub(super) struct Rows {
     pub(super) blocks: Vec<BlockRow>,
     pub(super) transactions: Vec<TxRow>,
+    /// Those of each block, if the index has tables of scripts.
+    pub(super) scripts: Vec<Arc<ScriptRows>>,
 }
 
 /// Key and size in bytes of a transaction, in 40 and 24 bits.
@@ -93,6 +125,7 @@ const SIZE_MASK: u32 = (1 << SIZE_BITS) - 1;
 pub(super) struct Store {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) own: OwnDir,
+    pub(super) profile: Profile,
     /// The index is being closed: what is being written is left as it is.
     pub(super) is_ended: Arc<AtomicBool>,
 }
@@ -108,11 +141,21 @@ impl Store {
             Ok(Arc::new(FileSource::open(self.disk.as_ref(), &path(self.own.path(), &heights, name))?))
         };
         let (numbers, sizes, blocks) = (table(NUMBERS)?, table(SIZES_NAME)?, table(BLOCKS)?);
-        Ok(Segment { heights, numbers, sizes, blocks })
+        let scripts = match self.profile.has_scripts {
+            true => Some(ScriptTables { keys: table(EVENTS)?, lists: table(LISTS)?, positions: table(POSITIONS)? }),
+            false => None,
+        };
+        Ok(Segment { heights, numbers, sizes, blocks, scripts })
     }
 
-    /// Writes a segment from rows; `all` has the heights of the chain up to its end.
-    pub(super) fn seal(&self, heights: Range<u32>, rows: &Rows, all: &Heights) -> Result<Segment, IndexError> {
+    /// Writes a segment from rows. `below` are the segments below; `all` has the heights of the chain up to its end.
+    pub(super) fn seal(
+        &self,
+        heights: Range<u32>,
+        rows: &Rows,
+        below: &[Segment],
+        all: &Heights,
+    ) -> Result<Segment, IndexError> {
         let range = all.numbers(&heights);
         let keyed = rows.transactions.iter().zip(range.clone());
         let mut sorted: Vec<Row> = keyed.map(|(tx, number)| Row { key: tx.key(), number }).collect();
@@ -124,61 +167,76 @@ impl Store {
         let sizes = rows.transactions.iter().map(|tx| Ok(tx.size()));
         places::write_sizes(&range, all, sizes, &mut self.sink(&heights, SIZES_NAME)?)?;
         places::write_blocks(heights.start, rows.blocks.iter().copied().map(Ok), &mut self.sink(&heights, BLOCKS)?)?;
+        if self.profile.has_scripts {
+            self.seal_scripts(&heights, &rows.scripts, below, all)?;
+        }
         self.open(heights)
     }
 
-    /// Writes a segment with the rows of segments that follow each other and cover its heights.
-    pub(super) fn merge(&self, parts: &[Segment], heights: Range<u32>, all: &Heights) -> Result<Segment, IndexError> {
+    fn seal_scripts(
+        &self,
+        heights: &Range<u32>,
+        rows: &[Arc<ScriptRows>],
+        below: &[Segment],
+        all: &Heights,
+    ) -> Result<(), IndexError> {
+        let pages = rows.iter().map(|rows| Ok(rows.positions.clone()));
+        write_positions(heights, pages, &mut self.sink(heights, POSITIONS)?)?;
+        let first = u32::try_from(all.first(heights.start)).unwrap_or(u32::MAX);
+        let events = rows.iter().map(|rows| (rows.creates.len() + rows.spends.len()) as u64).sum();
+        let (mut keys, mut lists) = (self.sink(heights, EVENTS)?, self.sink(heights, LISTS)?);
+        let mut writer = events::Writer::new(&mut keys, &mut lists, first, events);
+        scripts::entries(heights.start, rows, below, all, &mut |key, entry| writer.push(key, entry))?;
+        writer.finish()
+    }
+
+    /// Writes a segment with the rows of segments that follow each other and are its parts.
+    fn merge(&self, parts: &[Segment], heights: Range<u32>, all: &Heights) -> Result<Segment, IndexError> {
         let range = all.numbers(&heights);
         let sources: Vec<&dyn PageSource> = parts.iter().map(|part| part.numbers.as_ref()).collect();
         numbers::merge(&sources, &range, &mut self.sink(&heights, NUMBERS)?)?;
-        let first = parts.first().map_or(heights.start, |part| part.heights.start);
-        let skipped = usize::try_from(range.start - all.first(first)).unwrap_or(usize::MAX);
-        let sizes = parts.iter().flat_map(|part| places::read_sizes(part.sizes.as_ref())).skip(skipped);
+        let sizes = parts.iter().flat_map(|part| places::read_sizes(part.sizes.as_ref()));
         places::write_sizes(&range, all, sizes, &mut self.sink(&heights, SIZES_NAME)?)?;
         let blocks = parts.iter().flat_map(|part| places::read_blocks(part.blocks.as_ref()));
-        let blocks = blocks.skip((heights.start - first) as usize).take(heights.len());
         places::write_blocks(heights.start, blocks, &mut self.sink(&heights, BLOCKS)?)?;
+        let scripts: Vec<&ScriptTables> = parts.iter().filter_map(|part| part.scripts.as_ref()).collect();
+        if self.profile.has_scripts {
+            let pages = scripts
+                .iter()
+                .flat_map(|tables| (0..tables.positions.facts().pages).map(|number| tables.positions.page(number)));
+            write_positions(&heights, pages, &mut self.sink(&heights, POSITIONS)?)?;
+            let tables: Vec<events::Table<'_>> = scripts.iter().map(|tables| tables.events()).collect();
+            let (mut keys, mut lists) = (self.sink(&heights, EVENTS)?, self.sink(&heights, LISTS)?);
+            events::merge(&tables, &mut keys, &mut lists)?;
+        }
         self.open(heights)
     }
 
-    /// The segments up to `sealed`, made of `old` ones that cover these heights: merged, or cut. Those that stay, or
-    /// are among the `others` that exist, are shared.
-    pub(super) fn arrange(
-        &self,
-        old: &[Segment],
-        others: &[Segment],
-        sealed: u32,
-        all: &Heights,
-    ) -> Result<Vec<Segment>, IndexError> {
+    /// The segments up to `sealed`, made of `old` ones that cover these heights. Those that stay are shared.
+    pub(super) fn arrange(&self, old: &[Segment], sealed: u32, all: &Heights) -> Result<Vec<Segment>, IndexError> {
         ranges(sealed)
             .into_iter()
-            .map(|range| match old.iter().chain(others).find(|segment| segment.heights == range) {
+            .map(|range| match old.iter().find(|segment| segment.heights == range) {
                 Some(segment) => Ok(segment.clone()),
                 None => {
-                    let is_part = |part: &&Segment| part.heights.start < range.end && range.start < part.heights.end;
+                    let is_part = |part: &&Segment| range.start <= part.heights.start && part.heights.end <= range.end;
                     let parts: Vec<Segment> = old.iter().filter(is_part).cloned().collect();
                     self.merge(&parts, range, all)
                 }
             })
             .collect()
     }
+}
 
-    /// The rows of these heights, all of which the segment has.
-    pub(super) fn rows(&self, segment: &Segment, heights: &Range<u32>, all: &Heights) -> Result<Rows, IndexError> {
-        let range = all.numbers(heights);
-        let keys = numbers::keys(segment.numbers.as_ref(), &range)?;
-        let skipped = usize::try_from(range.start - all.first(segment.heights.start)).unwrap_or(usize::MAX);
-        let sizes = places::read_sizes(segment.sizes.as_ref()).skip(skipped);
-        let transactions = keys.into_iter().zip(sizes).map(|(key, size)| Ok(TxRow::new(key, size? & SIZE_MASK)));
-        let blocks = places::read_blocks(segment.blocks.as_ref())
-            .skip((heights.start - segment.heights.start) as usize)
-            .take(heights.len());
-        Ok(Rows {
-            transactions: transactions.collect::<Result<_, IndexError>>()?,
-            blocks: blocks.collect::<Result<_, _>>()?,
-        })
-    }
+/// Writes the table of positions: a page for each block.
+fn write_positions(
+    heights: &Range<u32>,
+    pages: impl Iterator<Item = Result<Vec<u8>, IndexError>>,
+    sink: &mut dyn PageSink,
+) -> Result<(), IndexError> {
+    pages.into_iter().try_for_each(|page| sink.push(&page?))?;
+    let pages = heights.end - heights.start;
+    sink.finish(&Facts { first: u64::from(heights.start), rows: u64::from(pages), pages })
 }
 
 impl Segment {

@@ -2,21 +2,22 @@
 //!
 //! Input: blocks at the end of the chain, added and removed. Output: the transactions of a key, and their places. The
 //! log of a group has a record for each block, with its height as sequence; a checkpoint cuts off what left the chain
-//! and adds what is new. Memory: about 16 bytes for each transaction.
+//! and adds what is new. Memory: about 16 bytes for each transaction, and the rows of scripts.
 
 use super::numbers::KEY_BITS;
-use super::places::{BlockRow, Heights, Place, read_varint, write_varint};
+use super::places::{Heights, Place};
+use super::rows::{self, BlockRows};
 use super::segment::{GROUP_BLOCKS, Rows, TxRow};
 use crate::error::IndexError;
 use hashbrown::HashTable;
 use lydian_disk::record::{Records, encode_record};
 use lydian_disk::{Change, Disk, DiskErrorKind, OwnDir, read_whole};
-use lydian_primitives::{BlockHash, Height, Reader};
+use lydian_primitives::Height;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The largest log of a group: 256 blocks of the smallest transactions.
-const LOG_SIZE_MAX: u64 = 256 * 70_000 * 10;
+/// The largest log of a group: 256 blocks with as many outputs as a block can have take less.
+const LOG_SIZE_MAX: u64 = 256 * (4 << 20);
 
 /// Up to [`GROUP_BLOCKS`] blocks that will be sealed together.
 #[derive(Debug)]
@@ -37,17 +38,6 @@ impl Group {
         Group { from, rows: Arc::default(), places: HashTable::new(), ends: Vec::new(), log_size }
     }
 
-    /// A group of blocks that were sealed.
-    pub(super) fn of(from: u32, rows: Rows) -> Group {
-        let mut group = Group::new(from, 0);
-        group.places.reserve(rows.transactions.len(), |_| 0);
-        for (place, tx) in (0..).zip(&rows.transactions) {
-            group.places.insert_unique(hash_of(tx.key()), place, |place| hash_at(&rows.transactions, *place));
-        }
-        group.rows = Arc::new(rows);
-        group
-    }
-
     pub(super) fn blocks(&self) -> u32 {
         u32::try_from(self.rows.blocks.len()).unwrap_or(u32::MAX)
     }
@@ -56,15 +46,16 @@ impl Group {
         self.blocks() == GROUP_BLOCKS
     }
 
-    pub(super) fn push(&mut self, block: BlockRow, txs: &[TxRow]) {
+    pub(super) fn push(&mut self, block: BlockRows) {
         let rows = Arc::make_mut(&mut self.rows);
-        for tx in txs {
+        for tx in &block.transactions {
             let place = u32::try_from(rows.transactions.len()).unwrap_or(u32::MAX);
             rows.transactions.push(*tx);
             let all = &rows.transactions;
             self.places.insert_unique(hash_of(tx.key()), place, |place| hash_at(all, *place));
         }
-        rows.blocks.push(block);
+        rows.scripts.extend(block.scripts.map(Arc::new));
+        rows.blocks.push(block.block);
     }
 
     /// Removes the last block.
@@ -79,6 +70,7 @@ impl Group {
             }
         }
         rows.transactions.truncate(left);
+        rows.scripts.truncate(rows.blocks.len());
         self.ends.truncate(rows.blocks.len());
     }
 
@@ -123,7 +115,8 @@ impl Group {
         for (height, block) in (self.from..).zip(&self.rows.blocks).skip(self.ends.len()) {
             let count = block.transactions as usize;
             let txs = self.rows.transactions.get(first..first + count).unwrap_or_default();
-            encode_record(&encode(block, txs), u64::from(height), &mut bytes);
+            let scripts = self.rows.scripts.get((height - self.from) as usize).map(Arc::as_ref);
+            encode_record(&rows::encode(block, txs, scripts), u64::from(height), &mut bytes);
             ends.push(valid + bytes.len() as u64);
             first += count;
         }
@@ -136,7 +129,13 @@ impl Group {
     }
 
     /// Reads the blocks of a log, up to and with the height `last`. What is behind them is not used.
-    pub(super) fn read(disk: &dyn Disk, dir: &Path, from: u32, last: u32) -> Result<Group, IndexError> {
+    pub(super) fn read(
+        disk: &dyn Disk,
+        dir: &Path,
+        from: u32,
+        last: u32,
+        has_scripts: bool,
+    ) -> Result<Group, IndexError> {
         let path = log_path(dir, from);
         let bytes = match read_whole(disk, &path, LOG_SIZE_MAX) {
             Ok(bytes) => bytes,
@@ -149,8 +148,7 @@ impl Group {
             let offset = records.offset();
             let Some(Ok(payload)) = records.next() else { break };
             let damaged = || IndexError::damaged(&path, offset, "the record of a block cannot be decoded");
-            let (block, txs) = decode(payload).ok_or_else(damaged)?;
-            group.push(block, &txs);
+            group.push(rows::decode(payload, has_scripts).ok_or_else(damaged)?);
             group.ends.push(records.offset());
         }
         Ok(group)
@@ -168,30 +166,4 @@ fn hash_of(key: u64) -> u64 {
 
 fn hash_at(rows: &[TxRow], place: u32) -> u64 {
     rows.get(place as usize).map_or(0, |tx| hash_of(tx.key()))
-}
-
-/// Hash, outputs and transactions of a block; key and size of each transaction.
-fn encode(block: &BlockRow, txs: &[TxRow]) -> Vec<u8> {
-    let mut payload = block.hash.0.to_vec();
-    write_varint(block.outputs, &mut payload);
-    write_varint(block.transactions, &mut payload);
-    for tx in txs {
-        payload.extend_from_slice(tx.key().to_le_bytes().get(..5).unwrap_or_default());
-        write_varint(tx.size(), &mut payload);
-    }
-    payload
-}
-
-fn decode(payload: &[u8]) -> Option<(BlockRow, Vec<TxRow>)> {
-    let hash = BlockHash(Reader::new(payload).array().ok()?);
-    let mut rest = payload.get(32..)?;
-    let (outputs, transactions) = (read_varint(&mut rest)?, read_varint(&mut rest)?);
-    let mut txs = Vec::new();
-    for _ in 0..transactions {
-        let (key, after) = rest.split_first_chunk::<5>()?;
-        let key = key.iter().rev().fold(0, |key, byte| key << 8 | u64::from(*byte));
-        rest = after;
-        txs.push(TxRow::new(key, read_varint(&mut rest).filter(|size| *size < 1 << 24)?));
-    }
-    rest.is_empty().then_some((BlockRow { hash, transactions, outputs }, txs))
 }

@@ -2,93 +2,247 @@
 
 use super::*;
 use lydian_chain::ChainTotals;
+use lydian_consensus::Coin;
 use lydian_disk::SimDisk;
-use lydian_engine::{ConnectedBlock, Follower};
+use lydian_engine::{ConnectedBlock, Follower, Left};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid};
 use lydian_stdx::SplitMix64;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const DIR: &str = "tables";
 
+const SCRIPTS: Profile = Profile { has_scripts: true };
+
 fn open(disk: &SimDisk) -> (TxIndex, TxIndexReader) {
-    TxIndex::open(Arc::new(disk.clone()), Path::new(DIR), BlockHash([1; 32]), || [5, 6]).unwrap()
+    open_as(disk, SCRIPTS)
 }
 
-fn tx(number: u64, outputs: usize) -> MutTx {
-    let prevout = OutPoint { txid: Txid([3; 32]), vout: 0 };
-    let input = MutInput { prevout, script_sig: number.to_le_bytes().to_vec(), sequence: 0, witness: Vec::new() };
-    let output = MutOutput { value: Amount(1), script_pubkey: vec![0x51; outputs] };
-    MutTx { version: 2, inputs: vec![input], outputs: vec![output; outputs], lock_time: 0 }
+fn open_as(disk: &SimDisk, profile: Profile) -> (TxIndex, TxIndexReader) {
+    TxIndex::open(Arc::new(disk.clone()), Path::new(DIR), BlockHash([1; 32]), profile, || [5, 6]).unwrap()
 }
 
-/// A chain of blocks that nothing but their transactions matters of, with those that left it.
+/// A transaction with inputs; a coinbase has none of these, but a number.
+fn tx(number: u64, spends: &[OutPoint], outputs: Vec<MutOutput>) -> MutTx {
+    let input = |prevout: OutPoint| MutInput {
+        prevout,
+        script_sig: number.to_le_bytes().to_vec(),
+        sequence: 0,
+        witness: Vec::new(),
+    };
+    let mut inputs: Vec<MutInput> = spends.iter().copied().map(input).collect();
+    if inputs.is_empty() {
+        inputs.push(input(OutPoint { txid: Txid([0; 32]), vout: u32::MAX }));
+    }
+    MutTx { version: 2, inputs, outputs, lock_time: 0 }
+}
+
+fn output(value: i64, script: &[u8]) -> MutOutput {
+    MutOutput { value: Amount(value), script_pubkey: script.to_vec() }
+}
+
+/// The coinbase that is repeated, as those of 2010.
+fn repeated() -> MutTx {
+    tx(7, &[], vec![output(50, b"repeated")])
+}
+
+/// A block of the test's chain.
+#[derive(Clone)]
+struct Step {
+    block: Block,
+    height: u32,
+    spent: Vec<Coin>,
+}
+
+/// A chain of blocks of which only the transactions matter, with those that left it.
 struct Chain {
     random: SplitMix64,
-    active: Vec<Block>,
-    all: HashMap<BlockHash, (Block, u32)>,
+    active: Vec<Step>,
+    all: HashMap<BlockHash, Step>,
+    /// Outputs that can be spent.
+    coins: Vec<(OutPoint, Coin)>,
 }
 
 impl Chain {
     fn new(seed: u64) -> Chain {
-        Chain { random: SplitMix64::new(seed), active: Vec::new(), all: HashMap::new() }
+        Chain { random: SplitMix64::new(seed), active: Vec::new(), all: HashMap::new(), coins: Vec::new() }
+    }
+
+    fn script(&mut self) -> Vec<u8> {
+        match self.random.below(8) {
+            // Some scripts have long lists.
+            0 | 1 => vec![0x51],
+            2 => vec![0x52, u8::try_from(self.random.below(9)).unwrap()],
+            3 => [&[0x6a, 4][..], &self.random.next_u64().to_le_bytes()].concat(),
+            _ => self.random.next_u64().to_le_bytes().to_vec(),
+        }
+    }
+
+    fn next_tx(&mut self, inputs: usize, height: u32, spent: &mut Vec<Coin>) -> MutTx {
+        let mut spends = Vec::new();
+        for _ in 0..inputs.min(self.coins.len()) {
+            // Mostly young coins.
+            let back = self.random.below(self.coins.len()).min(self.random.below(self.coins.len()));
+            let (outpoint, coin) = self.coins.remove(self.coins.len() - 1 - back);
+            spends.push(outpoint);
+            spent.push(coin);
+        }
+        let outputs = 1 + self.random.below(3);
+        let outputs: Vec<MutOutput> = (0..outputs)
+            .map(|_| {
+                let script = self.script();
+                output(i64::try_from(self.random.below(1 << 40)).unwrap(), &script)
+            })
+            .collect();
+        let tx = tx(self.random.next_u64(), &spends, outputs);
+        let txid = tx.txid();
+        for (vout, output) in (0..).zip(&tx.outputs).filter(|(_, output)| output.script_pubkey[0] != 0x6a) {
+            let (value, script_pubkey) = (output.value, output.script_pubkey.clone().into());
+            let coin = Coin { value, script_pubkey, height: Height(height), is_coinbase: inputs == 0 };
+            self.coins.push((OutPoint { txid, vout }, coin));
+        }
+        tx
     }
 
     fn grow(&mut self, count: usize) {
         for _ in 0..count {
-            let height = self.active.len();
-            let mut txs = vec![tx(self.random.next_u64(), 1)];
-            // As the repeated coinbases of 2010.
-            if height % 97 == 50 {
-                txs = vec![tx(7, 1)];
-            }
-            let more = if height % 700 == 9 { 260 } else { self.random.below(4) };
-            txs.extend((0..more).map(|index| tx(self.random.next_u64(), 1 + index % 3)));
-            let prev_block = self.active.last().map_or(BlockHash::ZERO, Block::hash);
+            let height = u32::try_from(self.active.len()).unwrap();
+            let mut spent = Vec::new();
+            // The output of the genesis block is not a coin; that of a repeated coinbase is not spent here.
+            let coinbase = match height {
+                0 => tx(0, &[], vec![output(5, b"genesis")]),
+                _ if height % 97 == 50 => repeated(),
+                _ => self.next_tx(0, height, &mut spent),
+            };
+            let mut txs = vec![coinbase];
+            let more = match height {
+                0 => 0,
+                _ if height % 700 == 9 => 260,
+                _ => self.random.below(4),
+            };
+            txs.extend((0..more).map(|index| self.next_tx(1 + index % 2, height, &mut spent)));
+            let prev_block = self.active.last().map_or(BlockHash::ZERO, |step| step.block.hash());
             let nonce = u32::try_from(self.random.below(1 << 30)).unwrap();
             let header = Header { version: 1, prev_block, merkle_root: [0; 32], time: 0, bits: 0, nonce };
             let block = RawBlock::new(MutBlock { header, txs }.encode()).parse().unwrap();
-            self.all.insert(block.hash(), (block.clone(), u32::try_from(height).unwrap()));
-            self.active.push(block);
+            let step = Step { block, height, spent };
+            self.all.insert(step.block.hash(), step.clone());
+            self.active.push(step);
         }
+    }
+
+    /// The last blocks leave the chain.
+    fn cut(&mut self, left: usize) {
+        self.active.truncate(left);
+        let spent: HashSet<OutPoint> = self.inputs().collect();
+        let mut coins = Vec::new();
+        for Step { block, height, .. } in &self.active {
+            for tx in block.txs().filter(|tx| *height > 0 && tx.txid() != repeated().txid()) {
+                for (vout, output) in (0..).zip(tx.outputs()) {
+                    let outpoint = OutPoint { txid: tx.txid(), vout };
+                    if output.script_pubkey[0] != 0x6a && !spent.contains(&outpoint) {
+                        coins.push((outpoint, Coin::new(output, Height(*height), tx.is_coinbase())));
+                    }
+                }
+            }
+        }
+        self.coins = coins;
+    }
+
+    fn inputs(&self) -> impl Iterator<Item = OutPoint> {
+        let txs = self.active.iter().flat_map(|step| step.block.txs());
+        txs.filter(|tx| !tx.is_coinbase()).flat_map(|tx| tx.inputs()).map(|input| input.prevout)
     }
 
     /// Brings an index to the chain, as the engine does.
     fn feed(&self, index: &mut TxIndex, reader: &TxIndexReader) {
         while let Some(tip) = reader.tip()
-            && self.active.get(tip.height.0 as usize).is_none_or(|block| block.hash() != tip.hash)
+            && self.active.get(tip.height.0 as usize).is_none_or(|step| step.block.hash() != tip.hash)
         {
-            let (block, height) = &self.all[&tip.hash];
-            index.disconnect(&connected(block, *height)).unwrap();
+            let step = &self.all[&tip.hash];
+            if index.disconnect(&connected(step)).unwrap() == Left::ToDurableTip {
+                assert_eq!(index.durable_tip(), reader.tip());
+                assert!(reader.tip().is_none_or(|below| below.height < tip.height));
+            }
         }
         let next = reader.tip().map_or(0, |tip| tip.height.0 + 1);
-        for (height, block) in (0..).zip(&self.active).skip(next as usize) {
-            index.connect(&connected(block, height), None).unwrap();
+        for step in self.active.iter().skip(next as usize) {
+            index.connect(&connected(step), None).unwrap();
         }
     }
 
-    /// Looks up every `step`th transaction.
+    /// Looks up every `step`th transaction and script.
     fn compare(&self, reader: &TxIndexReader, step: usize) {
-        let mut newest = HashMap::new();
-        for (height, block) in self.active.iter().enumerate() {
-            newest.extend(block.txs().map(|tx| (tx.txid(), (height, tx.offset() as usize, tx.bytes().len()))));
+        self.compare_places(reader, step);
+        if reader.has_scripts() {
+            self.compare_outputs(reader, step);
         }
-        let own = |(_, (height, _, _)): &(&Txid, &(usize, usize, usize))| height % step == 0;
-        for (txid, (height, offset, size)) in newest.iter().filter(own) {
+    }
+
+    fn compare_places(&self, reader: &TxIndexReader, step: usize) {
+        let (mut newest, mut number) = (HashMap::new(), 0);
+        for (height, Step { block, .. }) in self.active.iter().enumerate() {
+            for tx in block.txs() {
+                newest.insert(tx.txid(), (number, (height, tx.offset() as usize, tx.bytes().len())));
+                number += 1;
+            }
+        }
+        for (txid, (number, expected)) in newest.iter().filter(|(_, (_, (height, _, _)))| height % step == 0) {
             let candidates = reader.candidates(txid).unwrap();
-            let is_it = |place: &&Place| {
-                let block = &self.active[place.height.0 as usize];
+            let is_it = |(_, place): &&(u32, Place)| {
+                let block = &self.active[place.height.0 as usize].block;
                 block.txs().any(|tx| tx.offset() == place.offset && tx.txid() == *txid)
             };
-            let place = candidates.iter().find(is_it).unwrap();
-            let found = (place.height.0 as usize, place.offset as usize, place.size as usize);
-            assert_eq!(found, (*height, *offset, *size));
+            let (found, place) = candidates.iter().find(is_it).unwrap();
+            assert_eq!(found, number);
+            assert_eq!((place.height.0 as usize, place.offset as usize, place.size as usize), *expected);
+            assert_eq!(reader.place(*number).unwrap(), Some(*place));
+            assert_eq!(reader.height_of(*number), Some(place.height));
             // Keys of 40 bits, in a chain of thousands.
-            assert!(*txid == tx(7, 1).txid() || candidates.len() == 1);
+            assert!(*txid == repeated().txid() || candidates.len() == 1);
         }
         assert!(reader.candidates(&Txid([9; 32])).unwrap().is_empty());
+        assert_eq!((reader.place(number).unwrap(), reader.height_of(number)), (None, None));
+    }
+
+    /// The outputs of every script, from the blocks alone.
+    fn outputs(&self) -> HashMap<Vec<u8>, Vec<ScriptOutput>> {
+        let (mut all, mut places, mut number) = (HashMap::<Vec<u8>, Vec<ScriptOutput>>::new(), HashMap::new(), 0);
+        for Step { block, height, .. } in &self.active {
+            for tx in block.txs() {
+                for input in tx.inputs().filter(|_| !tx.is_coinbase()) {
+                    let (script, at): &(Vec<u8>, usize) = &places[&input.prevout];
+                    all.get_mut(script).unwrap()[*at].fate = OutputFate::Spent(number);
+                }
+                for (vout, output) in (0..).zip(tx.outputs()).filter(|_| *height > 0) {
+                    if output.script_pubkey[0] != 0x6a {
+                        let outputs = all.entry(output.script_pubkey.to_vec()).or_default();
+                        let place = (output.script_pubkey.to_vec(), outputs.len());
+                        places.insert(OutPoint { txid: tx.txid(), vout }, place);
+                        let fate = OutputFate::Unspent(u64::try_from(output.value.0).unwrap());
+                        outputs.push(ScriptOutput { number, vout, fate });
+                    }
+                }
+                number += 1;
+            }
+        }
+        all
+    }
+
+    fn compare_outputs(&self, reader: &TxIndexReader, step: usize) {
+        let mut scripts: Vec<_> = self.outputs().into_iter().collect();
+        scripts.sort_unstable_by_key(|(_, outputs)| std::cmp::Reverse(outputs.len()));
+        let (long, short) = scripts.split_at(scripts.len().min(12));
+        for (script, expected) in long.iter().chain(short.iter().step_by(step)) {
+            let (found, tip) = reader.outputs(&ScriptHash::of(script)).unwrap();
+            assert_eq!((found.len(), &found), (expected.len(), expected));
+            assert_eq!(tip.map(|tip| tip.hash), self.active.last().map(|step| step.block.hash()));
+        }
+        for script in [&b"genesis"[..], b"none", &[0x6a, 4]] {
+            assert_eq!(reader.outputs(&ScriptHash::of(script)).unwrap().0, []);
+        }
     }
 
     /// The files of an index that is built at once.
@@ -101,8 +255,13 @@ impl Chain {
     }
 }
 
-fn connected(block: &Block, height: u32) -> ConnectedBlock<'_> {
-    ConnectedBlock { height: Height(height), block, spent: &[], below: ChainTotals::default() }
+fn connected(step: &Step) -> ConnectedBlock<'_> {
+    ConnectedBlock {
+        height: Height(step.height),
+        block: &step.block,
+        spent: &step.spent,
+        below: ChainTotals::default(),
+    }
 }
 
 /// Seals what can be sealed, and records it.
@@ -121,7 +280,7 @@ fn every_transaction_is_found_sealed_or_not() {
     chain.compare(&reader, 1);
     settle(&mut index, &reader);
     let size: usize = disk.files().values().map(Vec::len).sum();
-    assert!(size < 1_000, "{size} bytes for five blocks");
+    assert!(size < 3_000, "{size} bytes for five blocks");
     chain.grow(4_400);
     chain.feed(&mut index, &reader);
     chain.compare(&reader, 7);
@@ -134,7 +293,7 @@ fn every_transaction_is_found_sealed_or_not() {
     drop(index);
     let (index, reader) = open(&disk.kill());
     assert_eq!(index.durable_tip(), reader.tip());
-    assert_eq!(reader.tip().unwrap().hash, chain.active.last().unwrap().hash());
+    assert_eq!(reader.tip().unwrap().hash, chain.active.last().unwrap().block.hash());
     chain.compare(&reader, 5);
     assert_eq!(disk.files(), chain.files());
 }
@@ -153,12 +312,12 @@ fn the_files_follow_from_the_chain_alone() {
                 0 => {
                     // Deeper than what is not sealed.
                     let left = chain.active.len().saturating_sub(1 + random.below(2_000)).max(1);
-                    chain.active.truncate(left);
+                    chain.cut(left);
                     chain.feed(&mut index, &reader);
                 }
                 1 | 2 => {
                     let left = chain.active.len().saturating_sub(1 + random.below(40)).max(1);
-                    chain.active.truncate(left);
+                    chain.cut(left);
                     chain.grow(1);
                     chain.feed(&mut index, &reader);
                 }
@@ -180,7 +339,7 @@ fn the_files_follow_from_the_chain_alone() {
                 chain.compare(&reader, 50);
             }
         }
-        let highest = chain.all.values().map(|(_, height)| *height as usize).max().unwrap();
+        let highest = chain.all.values().map(|step| step.height as usize).max().unwrap();
         chain.grow(highest + 500 - chain.active.len());
         chain.feed(&mut index, &reader);
         settle(&mut index, &reader);
@@ -208,7 +367,7 @@ fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
         let (mut index, reader) = open(&disk);
         disk.fail_at(disk.operation_count() + operation, lydian_disk::Fault::CrashInside);
         let last = chain.active.last().unwrap();
-        index.connect(&connected(last, recorded.height.0 + 1), None).unwrap();
+        index.connect(&connected(last), None).unwrap();
         index.wait_until_sealed();
         let ended = index.checkpoint(reader.tip().unwrap());
         drop(index);
@@ -226,4 +385,58 @@ fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
         operation += 1;
     }
     assert!(operation > 20, "{operation} operations");
+}
+
+/// Tables that are not asked for any more stay; those that are missing are built, with all others.
+#[test]
+fn a_profile_is_kept_or_built_anew() {
+    let mut chain = Chain::new(4);
+    chain.grow(2_000);
+    let disk = SimDisk::new(1);
+    for (profile, has_scripts, is_kept) in [(false, false, false), (true, true, false), (false, true, true)] {
+        let (mut index, reader) = open_as(&disk, Profile { has_scripts: profile });
+        assert_eq!((reader.has_scripts(), reader.tip().is_some()), (has_scripts, is_kept));
+        chain.grow(5);
+        chain.feed(&mut index, &reader);
+        settle(&mut index, &reader);
+        chain.compare(&reader, 9);
+        let has_events = disk.files().keys().any(|path| path.extension().is_some_and(|end| end == "events"));
+        assert_eq!(has_events, has_scripts);
+    }
+    assert_eq!(disk.files(), chain.files());
+}
+
+/// A chain cut below what is not sealed: the segments that it reaches are gone, and come back from the blocks.
+#[test]
+fn a_deep_reorganisation_drops_segments() {
+    let mut chain = Chain::new(5);
+    let disk = SimDisk::new(1);
+    let (mut index, reader) = open(&disk);
+    chain.grow(4_500);
+    chain.feed(&mut index, &reader);
+    settle(&mut index, &reader);
+    // Sealed are 3,328 blocks: one segment of 2,048, and five of 256.
+    for (left, stands) in [(3_329, 3_329), (3_328, 3_328), (3_327, 3_072), (2_100, 2_048), (2_048, 2_048), (2_047, 0)] {
+        let copy = disk.kill();
+        let (mut index, reader) = open(&copy);
+        let whole = chain.active.clone();
+        chain.cut(left);
+        let mut lowest = u32::MAX;
+        while let Some(tip) = reader.tip()
+            && chain.active.get(tip.height.0 as usize).is_none_or(|step| step.block.hash() != tip.hash)
+        {
+            index.disconnect(&connected(&chain.all[&tip.hash])).unwrap();
+            lowest = lowest.min(reader.tip().map_or(0, |tip| tip.height.0 + 1));
+        }
+        assert_eq!(lowest, stands, "{left}");
+        chain.feed(&mut index, &reader);
+        chain.compare(&reader, 40);
+        // After a kill, too.
+        drop(index);
+        let (mut index, reader) = open(&copy.kill());
+        chain.feed(&mut index, &reader);
+        chain.compare(&reader, 40);
+        chain.active = whole;
+        chain.cut(4_500);
+    }
 }

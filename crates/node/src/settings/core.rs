@@ -97,7 +97,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("torcontrol", NO_ONION_SERVICE),
     accepted("torpassword", NO_ONION_SERVICE),
     accepted("txconfirmtarget", NO_WALLET),
-    refused("txospenderindex", NO_INDEX),
     accepted("txreconciliation", "Lydian does not support Erlay, which is off by default in Bitcoin Core"),
     accepted("uiplatform", NO_WINDOW),
     accepted("unsafesqlitesync", NO_WALLET),

@@ -34,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) reindex_chainstate: bool,
     pub(crate) coinstatsindex: bool,
     pub(crate) txindex: bool,
+    pub(crate) txospenderindex: bool,
     /// `-indexrequired`: an error of an index ends the node.
     pub(crate) indexrequired: bool,
     pub(crate) daemon: bool,
@@ -138,6 +139,7 @@ impl Settings {
             reindex_chainstate: false,
             coinstatsindex: false,
             txindex: false,
+            txospenderindex: false,
             indexrequired: false,
             daemon: false,
             daemonwait: false,

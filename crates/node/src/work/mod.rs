@@ -31,6 +31,7 @@ use crate::serve::Serving;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
 use lydian_mempool::Mempool;
+use lydian_rpc::{SpenderIndex, TransactionIndex};
 use lydian_zmq::Publisher;
 use opening::Opened;
 use std::path::PathBuf;
@@ -97,7 +98,10 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     // Ends before the publisher does.
     let _passing_on = passing_on;
     let engine = Arc::new(engine);
-    indexes.transactions = transactions.map(|reader| transactions::source(reader, &engine));
+    if let Some(source) = transactions.map(|reader| transactions::source(reader, &engine)) {
+        indexes.transactions = session.settings.txindex.then(|| Arc::clone(&source) as Arc<dyn TransactionIndex>);
+        indexes.spenders = session.settings.txospenderindex.then_some(source as Arc<dyn SpenderIndex>);
+    }
     if let Some(mempool) = &mempool {
         mempool::start(session, mempool, &engine)?;
         watcher.has_mempool(mempool);

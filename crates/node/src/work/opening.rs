@@ -22,7 +22,8 @@ use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
 use lydian_engine::{AssumeValid, Engine, Event, Follower, Layout, Observer, Wipe, wipe};
 use lydian_index::{
-    COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, IndexError, TABLES_DIR, TXINDEX_NAME, TxIndex, TxIndexReader,
+    COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, IndexError, Profile, TABLES_DIR, TXINDEX_NAME, TXOSPENDERINDEX_NAME,
+    TxIndex, TxIndexReader,
 };
 use lydian_mempool::Mempool;
 use lydian_primitives::Height;
@@ -143,11 +144,22 @@ fn try_open(
 fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
     let settings = session.settings;
     let mut opened = OpenIndexes::default();
-    if settings.txindex {
+    let tables = [(settings.txindex, TXINDEX_NAME), (settings.txospenderindex, TXOSPENDERINDEX_NAME)];
+    let tables: Vec<&str> = tables.into_iter().filter_map(|(is_on, name)| is_on.then_some(name)).collect();
+    if let Some((first, others)) = tables.split_first() {
         let dir = settings.datadir.join(TABLES_DIR);
         let new_salt = || [u64::from_le_bytes(secret()), u64::from_le_bytes(secret())];
-        let index = TxIndex::open(Arc::clone(&session.disk), &dir, settings.params.genesis_hash, new_salt);
-        opened.transactions = opened.add(session, TXINDEX_NAME, index)?;
+        let profile = Profile { has_scripts: settings.txospenderindex };
+        let disk = Arc::clone(&session.disk);
+        let index = TxIndex::open(disk, &dir, settings.params.genesis_hash, profile, new_salt);
+        opened.transactions = opened.add(session, first, index)?;
+        match (&opened.transactions, opened.indexes.unopened.last().cloned()) {
+            (Some(reader), _) => opened.indexes.shared = Some((reader.name(), tables)),
+            (None, reason) => {
+                let reasons = others.iter().zip(reason).map(|(name, (_, reason))| (*name, reason));
+                opened.indexes.unopened.extend(reasons);
+            }
+        }
     }
     if settings.coinstatsindex {
         let dir = settings.datadir.join(COINSTATS_DIR);

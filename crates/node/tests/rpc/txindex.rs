@@ -1,5 +1,6 @@
-//! `-txindex`: `getrawtransaction` and `gettxoutproof` of every transaction of the chain are Core's, across
-//! reorganisations and restarts, and with an index that is built later.
+//! `-txindex` and `-txospenderindex`: `getrawtransaction` and `gettxoutproof` of every transaction of the chain, and
+//! `gettxspendingprevout` of its outputs, are Core's, across reorganisations and restarts, and with an index that is
+//! built later.
 
 use crate::chain::Pair;
 
@@ -53,5 +54,55 @@ fn transactions_follow_reorganisations() {
     ask_everything(&pair);
     pair.rebuild_index("tables", "txindex", OPTION);
     ask_everything(&pair);
+    pair.comparison.finish();
+}
+
+const SPENDERS: &str = "-txospenderindex=1";
+
+/// Asks about the spenders of the outputs of every block of the chain, spent or not, existing or not.
+fn ask_spenders(pair: &Pair) {
+    pair.ask("getindexinfo", "[]");
+    let tip = pair.core.result("getblockcount", "[]").as_u64().unwrap();
+    let mut spent = 0;
+    for height in 0..=tip {
+        let hash = pair.core.result("getblockhash", &format!("[{height}]"));
+        let block = pair.core.result("getblock", &format!("[{hash}]"));
+        let txids = block["tx"].as_array().unwrap();
+        // Every transaction of a small block, and some of a large one.
+        for txid in txids.iter().step_by(1 + txids.len() / 20) {
+            let output = |vout: u32| format!("{{\"txid\":{txid},\"vout\":{vout}}}");
+            let outputs = format!("[{},{},{}]", output(0), output(1), output(7));
+            pair.ask("gettxspendingprevout", &format!("[{outputs}]"));
+            if height % 7 == 0 {
+                pair.ask("gettxspendingprevout", &format!("[{outputs},{{\"return_spending_tx\":true}}]"));
+                pair.ask("gettxspendingprevout", &format!("[{outputs},{{\"mempool_only\":true}}]"));
+            }
+            let answer = pair.core.result("gettxspendingprevout", &format!("[[{}]]", output(0)));
+            spent += u32::from(!answer[0]["blockhash"].is_null());
+        }
+    }
+    assert!(spent > 10, "{spent} spent outputs");
+}
+
+#[test]
+fn spenders_of_the_chain_are_cores() {
+    let Some(pair) = Pair::start("spenders_of_the_chain_are_cores", &[OPTION, SPENDERS]) else { return };
+    pair.feed_mix();
+    ask_spenders(&pair);
+    pair.comparison.finish();
+}
+
+#[test]
+fn spenders_follow_reorganisations() {
+    let Some(mut pair) = Pair::start("spenders_follow_reorganisations", &[SPENDERS]) else { return };
+    pair.feed_branches();
+    ask_spenders(&pair);
+    // With the transactions alone, which the larger tables have; then built anew while the node runs.
+    pair.lydian.restart(&[OPTION]);
+    assert_eq!(pair.lydian.result("getindexinfo", "[]")["txospenderindex"], serde_json::Value::Null);
+    pair.lydian.restart(&[SPENDERS]);
+    ask_spenders(&pair);
+    pair.rebuild_index("tables", "txospenderindex", SPENDERS);
+    ask_spenders(&pair);
     pair.comparison.finish();
 }

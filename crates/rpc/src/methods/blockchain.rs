@@ -104,7 +104,7 @@ pub(crate) const METHODS: &[Method] = &[
         help: "Returns the progress of each index.",
         args: &[Arg::new("index_name", Kind::Text, "return only this index").omitted()],
         examples: &["", "coinstatsindex"],
-        remark: "The only index is `coinstatsindex`.",
+        remark: "",
         call: &returns("", getindexinfo).each_key("name", "the state of the index"),
     },
     Method {
@@ -456,12 +456,17 @@ fn getindexinfo(call: &Call<'_>) -> Result<Map<String, IndexState>, RpcError> {
     let engine = call.context.engine()?;
     let mut states = Vec::new();
     for follower in engine.followers().into_iter().filter(|follower| follower.has_files) {
-        let state = IndexState {
+        let state = || IndexState {
             synced: follower.standing == Standing::InStep,
             best_block_height: follower.tip.map_or(0, |tip| tip.height.0),
-            error: follower.error,
+            error: follower.error.clone(),
         };
-        states.push((follower.name, state));
+        match &call.context.indexes().shared {
+            Some((name, indexes)) if *name == follower.name => {
+                states.extend(indexes.iter().map(|name| ((*name).to_owned(), state())));
+            }
+            _ => states.push((follower.name.clone(), state())),
+        }
     }
     for (name, reason) in &call.context.indexes().unopened {
         let state = IndexState { synced: false, best_block_height: 0, error: Some(reason.clone()) };

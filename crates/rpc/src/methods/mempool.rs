@@ -14,7 +14,7 @@ use lydian_mempool::policy::{signals_opt_in_rbf, virtual_size};
 use lydian_mempool::pool::{Entry, Member, PoolChunk, Snapshot};
 use lydian_p2p::manager::Question;
 use lydian_p2p::txs::orphanage::OrphanInfo;
-use lydian_primitives::{BlockHash, OutPoint, Txid, Wtxid};
+use lydian_primitives::{BlockHash, OutPoint, Transaction, Txid, Wtxid};
 use std::sync::Arc;
 
 const VERBOSE: Arg = Arg::new("verbose", Kind::Bool, "true for an object, false for an array of ids").default("false");
@@ -106,7 +106,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "gettxspendingprevout",
         category: Category::Blockchain,
-        help: "Finds the transactions in the mempool that spend any of the given outputs.",
+        help: "Finds the transactions that spend any of the given outputs, in the mempool and with -txospenderindex in the chain.",
         args: &[
             Arg::new("outputs", Kind::Array, "the outputs").of(&[Arg::new("", Kind::Object, "").omitted().of(&[
                 Arg::new("txid", Kind::Hex, "the transaction id"),
@@ -116,14 +116,14 @@ pub(crate) const METHODS: &[Method] = &[
                 Arg::new(
                     "mempool_only",
                     Kind::Bool,
-                    "if false, an output that no transaction in the mempool spends is an error",
+                    "if false, outputs that no transaction in the mempool spends are looked up with -txospenderindex, without which they are an error",
                 )
                 .hint("true if txospenderindex unavailable, otherwise false"),
                 Arg::new("return_spending_tx", Kind::Bool, "whether to return the spending transactions").hint("false"),
             ]),
         ],
         examples: &["'[{\"txid\":\"a08e6907dbbd3d809776dbfc5d82e371b764ed838b5655e72f463568df1aadf0\",\"vout\":3}]'"],
-        remark: "There is no index of spending transactions (`-txospenderindex`), so `blockhash` is never present.",
+        remark: "",
         call: &returns("", gettxspendingprevout),
     },
 ];
@@ -555,7 +555,7 @@ result! {
         txid: Txid,
         /// the vout value of the checked output
         vout: u32,
-        /// the transaction id of the mempool transaction spending this output (omitted if unspent)
+        /// the transaction id of the transaction spending this output (omitted if unspent)
         spendingtxid: Option<Txid>,
         /// the transaction spending this output (only if return_spending_tx is set, omitted if unspent)
         spendingtx: Option<Hex<Vec<u8>>>,
@@ -568,8 +568,31 @@ result! {
 #[derive(Debug)]
 struct Spending {
     given: Vec<(String, Json)>,
-    spender: Option<Arc<Entry>>,
+    spender: Option<Spender>,
     has_tx: bool,
+}
+
+/// A transaction that spends an output.
+#[derive(Debug)]
+enum Spender {
+    Unconfirmed(Arc<Entry>),
+    Confirmed(Transaction, BlockHash),
+}
+
+impl Spender {
+    fn txid(&self) -> Txid {
+        match self {
+            Spender::Unconfirmed(entry) => entry.txid(),
+            Spender::Confirmed(tx, _) => tx.view().txid(),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Spender::Unconfirmed(entry) => entry.tx().as_bytes(),
+            Spender::Confirmed(tx, _) => tx.as_bytes(),
+        }
+    }
 }
 
 impl Answer for Spending {
@@ -584,7 +607,10 @@ impl Answer for Spending {
         if let Some(spender) = &self.spender {
             write_member("\"spendingtxid\":", &spender.txid(), out);
             if self.has_tx {
-                write_member("\"spendingtx\":", &Hex(spender.tx().as_bytes()), out);
+                write_member("\"spendingtx\":", &Hex(spender.bytes()), out);
+            }
+            if let Spender::Confirmed(_, block) = spender {
+                write_member("\"blockhash\":", block, out);
             }
         }
         close(b'}', out);
@@ -604,7 +630,8 @@ fn gettxspendingprevout(call: &Call<'_>) -> Result<Vec<Spending>, RpcError> {
             *flag = options.get(name).map(Json::as_bool).transpose()?;
         }
     }
-    let [is_mempool_only, has_tx] = [flags[0].unwrap_or(true), flags[1].unwrap_or(false)];
+    let index = call.context.indexes().spenders.as_ref();
+    let [is_mempool_only, has_tx] = [flags[0].unwrap_or(index.is_none()), flags[1].unwrap_or(false)];
     let mut wanted = Vec::with_capacity(outputs.len());
     for output in outputs {
         let given = output.as_object()?;
@@ -615,15 +642,26 @@ fn gettxspendingprevout(call: &Call<'_>) -> Result<Vec<Spending>, RpcError> {
         wanted.push((OutPoint { txid, vout: u32::try_from(vout).map_err(negative)? }, given));
     }
     let snapshot = call.context.mempool()?.snapshot();
-    let spending = |(outpoint, given): &(OutPoint, &[(String, Json)])| {
-        let spender = snapshot.spender(outpoint).map(Arc::clone);
-        Spending { given: given.to_vec(), spender, has_tx }
-    };
-    let found: Vec<Spending> = wanted.iter().map(spending).collect();
-    if !is_mempool_only && found.iter().any(|one| one.spender.is_none()) {
-        return Err(RpcError::misc("Mempool lacks a relevant spend, and txospenderindex is unavailable."));
+    // As in Core, the outputs that the mempool answers come first.
+    let (mut found, mut open) = (Vec::with_capacity(wanted.len()), Vec::new());
+    for (outpoint, given) in wanted {
+        let spender = snapshot.spender(&outpoint).map(|entry| Spender::Unconfirmed(Arc::clone(entry)));
+        match spender {
+            None if !is_mempool_only => open.push((outpoint, given)),
+            spender => found.push(Spending { given: given.to_vec(), spender, has_tx }),
+        }
     }
-    let bytes = |one: &Spending| one.spender.as_ref().map_or(0, |entry| 2 * entry.tx().as_bytes().len());
+    if !open.is_empty() {
+        let Some(index) = index.filter(|index| index.wait_until_synced()) else {
+            return Err(RpcError::misc("Mempool lacks a relevant spend, and txospenderindex is unavailable."));
+        };
+        for (outpoint, given) in open {
+            let spender = index.find_spender(&outpoint).map_err(RpcError::misc)?;
+            let spender = spender.map(|(tx, block)| Spender::Confirmed(tx, block));
+            found.push(Spending { given: given.to_vec(), spender, has_tx });
+        }
+    }
+    let bytes = |one: &Spending| one.spender.as_ref().map_or(0, |spender| 2 * spender.bytes().len());
     if has_tx {
         call.expect_bytes(found.iter().map(bytes).sum())?;
     }

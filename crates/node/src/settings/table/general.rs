@@ -276,6 +276,12 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt {
+        name: "txospenderindex",
+        help: "Maintain a transaction output spender index, used by the gettxspendingprevout rpc call",
+        set: Set::Switch(|settings, is_on| settings.txospenderindex = is_on),
+        ..SWITCH
+    },
+    Opt {
         name: "vbparams",
         argument: "deployment:start:end[:min_activation_height]",
         is_list: true,
