@@ -22,7 +22,7 @@ const STARTS_MAX: u32 = 100;
 
 /// The node's options: an error of the index would end it.
 fn options() -> Vec<String> {
-    words(&["-coinstatsindex", "-txindex", "-indexrequired"])
+    words(&["-coinstatsindex", "-txindex", "-txospenderindex", "-indexrequired"])
 }
 
 /// The height that a record names.
@@ -36,8 +36,8 @@ fn height_in(file: &Path, at: usize) -> Option<u32> {
 #[allow(clippy::disallowed_methods, reason = "a test reads its own files")]
 fn finished(folder: &Path, blocks: u32) -> Option<Vec<(PathBuf, Vec<u8>)>> {
     let (stats, tables) = (folder.join("regtest/indexes/coinstats"), folder.join("regtest/indexes/tables"));
-    // Record head, text, version, genesis hash; of the tables also the salt and the height of sealed blocks.
-    let heights = [(stats.join("stats.tip"), 12 + 16 + 4 + 32), (tables.join("commit"), 12 + 16 + 4 + 32 + 16 + 4)];
+    // Record head, text, version, genesis hash; of the tables also the salt, the height of sealed blocks, and a byte.
+    let heights = [(stats.join("stats.tip"), 12 + 16 + 4 + 32), (tables.join("commit"), 12 + 16 + 4 + 32 + 16 + 4 + 1)];
     if !heights.iter().all(|(file, at)| height_in(file, *at) == Some(blocks)) {
         return None;
     }
