@@ -28,9 +28,21 @@ impl SipHasher {
         }
     }
 
-    /// Appends bytes.
+    /// Appends bytes: whole words at once.
     #[must_use]
     pub fn write(mut self, bytes: &[u8]) -> SipHasher {
+        let missing = usize::try_from(self.count.wrapping_neg() % 8).unwrap_or(0);
+        let (first, rest) = bytes.split_at(missing.min(bytes.len()));
+        let (words, last) = rest.as_chunks::<8>();
+        self = self.write_bytes(first);
+        for word in words {
+            self.word(u64::from_le_bytes(*word));
+        }
+        self.count = self.count.wrapping_add(8 * words.len() as u64);
+        self.write_bytes(last)
+    }
+
+    fn write_bytes(mut self, bytes: &[u8]) -> SipHasher {
         for byte in bytes {
             self.tail |= u64::from(*byte) << (8 * (self.count % 8));
             self.count = self.count.wrapping_add(1);
@@ -113,7 +125,13 @@ mod tests {
         assert_eq!(sixteen.write(&[16, 17]).finish(), 0x4bc1_b3f0_968d_d39c);
         let bytes: [u8; 32] = std::array::from_fn(|index| u8::try_from(index).unwrap());
         assert_eq!(new().hash_32(&bytes), 0x7127_512f_72f2_7cce);
-        assert_eq!(new().write(&bytes[..3]).write(&bytes[3..]).finish(), 0x7127_512f_72f2_7cce);
+        for cut in 0..=32 {
+            assert_eq!(new().write(&bytes[..cut]).write(&bytes[cut..]).finish(), 0x7127_512f_72f2_7cce);
+        }
+        for (from, to) in (0..32).flat_map(|from| (from..32).map(move |to| (from, to))) {
+            let [first, second, third] = [&bytes[..from], &bytes[from..to], &bytes[to..]];
+            assert_eq!(new().write(first).write(second).write(third).finish(), 0x7127_512f_72f2_7cce);
+        }
         assert_eq!(new().write(&[0]).hash_32(&bytes), new().write(&[0]).write(&bytes).finish());
     }
 }

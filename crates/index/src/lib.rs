@@ -11,6 +11,7 @@
 
 mod coinstats;
 mod error;
+mod filters;
 mod head;
 mod tables;
 
@@ -19,4 +20,8 @@ pub use error::IndexError;
 pub use tables::{
     OutputFate, Place, Profile, ScriptHash, ScriptOutput, TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TXOSPENDERINDEX_NAME,
     TxIndex, TxIndexReader, UNSEALED_BLOCKS,
+};
+pub use filters::{
+    FILTERS_DIR, FILTERS_FILES, FILTERS_NAME, FilterEntry, FilterError, FilterIndex, FilterReader, basic_filter,
+    filter_hash, filter_header, match_any,
 };

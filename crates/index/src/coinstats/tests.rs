@@ -253,7 +253,7 @@ fn a_crash_leaves_a_checkpoint() {
             let mut maker = maker.clone();
             let run = || -> Result<(), lydian_engine::EngineError> {
                 let node = open(&disk);
-                disk.fail_at(operation, fault);
+                disk.fail_at(disk.operation_count() + operation, fault);
                 for _ in 0..3 {
                     let block = block(&maker, &mut random);
                     node.engine.accept_block(parse(&block), i64::from(u32::MAX), &Unobserved)?.unwrap();

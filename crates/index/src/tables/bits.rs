@@ -5,11 +5,11 @@
 //! Cost: a few operations for each number; the reader refills 64 bits at a time.
 
 /// The longest run of ones in a Rice code. A longer one is damage: no page is written with one.
-pub(super) const ONES_MAX: u32 = 4_096;
+pub(crate) const ONES_MAX: u32 = 4_096;
 
 /// Bits that are written one number after another.
 #[derive(Debug, Default)]
-pub(super) struct BitWriter {
+pub(crate) struct BitWriter {
     bytes: Vec<u8>,
     /// The last bits, in the low places.
     last: u64,
@@ -19,7 +19,7 @@ pub(super) struct BitWriter {
 
 impl BitWriter {
     /// The low `width` bits of a number; at most 56.
-    pub(super) fn write(&mut self, number: u64, width: u32) {
+    pub(crate) fn write(&mut self, number: u64, width: u32) {
         debug_assert!(width <= 56 && (width == 0 || number >> width == 0), "{number} in {width} bits");
         self.last = self.last << width | number;
         self.count += width;
@@ -31,7 +31,7 @@ impl BitWriter {
     }
 
     /// The Rice code of a number.
-    pub(super) fn write_rice(&mut self, number: u64, width: u32) {
+    pub(crate) fn write_rice(&mut self, number: u64, width: u32) {
         let mut ones = number >> width;
         while ones >= 32 {
             self.write((1 << 32) - 1, 32);
@@ -44,7 +44,7 @@ impl BitWriter {
     }
 
     /// All bytes; the last one is filled with zeros.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         if self.count > 0 {
             self.bytes.push(low_byte(self.last << (8 - self.count)));
         }
@@ -58,7 +58,7 @@ fn low_byte(bits: u64) -> u8 {
 
 /// Reads what a [`BitWriter`] wrote.
 #[derive(Clone, Debug)]
-pub(super) struct BitReader<'a> {
+pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
     /// The next bits, from the highest place on.
     next: u64,
@@ -66,7 +66,7 @@ pub(super) struct BitReader<'a> {
 }
 
 impl<'a> BitReader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> BitReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> BitReader<'a> {
         BitReader { bytes, next: 0, count: 0 }
     }
 
@@ -82,7 +82,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// A number of `width` bits; at most 56.
-    pub(super) fn read(&mut self, width: u32) -> Option<u64> {
+    pub(crate) fn read(&mut self, width: u32) -> Option<u64> {
         if width == 0 {
             return Some(0);
         }
@@ -99,7 +99,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// A number of which the Rice code has `width` low bits.
-    pub(super) fn read_rice(&mut self, width: u32) -> Option<u64> {
+    pub(crate) fn read_rice(&mut self, width: u32) -> Option<u64> {
         let mut ones = 0;
         loop {
             if self.count == 0 {
@@ -119,6 +119,11 @@ impl<'a> BitReader<'a> {
         }
         let low = self.read(width)?;
         u64::from(ones).checked_shl(width).filter(|high| high >> width == u64::from(ones)).map(|high| high | low)
+    }
+
+    /// Whether fewer than eight bits are left.
+    pub(crate) fn is_at_last_byte(&self) -> bool {
+        self.bytes.is_empty() && self.count < 8
     }
 
     fn skip(&mut self, count: u32) {

@@ -10,7 +10,7 @@
 //! Invariants: every byte that is read is covered by a checksum; files follow from the chain and the salt, never from
 //! the times of checkpoints; a crash at any moment leaves the state of a checkpoint or one below it.
 
-mod bits;
+pub(crate) mod bits;
 mod commit;
 mod events;
 mod index;
