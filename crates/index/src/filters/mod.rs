@@ -9,6 +9,7 @@
 //! is lowered to the block below them before the logs are cut. Cost per block: a SipHash of each script and a sort (by
 //! any worker), and 164 bytes of disk beside the filter. Memory: two megabytes of records that wait.
 
+mod branches;
 mod gcs;
 mod log;
 mod tip;
@@ -23,6 +24,7 @@ use lydian_engine::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Pre
 use lydian_primitives::{BlockHash, Height};
 use lydian_stdx::lock;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The name in `getindexinfo`, as in Core.
@@ -65,6 +67,8 @@ struct Shared {
     disk: Arc<dyn Disk>,
     own: OwnDir,
     state: Mutex<State>,
+    /// The number of blocks, for a look that never waits.
+    blocks: AtomicU32,
 }
 
 /// The state in memory: that of the last block connected.
@@ -100,7 +104,7 @@ impl FilterIndex {
             }
         }
         let state = Mutex::new(State { tip: durable, header, logs });
-        let shared = Arc::new(Shared { disk, own, state });
+        let shared = Arc::new(Shared { disk, own, state, blocks: AtomicU32::new(blocks) });
         let reader = FilterReader(Arc::clone(&shared));
         Ok((FilterIndex { shared, genesis, durable }, reader))
     }
@@ -136,6 +140,11 @@ impl FilterIndex {
 }
 
 impl FilterReader {
+    /// The number of blocks of the index. Never waits.
+    pub fn blocks(&self) -> u32 {
+        self.0.blocks.load(Ordering::Relaxed)
+    }
+
     /// The last block of the index.
     pub fn tip(&self) -> Option<Tip> {
         lock(&self.0.state).tip
@@ -241,6 +250,7 @@ impl Follower for FilterIndex {
         let block = Tip { height: block.height, hash: block.block.hash() };
         state.logs.push(FilterEntry { block: block.hash, hash, header }, &filter)?;
         (state.tip, state.header) = (Some(block), header);
+        shared.blocks.store(state.logs.blocks(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -252,6 +262,7 @@ impl Follower for FilterIndex {
         state.header = before.map_or([0; 32], |entry| entry.header);
         let height = block.height.0.checked_sub(1).map(Height);
         state.tip = height.map(|height| Tip { height, hash: block.block.header().prev_block });
+        self.shared.blocks.store(state.logs.blocks(), Ordering::Relaxed);
         Ok(())
     }
 
@@ -273,6 +284,7 @@ impl Follower for FilterIndex {
         self.remove_tip()?;
         state.logs = Logs::open(shared.disk.as_ref(), &shared.own, (FILTERS_FILE, ENTRIES_FILE), 0)?;
         (state.tip, state.header) = (None, [0; 32]);
+        shared.blocks.store(0, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -272,6 +272,49 @@ fn the_files_follow_from_the_chain() {
     }
 }
 
+/// Blocks of branches that left the chain have their filters, with headers that go on from the fork; ranges end at them.
+#[test]
+fn branches_have_filters() {
+    let (mut maker, disk) = base();
+    let node = open(&disk);
+    let mut random = SplitMix64::new(8);
+    let fork = maker.clone();
+    let mut stale = Vec::new();
+    for _ in 0..3 {
+        let block = block(&maker, &mut random);
+        node.accept(&block);
+        maker.advance(&block);
+        let hash = block.header.hash();
+        let found = node.reader.filter_of(&node.engine, &hash).unwrap().unwrap();
+        stale.push((hash, found));
+    }
+    let stop = stale[2].0;
+    let range = |from: u32, stop: &BlockHash| node.reader.entries_to(&node.engine, Height(from), stop).unwrap();
+    let headers = |heights: &[u32], stop: &BlockHash| {
+        node.reader.headers_at(&node.engine, heights.iter().copied().map(Height), stop).unwrap()
+    };
+    let (before, above, points) = (range(100, &stop).unwrap(), range(106, &stop), headers(&[0, 104, 105, 107], &stop));
+    assert_eq!((before.len(), before.last()), (8, Some(&stale[2].1.1)));
+    assert_eq!(above.as_ref().map(Vec::len), Some(2));
+    node.engine.invalidate_block(node.engine.header_info(&stale[0].0).unwrap().id, &Unobserved).unwrap();
+    maker = fork;
+    for _ in 0..4 {
+        let block = block(&maker, &mut random);
+        node.accept(&block);
+        maker.advance(&block);
+    }
+    for (hash, found) in &stale {
+        assert_eq!(node.reader.filter_of(&node.engine, hash).unwrap().as_ref(), Some(found));
+    }
+    assert_eq!((range(100, &stop), range(106, &stop)), (Some(before), above));
+    assert_eq!(headers(&[0, 104, 105, 107], &stop), points);
+    assert_eq!(range(105, &node.engine.tip().hash).unwrap().len(), 4);
+    assert_ne!(headers(&[105], &node.engine.tip().hash), headers(&[105], &stop));
+    assert_eq!(node.reader.filter_of(&node.engine, &BlockHash([7; 32])).unwrap(), None);
+    assert_eq!(range(0, &BlockHash([7; 32])), None);
+    node.compare();
+}
+
 /// Every disk operation of a reorganisation may fail or be the last: what is found afterwards is a state of a
 /// checkpoint, or of one that was lowered.
 #[test]
