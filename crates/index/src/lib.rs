@@ -17,11 +17,11 @@ mod tables;
 
 pub use coinstats::{COINSTATS_DIR, COINSTATS_FILES, COINSTATS_NAME, CoinStats, CoinStatsIndex, CoinStatsReader};
 pub use error::IndexError;
-pub use tables::{
-    OutputFate, Place, Profile, ScriptHash, ScriptOutput, TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TXOSPENDERINDEX_NAME,
-    TxIndex, TxIndexReader, UNSEALED_BLOCKS,
-};
 pub use filters::{
     FILTERS_DIR, FILTERS_FILES, FILTERS_NAME, FilterEntry, FilterError, FilterIndex, FilterReader, basic_filter,
     filter_hash, filter_header, match_any,
+};
+pub use tables::{
+    OutputFate, Place, Profile, ScriptHash, ScriptOutput, TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TXOSPENDERINDEX_NAME,
+    TxIndex, TxIndexReader, UNSEALED_BLOCKS,
 };

@@ -239,6 +239,7 @@ mod tests {
             (".", lydian_mempool::files::MEMPOOL_FILES),
             (".", MOVED_FILES),
             (lydian_index::COINSTATS_DIR, lydian_index::COINSTATS_FILES),
+            (lydian_index::FILTERS_DIR, lydian_index::FILTERS_FILES),
             (lydian_index::TABLES_DIR, lydian_index::TABLES_FILES),
             ("message_capture/*", lydian_net::CAPTURE_FILES),
             ("-debuglogfile", crate::log::LOG_FILES),

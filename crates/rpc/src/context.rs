@@ -13,7 +13,7 @@ use lydian_consensus::{Params, U256};
 use lydian_disk::Disk;
 pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
-use lydian_index::CoinStatsReader;
+use lydian_index::{CoinStatsReader, FilterReader};
 use lydian_mempool::Mempool;
 use lydian_p2p::manager::{Question, Reply};
 use lydian_primitives::{Transaction, Txid};
@@ -158,6 +158,8 @@ pub struct Context {
     pub tips: TipWatch,
     /// State of a running `scantxoutset`.
     pub(crate) scan: ScanState,
+    /// State of a running `scanblocks`.
+    pub(crate) block_scan: ScanState,
     /// Weak, since the engine holds this context to report what its own threads do.
     engine: OnceLock<Weak<Engine>>,
     /// Set before the engine.
@@ -189,6 +191,8 @@ pub struct Context {
 #[derive(Debug, Default)]
 pub struct Indexes {
     pub coinstats: Option<CoinStatsReader>,
+    /// `-blockfilterindex`.
+    pub filters: Option<FilterReader>,
     /// `-txindex`.
     pub transactions: Option<Arc<dyn TransactionIndex>>,
     /// `-txospenderindex`.
@@ -228,6 +232,7 @@ impl Context {
             settings,
             tips: TipWatch::default(),
             scan: ScanState::default(),
+            block_scan: ScanState::default(),
             engine: OnceLock::new(),
             indexes: OnceLock::new(),
             peers: OnceLock::new(),
@@ -269,8 +274,14 @@ impl Context {
 
     /// The indexes; none during warm-up.
     pub fn indexes(&self) -> &Indexes {
-        const NONE: &Indexes =
-            &Indexes { coinstats: None, transactions: None, spenders: None, shared: None, unopened: Vec::new() };
+        const NONE: &Indexes = &Indexes {
+            coinstats: None,
+            filters: None,
+            transactions: None,
+            spenders: None,
+            shared: None,
+            unopened: Vec::new(),
+        };
         self.indexes.get().unwrap_or(NONE)
     }
 

@@ -1,6 +1,6 @@
-//! [`ScanState`]: the running `scantxoutset`, as other calls see it.
+//! [`ScanState`]: the running `scantxoutset` or `scanblocks`, as other calls see it.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// State of the running scan, if there is one.
 #[derive(Debug, Default)]
@@ -8,6 +8,7 @@ pub(crate) struct ScanState {
     is_running: AtomicBool,
     must_end: AtomicBool,
     percent: AtomicU8,
+    height: AtomicU32,
 }
 
 /// A running scan, which ends when this is dropped.
@@ -31,6 +32,11 @@ impl ScanState {
         self.is_running.load(Ordering::SeqCst).then_some(percent)
     }
 
+    /// The progress of the running scan, and the height that it has reached.
+    pub(crate) fn progress(&self) -> Option<(u8, u32)> {
+        Some((self.percent()?, self.height.load(Ordering::SeqCst)))
+    }
+
     /// Asks the running scan to end. Returns whether one is running.
     pub(crate) fn abort(&self) -> bool {
         let is_running = self.is_running.load(Ordering::SeqCst);
@@ -42,6 +48,11 @@ impl ScanState {
 impl RunningScan<'_> {
     pub(crate) fn set_percent(&self, percent: u8) {
         self.0.percent.store(percent, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_progress(&self, percent: u8, height: u32) {
+        self.0.height.store(height, Ordering::SeqCst);
+        self.set_percent(percent);
     }
 
     /// Whether another call asked for its end.

@@ -24,6 +24,7 @@ pub const METHODS: Methods = Methods::new(&[
     methods::address::METHODS,
     methods::descriptor::METHODS,
     methods::scan::METHODS,
+    methods::filters::METHODS,
     methods::control::METHODS,
     methods::testing::METHODS,
 ]);
@@ -32,7 +33,6 @@ const NO_PRIVATE: &str = "Lydian has no private broadcast (-privatebroadcast)";
 const NO_ESTIMATES: &str = "Lydian does not estimate fees yet";
 const NO_TEMPLATE: &str = "Lydian makes no block templates for miners yet";
 const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
-const NO_INDEX: &str = "Lydian has no block filters yet";
 const NO_TOOLS: &str = "Lydian has no tools for PSBTs, multisig addresses and messages yet";
 
 /// Methods of Core that Lydian answers with "Method not found", and why.
@@ -59,9 +59,7 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("fundrawtransaction", NO_WALLET),
     ("getaddressesbylabel", NO_WALLET),
     ("getbalance", NO_WALLET),
-    ("getblockfilter", NO_INDEX),
     ("getblocktemplate", NO_TEMPLATE),
-    ("getdescriptoractivity", NO_INDEX),
     ("gethdkeys", NO_WALLET),
     ("getnewaddress", NO_WALLET),
     ("getprivatebroadcastinfo", NO_PRIVATE),
@@ -84,7 +82,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("psbtbumpfee", NO_WALLET),
     ("rescanblockchain", NO_WALLET),
     ("restorewallet", NO_WALLET),
-    ("scanblocks", NO_INDEX),
     ("send", NO_WALLET),
     ("sendall", NO_WALLET),
     ("sendmany", NO_WALLET),

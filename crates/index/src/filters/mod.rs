@@ -20,7 +20,7 @@ pub use log::FilterEntry;
 use crate::error::IndexError;
 use log::Logs;
 use lydian_disk::{Disk, OwnDir, OwnFile, Proof};
-use lydian_engine::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Prepare, Rows, Tip};
+use lydian_engine::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Left, Prepare, Rows, Tip};
 use lydian_primitives::{BlockHash, Height};
 use lydian_stdx::lock;
 use std::path::Path;
@@ -254,7 +254,7 @@ impl Follower for FilterIndex {
         Ok(())
     }
 
-    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<(), FollowerError> {
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
         let mut state = lock(&self.shared.state);
         assert_eq!(block.height.0 + 1, state.logs.blocks(), "the last block leaves the chain first");
         // The files are cut when another block is connected, or at the checkpoint.
@@ -263,7 +263,7 @@ impl Follower for FilterIndex {
         let height = block.height.0.checked_sub(1).map(Height);
         state.tip = height.map(|height| Tip { height, hash: block.block.header().prev_block });
         self.shared.blocks.store(state.logs.blocks(), Ordering::Relaxed);
-        Ok(())
+        Ok(Left::Block)
     }
 
     fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError> {

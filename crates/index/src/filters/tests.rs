@@ -272,7 +272,8 @@ fn the_files_follow_from_the_chain() {
     }
 }
 
-/// Blocks of branches that left the chain have their filters, with headers that go on from the fork; ranges end at them.
+/// Blocks of branches that left the chain have their filters, with headers that go on from the fork; ranges end at
+/// them.
 #[test]
 fn branches_have_filters() {
     let (mut maker, disk) = base();

@@ -33,7 +33,6 @@ const NO_ONION_SERVICE: &str = "Lydian creates no onion service yet";
 const NO_WALLET: &str = "Lydian has no wallet";
 const NO_WINDOW: &str = "Lydian has no GUI";
 const NO_SUCH_MEMORY: &str = "Lydian's store has no such setting; -dbcache sets the memory";
-const NO_INDEX: &str = "Lydian builds no such index";
 const NO_SERVER: &str = "Lydian has no such server";
 const OTHER_TEST: &str = "tests that use it would test something else";
 
@@ -57,7 +56,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("addresstype", NO_WALLET),
     refused("asmap", "peers would be grouped by address, not by your map"),
     accepted("avoidpartialspends", NO_WALLET),
-    refused("blockfilterindex", NO_INDEX),
     accepted("blockmaxweight", NO_MINING),
     accepted("blockmintxfee", NO_MINING),
     accepted("blockreservedweight", NO_MINING),
@@ -84,7 +82,7 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("min", NO_WINDOW),
     accepted("mintxfee", NO_WALLET),
     accepted("natpmp", "Lydian does not map ports on routers yet"),
-    refused("peerblockfilters", "Lydian has no block filters to serve"),
+    refused("peerblockfilters", "Lydian does not serve block filters to peers yet"),
     accepted("peerbloomfilters", "Lydian serves no bloom filters"),
     accepted("prevoutfetchthreads", NO_SUCH_MEMORY),
     accepted("printpriority", NO_MINING),

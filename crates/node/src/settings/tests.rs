@@ -136,6 +136,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("seednode", "10.0.0.1", None),
     ("signetseednode", "seed.example", Some("-nosignetseednode")),
     ("timeout", "7", None),
+    ("blockfilterindex", "basic", None),
     ("txindex", "1", None),
     ("txospenderindex", "1", None),
     ("uacomment", "me", Some("-uacomment=me/")),

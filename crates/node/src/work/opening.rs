@@ -22,8 +22,8 @@ use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
 use lydian_engine::{AssumeValid, Engine, Event, Follower, Layout, Observer, Wipe, wipe};
 use lydian_index::{
-    COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, IndexError, Profile, TABLES_DIR, TXINDEX_NAME, TXOSPENDERINDEX_NAME,
-    TxIndex, TxIndexReader,
+    COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, FILTERS_DIR, FILTERS_NAME, FilterIndex, IndexError, Profile,
+    TABLES_DIR, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndex, TxIndexReader,
 };
 use lydian_mempool::Mempool;
 use lydian_primitives::Height;
@@ -160,6 +160,11 @@ fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
                 opened.indexes.unopened.extend(reasons);
             }
         }
+    }
+    if settings.blockfilterindex {
+        let dir = settings.datadir.join(FILTERS_DIR);
+        let index = FilterIndex::open(Arc::clone(&session.disk), &dir, settings.params.genesis_hash);
+        opened.indexes.filters = opened.add(session, FILTERS_NAME, index)?;
     }
     if settings.coinstatsindex {
         let dir = settings.datadir.join(COINSTATS_DIR);

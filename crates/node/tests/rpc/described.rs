@@ -35,8 +35,15 @@ const NEVER_ANSWERED: &[&str] = &["generate"];
 fn every_answer_is_as_described() {
     let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-bind=127.0.0.1:{port}");
-    let options =
-        ["-listen=1", &bind, "-prune=1", "-fastprune", "-vbparams=testdummy:0:9999999999", "-acceptnonstdtxn=1"];
+    let options = [
+        "-listen=1",
+        &bind,
+        "-prune=1",
+        "-fastprune",
+        "-vbparams=testdummy:0:9999999999",
+        "-acceptnonstdtxn=1",
+        "-blockfilterindex",
+    ];
     let node = Server::lydian("described", &options);
     let peer = Server::lydian("described-peer", &[]);
     let mut described = Described { node, answered: RefCell::default() };
@@ -58,6 +65,8 @@ fn chain(described: &Described) {
     let made = described.ask("generatetodescriptor", "[150,\"raw(51)\"]");
     described.ask("generatetoaddress", "[1,\"bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080\"]");
     let first = described.ask("getblock", &format!("[{}]", made[0]));
+    described.ask("getblockfilter", &format!("[{}]", made[0]));
+    described.ask("getdescriptoractivity", &format!("[[{}],[\"raw(51)\"]]", made[0]));
     let txid = first["tx"][0].as_str().unwrap();
     let reversed: String = (0..32).rev().map(|byte| &txid[2 * byte..2 * byte + 2]).collect();
     // Spends the first coinbase and leaves a fee of 10,000 satoshis.
@@ -115,6 +124,9 @@ fn chain(described: &Described) {
         ("scantxoutset", "[\"start\",[\"raw(51)\"]]"),
         ("scantxoutset", "[\"status\"]"),
         ("scantxoutset", "[\"abort\"]"),
+        ("scanblocks", "[\"start\",[\"raw(51)\"]]"),
+        ("scanblocks", "[\"status\"]"),
+        ("scanblocks", "[\"abort\"]"),
         ("pruneblockchain", "[1]"),
         ("verifychain", "[]"),
         ("waitforblockheight", "[1,10]"),

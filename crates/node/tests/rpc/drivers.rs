@@ -1,8 +1,7 @@
 //! Lydian started with the command lines and configuration files that programs use for `bitcoind`: nothing on stderr,
 //! an answer to RPC, and exit code 0 after `stop`.
 //!
-//! Options that Lydian refuses (`-txindex`, `-rest`, `-blockfilterindex`, `-peerblockfilters`) are left out of the
-//! lines of the programs that set them: these indexes do not exist yet.
+//! Options that Lydian refuses (`-rest`, `-peerblockfilters`) are left out of the lines of the programs that set them.
 
 use crate::http::send;
 use lydian_oracle::{Scratch, free_port};

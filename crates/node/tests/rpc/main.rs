@@ -13,6 +13,7 @@ mod coinstats;
 mod compare;
 mod described;
 mod drivers;
+mod filters;
 mod foreign;
 mod http;
 mod log;

@@ -61,7 +61,9 @@ const SPENDERS: &str = "-txospenderindex=1";
 
 /// Asks about the spenders of the outputs of every block of the chain, spent or not, existing or not.
 fn ask_spenders(pair: &Pair) {
-    pair.ask("getindexinfo", "[]");
+    // Both wait until their index is there.
+    let unknown = format!("[[{{\"txid\":\"{}\",\"vout\":0}}]]", "11".repeat(32));
+    pair.ask("gettxspendingprevout", &unknown);
     let tip = pair.core.result("getblockcount", "[]").as_u64().unwrap();
     let mut spent = 0;
     for height in 0..=tip {

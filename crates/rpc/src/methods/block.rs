@@ -110,6 +110,22 @@ pub(crate) fn block_checked(engine: &Engine, info: &HeaderInfo) -> Result<lydian
     engine.block(info).ok().flatten().ok_or_else(|| RpcError::misc("Block not found on disk"))
 }
 
+/// The coins that a block spent, for its answer: Core's `GetUndoChecked`.
+pub(crate) fn spent_checked(
+    engine: &Engine,
+    info: &HeaderInfo,
+    block: &lydian_primitives::Block,
+) -> Result<Vec<Coin>, RpcError> {
+    if info.node.parent.is_some() && info.node.undo.is_none() {
+        return Err(RpcError::misc(match info.is_pruned() {
+            true => "Undo data not available (pruned data)",
+            false => "Undo data not available",
+        }));
+    }
+    let spent = engine.spent_coins(info, block).ok().flatten();
+    spent.ok_or_else(|| RpcError::misc("Can't read undo data from disk"))
+}
+
 cases! {
     /// The answer of `getblock`.
     enum BlockResult {

@@ -5,7 +5,7 @@
 use crate::error::RpcError;
 use crate::json::write_text;
 use crate::method::Call;
-use crate::methods::block::{block_checked, stats_block};
+use crate::methods::block::{block_checked, spent_checked, stats_block};
 use crate::result::{Answer, Field, Form, close, result};
 use lydian_consensus::deployment::is_bip30_repeat;
 use lydian_consensus::{Coin, block_subsidy};
@@ -125,14 +125,7 @@ pub(crate) fn getblockstats(call: &Call<'_>) -> Result<Chosen, RpcError> {
     }
     let engine = call.context.engine()?;
     let block = block_checked(&engine, &info)?;
-    if info.node.parent.is_some() && info.node.undo.is_none() {
-        return Err(RpcError::misc(match info.is_pruned() {
-            true => "Undo data not available (pruned data)",
-            false => "Undo data not available",
-        }));
-    }
-    let spent = engine.spent_coins(&info, &block).ok().flatten();
-    let spent = spent.ok_or_else(|| RpcError::misc("Can't read undo data from disk"))?;
+    let spent = spent_checked(&engine, &info, &block)?;
     let subsidy = block_subsidy(info.node.height, engine.params());
     let mut names = Vec::new();
     for name in wanted {

@@ -108,6 +108,18 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt {
+        name: "blockfilterindex",
+        argument: "<type>",
+        kind: Kind::Text,
+        default: "0",
+        help: "Maintain an index of compact filters by block. <type> is basic, or 1 for all types; 0 for none",
+        set: Set::Value(|settings, setting| {
+            settings.blockfilterindex = setting.text() != "0";
+            Ok(())
+        }),
+        ..SWITCH
+    },
+    Opt {
         name: "blocknotify",
         help: "Execute command when the best block changes (%s in cmd is replaced by block hash)",
         set: Set::Value(|settings, setting| {
