@@ -108,6 +108,17 @@ impl Json {
         }
     }
 
+    /// A floating-point number: Core's `get_real`.
+    pub(crate) fn as_double(&self) -> Result<f64, RpcError> {
+        match self {
+            Json::Number(text) => {
+                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                number.ok_or_else(|| RpcError::new(code::MISC_ERROR, "JSON double out of range"))
+            }
+            _ => Err(self.is_not("number")),
+        }
+    }
+
     /// An amount in bitcoin, as a number or a string: Core's `AmountFromValue`. In satoshis.
     pub(crate) fn as_amount(&self) -> Result<lydian_primitives::Amount, RpcError> {
         let refuse = |words: &str| RpcError::new(code::TYPE_ERROR, words);

@@ -62,11 +62,9 @@ fn getprioritisedtransactions(call: &Call<'_>) -> Result<Map<String, Prioritised
 
 fn prioritisetransaction(call: &Call<'_>) -> Result<bool, RpcError> {
     let txid = Txid(parse_hash(call.arg(0), "txid")?);
+    let dummy = call.given(1).map(Json::as_double).transpose()?;
     let delta: i64 = call.arg(2).as_integer()?;
-    // Core reads it as a floating-point number.
-    let is_zero =
-        |value: &Json| matches!(value, Json::Number(text) if text.parse::<f64>().is_ok_and(|dummy| dummy == 0.0));
-    if call.given(1).is_some_and(|dummy| !is_zero(dummy)) {
+    if dummy.is_some_and(|dummy| dummy != 0.0) {
         return Err(RpcError::parameter(
             "Priority is no longer supported, dummy argument to prioritisetransaction must be 0.",
         ));
