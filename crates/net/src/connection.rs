@@ -356,6 +356,7 @@ impl Connection {
                 let _ = self.events.send(event.into()).await;
             }
             Ready::Unreadable => return Err(Ending::BlockUnreadable),
+            Ready::Nothing => {}
             Ready::End => return Err(Ending::Asked),
         }
         self.take_output();
@@ -368,7 +369,7 @@ impl Connection {
     /// Makes the message of an item. Only a few blocks are read at a time for all connections.
     async fn make_ready(&self, item: Outgoing) -> Ready {
         let engine = Arc::clone(&self.engine);
-        if item.block().is_none() {
+        if !item.reads() {
             return item.ready(&engine);
         }
         let place = Arc::clone(&self.reads).acquire_owned().await;

@@ -45,6 +45,7 @@ use lydian_engine::{Engine, LogLevel, LogLine, LogSwitches, Observer};
 use lydian_mempool::Mempool;
 use lydian_p2p::driver;
 use lydian_p2p::files::FilesError;
+use lydian_p2p::filters::FilterSource;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
 use lydian_p2p::permissions::Whitelist;
 use lydian_p2p::{MemoryBudget, Moment};
@@ -112,6 +113,8 @@ pub struct NetworkSettings {
     pub data: Option<DataFolder>,
     /// Default ban time in seconds: `-bantime`.
     pub ban_time: u64,
+    /// The block filters that are served, if [`NetworkSettings::manager`] announces the service.
+    pub filters: Option<Arc<dyn FilterSource>>,
     /// Whether to write all messages to files in the folder of `data`: `-capturemessages`.
     pub captures_messages: bool,
 }
@@ -214,6 +217,9 @@ impl Network {
         host.log(LogLevel::Info, format!("SetNetworkActive: {}", settings.manager.connect.is_network_active));
         let mut manager = PeerManager::new(Arc::clone(engine), wishes, addrman, bans, Arc::clone(mempool));
         manager.set_log_switches(host.log_switches());
+        if let Some(filters) = &settings.filters {
+            manager.serve_filters(Arc::clone(filters));
+        }
         let totals = Arc::clone(manager.traffic());
         let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine), totals));
         let addresses = bind(&runtime, &settings.listen, &dialer, host.as_ref())?;

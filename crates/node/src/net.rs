@@ -10,6 +10,7 @@ use crate::settings::net::{Bind, NetSettings};
 use lydian_engine::{Engine, LogLine, LogSwitches, Observer};
 use lydian_mempool::Mempool;
 use lydian_net::{Buffers, DataFolder, Host, Listen, Network, NetworkError, NetworkSettings, ValidationEnd};
+use lydian_p2p::filters::FilterSource;
 use lydian_p2p::local_address::{LocalAddresses, LocalSettings};
 use lydian_p2p::manager::{ConnectSettings, ManagerSettings};
 use lydian_p2p::peer::{Local, Permissions};
@@ -30,6 +31,7 @@ pub(crate) fn start(
     session: &Session<'_>,
     engine: &Arc<Engine>,
     mempool: &Arc<Mempool>,
+    filters: Option<Arc<dyn FilterSource>>,
     observer: Arc<dyn Observer + Send>,
 ) -> Result<Network, NetworkError> {
     let settings = session.settings;
@@ -38,14 +40,16 @@ pub(crate) fn start(
     host.fill_random(&mut seed);
     let chain = if settings.prune == Prune::Never { Services::NETWORK } else { Services::NONE };
     let v2 = if settings.net.v2 { Services::P2P_V2 } else { Services::NONE };
+    let filtering = if filters.is_some() { Services::COMPACT_FILTERS } else { Services::NONE };
     let network = NetworkSettings {
+        filters,
         manager: ManagerSettings {
             params: settings.params.clone(),
             minimum_chain_work: settings.minimum_chain_work,
             initial_download: Arc::clone(&session.initial_download),
             blocks_only: settings.net.blocks_only,
             local: Local {
-                services: chain | Services::NETWORK_LIMITED | Services::WITNESS | v2,
+                services: chain | Services::NETWORK_LIMITED | Services::WITNESS | v2 | filtering,
                 user_agent: settings.net.user_agent.clone().into_bytes(),
                 ignores_transactions: settings.net.blocks_only,
                 peer_timeout: settings.net.peer_timeout,

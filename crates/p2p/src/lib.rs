@@ -24,6 +24,7 @@ mod draw;
 pub mod driver;
 pub mod eviction;
 pub mod files;
+pub mod filters;
 pub mod fixed_seeds;
 pub mod headers;
 pub mod limits;

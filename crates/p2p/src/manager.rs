@@ -18,6 +18,7 @@ mod connections;
 mod context;
 mod event;
 mod figures;
+mod filters;
 mod headers;
 mod held;
 mod peer;
@@ -39,6 +40,7 @@ pub use peer::info::PeerInfo;
 
 use crate::address_relay::Secret;
 use crate::chain_view::ChainView;
+use crate::filters::FilterSource;
 use crate::outgoing::Outgoing;
 use crate::peer::{Connection, Peer};
 use crate::submission::{Decided, Submission};
@@ -51,6 +53,7 @@ use clock::Clock;
 use connections::Connections;
 use context::Context;
 use event::Event;
+use filters::Filters;
 use headers::Headers;
 use lydian_engine::LogSwitches;
 use lydian_mempool::Mempool;
@@ -75,6 +78,7 @@ pub struct PeerManager {
     blocks: Blocks,
     clock: Clock,
     transactions: Transactions,
+    filters: Filters,
 }
 
 impl PeerManager {
@@ -97,6 +101,7 @@ impl PeerManager {
             blocks: Blocks::new(&settings, tip, height),
             clock: Clock::default(),
             transactions: Transactions::new(Arc::clone(&mempool), &mut random),
+            filters: Filters::default(),
             context: Context {
                 settings,
                 now: Moment::default(),
@@ -109,6 +114,11 @@ impl PeerManager {
                 switches: LogSwitches::default(),
             },
         }
+    }
+
+    /// Serves block filters to peers; [`crate::peer::Local`] announces the service.
+    pub fn serve_filters(&mut self, source: Arc<dyn FilterSource>) {
+        self.filters.source = Some(source);
     }
 
     #[track_caller]
@@ -378,7 +388,10 @@ impl PeerManager {
                 self.transactions.take(&mut self.context, id, bytes);
                 self.transactions.request(&mut self.context, id);
             }
-            // Filters, and messages that need an index.
+            Message::GetCFilters(request) => self.filters.serve_filters(&mut self.context, id, &request),
+            Message::GetCFHeaders(request) => self.filters.serve_headers(&mut self.context, id, &request),
+            Message::GetCFCheckpt(request) => self.filters.serve_checkpoints(&mut self.context, id, &request),
+            // Bloom filters.
             _ => {}
         }
         self.route();

@@ -5,6 +5,7 @@
 //! [`Ready::Unreadable`], never a panic. Cost: a message is encoded; a block is read from disk, and parsed unless it is
 //! sent as stored.
 
+use crate::filters::FilterAnswer;
 use lydian_engine::Engine;
 use lydian_primitives::{Block, BlockHash, RawBlock};
 use lydian_wire::{BlockTransactions, BlockTransactionsRequest, Command, CompactBlock, Message};
@@ -25,6 +26,8 @@ pub enum Outgoing {
     },
     /// Transactions of a stored block.
     Transactions(BlockTransactionsRequest),
+    /// Block filters, or nothing if the index does not have them.
+    Filters(FilterAnswer),
     /// No more items: the connection ends after everything before this is sent, or after
     /// [`crate::channel::FAREWELL_TIME`]. The reason is for the log.
     End {
@@ -44,6 +47,8 @@ pub enum Ready {
     BadTransactionsRequest,
     /// The block cannot be read.
     Unreadable,
+    /// There is no answer.
+    Nothing,
     End,
 }
 
@@ -53,15 +58,23 @@ impl Outgoing {
         match self {
             Outgoing::Block { hash, .. } | Outgoing::Compact { hash, .. } => Some(*hash),
             Outgoing::Transactions(request) => Some(request.block_hash),
-            Outgoing::Message(_) | Outgoing::End { .. } => None,
+            Outgoing::Message(_) | Outgoing::Filters(_) | Outgoing::End { .. } => None,
         }
     }
 
-    /// Makes the message. Waits for the disk if the item is made of a block.
+    /// Whether making the message waits for the disk.
+    pub fn reads(&self) -> bool {
+        self.block().is_some() || matches!(self, Outgoing::Filters(_))
+    }
+
+    /// Makes the message.
     pub fn ready(self, engine: &Engine) -> Ready {
         match self {
             Outgoing::Message(message) => Ready::message(&message),
             Outgoing::End { .. } => Ready::End,
+            Outgoing::Filters(FilterAnswer { source, request }) => {
+                source.answer(&request).map_or(Ready::Nothing, |message| Ready::message(&message))
+            }
             Outgoing::Block { hash, with_witness: true } => match read(engine, &hash) {
                 Some(raw) => Ready::Message { command: Command::BLOCK, payload: raw.as_bytes().to_vec() },
                 None => Ready::Unreadable,

@@ -191,7 +191,7 @@ impl Link {
                 Ready::BadTransactionsRequest => self.bad_requests += 1,
                 Ready::Unreadable => self.farewell = Some("cannot load block from disk".to_owned()),
                 // The world keeps the end of the connection in `farewell`.
-                Ready::End => {}
+                Ready::Nothing | Ready::End => {}
             }
             self.take_output();
         }
@@ -316,6 +316,7 @@ fn size(item: &Outgoing) -> usize {
         // As the node packs them.
         Outgoing::Block { .. } | Outgoing::Compact { .. } => size_of::<BlockHash>() + 1,
         Outgoing::Transactions(request) => size_of::<Outgoing>() + 2 * request.indexes.len(),
+        Outgoing::Filters(_) => size_of::<Outgoing>(),
         Outgoing::End { .. } => 0,
     }
 }

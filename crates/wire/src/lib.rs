@@ -20,5 +20,7 @@ pub use address::{
 };
 pub use compact::{BlockTransactions, BlockTransactionsRequest, CompactBlock, CompactError, PartialBlock};
 pub use error::{DecodeError, Penalty};
-pub use message::{Command, Inv, InvType, Locator, Message, Version};
+pub use message::{
+    CFCheckpt, CFHeaders, CFilter, Command, FilterRange, GetCFCheckpt, Inv, InvType, Locator, Message, Version,
+};
 pub use transport::{Framed, Received, RejectedMessage, Transport, TransportError, TransportKind, V2Secrets};

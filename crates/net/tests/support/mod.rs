@@ -72,6 +72,7 @@ pub(crate) fn settings(connect: ConnectSettings) -> NetworkSettings {
         buffers: Buffers::default(),
         data: None,
         ban_time: 24 * 60 * 60,
+        filters: None,
         captures_messages: false,
     }
 }

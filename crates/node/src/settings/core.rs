@@ -82,7 +82,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("min", NO_WINDOW),
     accepted("mintxfee", NO_WALLET),
     accepted("natpmp", "Lydian does not map ports on routers yet"),
-    refused("peerblockfilters", "Lydian does not serve block filters to peers yet"),
     accepted("peerbloomfilters", "Lydian serves no bloom filters"),
     accepted("prevoutfetchthreads", NO_SUCH_MEMORY),
     accepted("printpriority", NO_MINING),

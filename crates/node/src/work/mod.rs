@@ -10,6 +10,7 @@ mod alerts;
 pub(crate) mod beside;
 mod changes;
 mod failure;
+mod filters;
 mod finish;
 pub(crate) mod imported;
 mod load;
@@ -31,6 +32,7 @@ use crate::serve::Serving;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
 use lydian_mempool::Mempool;
+use lydian_p2p::filters::FilterSource;
 use lydian_rpc::{SpenderIndex, TransactionIndex};
 use lydian_zmq::Publisher;
 use opening::Opened;
@@ -66,6 +68,8 @@ struct Node<'a> {
     engine: Arc<Engine>,
     /// `None` for tasks that end by themselves.
     mempool: Option<Arc<Mempool>>,
+    /// The block filters that are served to peers: `-peerblockfilters`.
+    filters: Option<Arc<dyn FilterSource>>,
     watcher: Arc<Watcher>,
     /// Receives the events of the engine and passes them on.
     observer: Arc<dyn Observer + Send>,
@@ -102,6 +106,8 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         indexes.transactions = session.settings.txindex.then(|| Arc::clone(&source) as Arc<dyn TransactionIndex>);
         indexes.spenders = session.settings.txospenderindex.then_some(source as Arc<dyn SpenderIndex>);
     }
+    let filters = indexes.filters.clone().filter(|_| session.settings.peerblockfilters);
+    let filters = filters.map(|reader| filters::source(reader, &engine));
     if let Some(mempool) = &mempool {
         mempool::start(session, mempool, &engine)?;
         watcher.has_mempool(mempool);
@@ -121,7 +127,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         session.initial_download.set_loading(true);
     }
     watcher.begins(&engine);
-    let node = Node { session, engine, mempool, watcher, observer, style, display };
+    let node = Node { session, engine, mempool, filters, watcher, observer, style, display };
     match task {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),

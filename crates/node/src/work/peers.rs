@@ -68,7 +68,8 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<Network, Failure> 
     words::before_network(session, &node.engine);
     init_message(session, server, "Starting network threads…");
     let Some(mempool) = &node.mempool else { unreachable!("a node with peers has a mempool") };
-    let network = net::start(session, &node.engine, mempool, Arc::clone(&node.observer)).map_err(Failure::Network)?;
+    let network = net::start(session, &node.engine, mempool, node.filters.clone(), Arc::clone(&node.observer))
+        .map_err(Failure::Network)?;
     if let Some(server) = server {
         server.has_peers(&network);
         server.begins(&node.engine);

@@ -2,6 +2,10 @@
 //! and restarts, and with an index that is built later.
 
 use crate::chain::Pair;
+use crate::peers::Net;
+use crate::strange::Strange;
+use lydian_primitives::BlockHash;
+use lydian_wire::{Command, FilterRange, GetCFCheckpt, Message};
 use serde_json::Value;
 
 const OPTION: &str = "-blockfilterindex=basic";
@@ -120,4 +124,77 @@ fn wrong_arguments_about_filters_are_refused_as_by_core() {
     let without = pair.lydian.call("getblockfilter", &format!("[{tip}]"));
     assert!(without.body.contains("Index is not enabled for filtertype basic"), "{}", without.body);
     pair.comparison.finish();
+}
+
+fn hash_of(value: &Value) -> BlockHash {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+/// The answers of both to a request (BIP-0157), which are equal. Core's are returned.
+fn asked(net: &Net, request: &Message, answer: Command) -> Option<Vec<Vec<u8>>> {
+    let [ours, cores] = net.ports.map(|port| Strange::connect(port, b"/filters/").answers(request, answer));
+    assert!(
+        ours == cores,
+        "{request:?}: {:?} and {:?} messages",
+        ours.map(|all| all.len()),
+        cores.map(|all| all.len())
+    );
+    cores
+}
+
+/// Peers get Core's filters, filter headers and checkpoints, byte for byte; requests that Core ends the connection for
+/// end it here.
+#[test]
+fn filters_for_peers_are_cores() {
+    let options = [OPTION, "-peerblockfilters=1"];
+    let Some(net) = Net::start("filters_for_peers_are_cores", &options) else { return };
+    net.pair.feed_branches();
+    // Checkpoints are every thousand blocks; both clocks agree, so both make the same.
+    let script = "\"raw(51)\"";
+    for _ in 0..8 {
+        let made = net.pair.core.result("generatetodescriptor", &format!("[260,{script}]"));
+        for hash in made.as_array().unwrap() {
+            let block = net.pair.core.result("getblock", &format!("[{hash},0]"));
+            assert_eq!(net.pair.lydian.result("submitblock", &format!("[{block}]")), Value::Null);
+        }
+    }
+    let tip = net.pair.core.result("getblockcount", "[]").as_u64().unwrap();
+    let tip = u32::try_from(tip).unwrap();
+    let at = |height: u32| hash_of(&net.pair.core.result("getblockhash", &format!("[{height}]")));
+    // Waits until both indexes are there.
+    net.pair.ask("getblockfilter", &format!("[{}]", net.pair.core.result("getbestblockhash", "[]")));
+    let branch = net.pair.core.result("getchaintips", "[]");
+    let branches =
+        branch.as_array().unwrap().iter().filter(|tip| tip["status"] == "valid-fork").map(|tip| hash_of(&tip["hash"]));
+    let mut stops: Vec<(u32, BlockHash)> =
+        [0, 1, 5, 999, 1_000, 1_001, tip - 1, tip].map(|height| (height, at(height))).into();
+    stops.extend(branches.map(|hash| (0, hash)));
+    let mut answered = 0;
+    for (height, stop_hash) in stops {
+        for start_height in [0, 1, 999, 1_000, 1_999, 2_000]
+            .map(|below| height.saturating_sub(below))
+            .into_iter()
+            .chain([0, 1, height + 1])
+        {
+            let range = FilterRange { filter_type: 0, start_height, stop_hash };
+            let filters = asked(&net, &Message::GetCFilters(range), Command::CFILTER);
+            let headers = asked(&net, &Message::GetCFHeaders(range), Command::CFHEADERS);
+            answered += filters.unwrap_or_default().len() + headers.unwrap_or_default().len();
+        }
+        let checkpoints = GetCFCheckpt { filter_type: 0, stop_hash };
+        answered += asked(&net, &Message::GetCFCheckpt(checkpoints), Command::CFCHECKPT).unwrap_or_default().len();
+    }
+    assert!(answered > 3_000, "{answered} messages");
+    let unknown = BlockHash([7; 32]);
+    for (filter_type, stop_hash) in [(1, at(5)), (255, at(5)), (0, unknown)] {
+        let range = FilterRange { filter_type, start_height: 0, stop_hash };
+        assert_eq!(asked(&net, &Message::GetCFilters(range), Command::CFILTER), None);
+        assert_eq!(asked(&net, &Message::GetCFHeaders(range), Command::CFHEADERS), None);
+        let checkpoints = GetCFCheckpt { filter_type, stop_hash };
+        assert_eq!(asked(&net, &Message::GetCFCheckpt(checkpoints), Command::CFCHECKPT), None);
+    }
+    let services = net.both().map(|server| server.result("getnetworkinfo", "[]")["localservicesnames"].clone());
+    assert_eq!(services[0], services[1]);
+    assert!(services[0].as_array().unwrap().contains(&Value::from("COMPACT_FILTERS")));
+    net.pair.comparison.finish();
 }

@@ -8,7 +8,7 @@ use lydian_primitives::{Amount, Header};
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct, Version};
 use lydian_wire::{Command, Endpoint, Message, NetAddr, Services, TimedAddress, Transport};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const NOW: u32 = 1_800_000_000;
 
 /// A hand-made peer that speaks v1.
-struct Strange {
+pub(crate) struct Strange {
     stream: TcpStream,
     transport: Transport,
     port: u16,
@@ -24,7 +24,7 @@ struct Strange {
 
 impl Strange {
     /// Connects and completes the handshake; `user_agent` may be anything.
-    fn connect(port: u16, user_agent: &[u8]) -> Strange {
+    pub(crate) fn connect(port: u16, user_agent: &[u8]) -> Strange {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let transport = Transport::v1(Params::new(Chain::Regtest).magic);
@@ -66,18 +66,50 @@ impl Strange {
 
     /// Reads what arrives within a short time; answers pings.
     fn read(&mut self) -> Vec<Command> {
+        self.read_whole().unwrap_or_default().into_iter().map(|(command, _)| command).collect()
+    }
+
+    /// The messages of a kind that answer a request, up to the answer to a ping behind it; `None` if the connection is
+    /// ended.
+    pub(crate) fn answers(&mut self, request: &Message, wanted: Command) -> Option<Vec<Vec<u8>>> {
+        let nonce = 0x1234_5678_9abc_def0_u64;
+        self.send(request);
+        // The other side may have gone.
+        self.transport.send_message(&Message::Ping(Some(nonce)));
+        let _ = self.stream.write_all(&self.transport.take_output());
+        let (mut found, began) = (Vec::new(), Instant::now());
+        loop {
+            assert!(began.elapsed() < PATIENCE, "no answer from port {}", self.port);
+            for (command, payload) in self.read_whole()? {
+                if command == Command::PONG && payload == nonce.to_le_bytes() {
+                    return Some(found);
+                }
+                if command == wanted {
+                    found.push(payload);
+                }
+            }
+        }
+    }
+
+    /// Messages as they are; `None` if the connection is ended.
+    fn read_whole(&mut self) -> Option<Vec<(Command, Vec<u8>)>> {
         let mut buffer = vec![0; 1 << 16];
-        let Ok(count) = self.stream.read(&mut buffer) else { return Vec::new() };
+        let count = match self.stream.read(&mut buffer) {
+            Ok(0) => return None,
+            Ok(count) => count,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => 0,
+            Err(_) => return None,
+        };
         self.transport.receive(&buffer[..count]).unwrap();
-        let mut commands = Vec::new();
+        let mut messages = Vec::new();
         while let Some(received) = self.transport.next_message() {
             if received.command == Command::PING {
                 self.transport.send(Command::PONG, &received.payload);
                 self.stream.write_all(&self.transport.take_output()).unwrap();
             }
-            commands.push(received.command);
+            messages.push((received.command, received.payload));
         }
-        commands
+        Some(messages)
     }
 }
 

@@ -302,7 +302,7 @@ impl Outside for World {
                 self.ended.push((to, reason));
                 self.end(to);
             }
-            Outgoing::Block { .. } | Outgoing::Compact { .. } | Outgoing::Transactions(_) => {}
+            Outgoing::Block { .. } | Outgoing::Compact { .. } | Outgoing::Transactions(_) | Outgoing::Filters(_) => {}
         }
     }
 

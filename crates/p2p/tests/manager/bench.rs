@@ -8,6 +8,7 @@ use lydian_engine::{Cancel, Engine, InitialDownload, Layout, LogLine, Settings, 
 use lydian_mempool::policy::Settings as PoolSettings;
 use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_p2p::driver::{self, Delivery, Event, Outside};
+use lydian_p2p::filters::FilterRequest;
 use lydian_p2p::manager::{
     AttemptId, ConnectSettings, LookupId, ManagerSettings, NewPeer, PeerId, PeerManager, Question, Reply, SavedFile,
 };
@@ -51,6 +52,8 @@ pub(crate) struct Bench {
     /// Blocks to be sent, with or without witnesses.
     pub(crate) served: Vec<(PeerId, BlockHash, bool)>,
     pub(crate) served_compact: Vec<(PeerId, BlockHash)>,
+    /// Requests for block filters that are answered.
+    pub(crate) filters: Vec<(PeerId, FilterRequest)>,
     pub(crate) ended: BTreeMap<PeerId, String>,
     /// Files to be written.
     pub(crate) saved: Vec<SavedFile>,
@@ -122,6 +125,7 @@ impl Bench {
             sent: BTreeMap::new(),
             served: Vec::new(),
             served_compact: Vec::new(),
+            filters: Vec::new(),
             ended: BTreeMap::new(),
             saved: Vec::new(),
             log: Vec::new(),
@@ -393,6 +397,7 @@ impl Outside for Bench {
                 Ready::BadTransactionsRequest => driver::take(self, Event::BadTransactionsRequest { from: to }),
                 other => panic!("{other:?}"),
             },
+            Outgoing::Filters(answer) => self.filters.push((to, answer.request)),
             Outgoing::End { reason } => {
                 self.ended.insert(to, reason);
                 driver::take(self, Event::Disconnected { peer: to, wants_v1: false });

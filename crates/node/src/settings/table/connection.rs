@@ -164,6 +164,13 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..TEXT
     },
     Opt {
+        name: "peerblockfilters",
+        group: group::CONNECTION,
+        help: "Serve compact block filters to peers per BIP 157",
+        set: Set::Switch(|settings, is_on| settings.peerblockfilters = is_on),
+        ..SWITCH
+    },
+    Opt {
         name: "peertimeout",
         group: group::CONNECTION,
         default: "60",
