@@ -19,7 +19,7 @@ use lydian_engine::{
     BlockWithSpent, Cancel, ConnectedBlock, Engine, Follower, FollowerError, ImportFiles, Layout, Left, Prepare, Rows,
     Settings, Standing, Tip, Unobserved, UtxoHash,
 };
-use lydian_index::{CoinStatsIndex, CoinStatsReader, Profile, TxIndex, TxIndexReader};
+use lydian_index::{CoinStatsIndex, CoinStatsReader, FilterIndex, FilterReader, Profile, TxIndex, TxIndexReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -105,33 +105,45 @@ enum With {
     CoinStats,
     Transactions,
     Scripts,
+    Filters,
     CatchUpIdle,
     CatchUpCoinStats,
     CatchUpTransactions,
     CatchUpScripts,
+    CatchUpFilters,
 }
 
 /// What answers after a run.
 enum Reader {
     CoinStats(CoinStatsReader),
     Transactions(TxIndexReader),
+    Filters(FilterReader),
 }
 
 impl With {
-    const ALL: [(With, &str); 9] = [
+    const ALL: [(With, &str); 11] = [
         (With::Nothing, "validation, no follower"),
         (With::Counting, "validation, a follower that counts inputs in prepare"),
         (With::CoinStats, "validation, coin statistics"),
         (With::Transactions, "validation, tables of transactions"),
         (With::Scripts, "validation, tables of transactions and scripts"),
+        (With::Filters, "validation, block filters"),
         (With::CatchUpIdle, "catch-up, a follower that does nothing"),
         (With::CatchUpCoinStats, "catch-up, coin statistics"),
         (With::CatchUpTransactions, "catch-up, tables of transactions"),
         (With::CatchUpScripts, "catch-up, tables of transactions and scripts"),
+        (With::CatchUpFilters, "catch-up, block filters"),
     ];
 
     fn is_catch_up(self) -> bool {
-        matches!(self, With::CatchUpIdle | With::CatchUpCoinStats | With::CatchUpTransactions | With::CatchUpScripts)
+        matches!(
+            self,
+            With::CatchUpIdle
+                | With::CatchUpCoinStats
+                | With::CatchUpTransactions
+                | With::CatchUpScripts
+                | With::CatchUpFilters
+        )
     }
 
     fn followers(self, scratch: &Path, params: &Params) -> (Vec<Box<dyn Follower>>, Option<Reader>) {
@@ -143,6 +155,11 @@ impl With {
                 let dir = scratch.join(format!("{self:?}"));
                 let (index, reader) = CoinStatsIndex::open(Arc::new(RealDisk), &dir, params).unwrap();
                 (vec![Box::new(index)], Some(Reader::CoinStats(reader)))
+            }
+            With::Filters | With::CatchUpFilters => {
+                let dir = scratch.join(format!("{self:?}"));
+                let (index, reader) = FilterIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash).unwrap();
+                (vec![Box::new(index)], Some(Reader::Filters(reader)))
             }
             With::Transactions | With::CatchUpTransactions | With::Scripts | With::CatchUpScripts => {
                 let dir = scratch.join(format!("{self:?}"));
@@ -214,6 +231,12 @@ fn run(with: With, chain: &Path, options: &Options, scratch: &Path) -> Cost {
             let summary = engine.coins_summary(UtxoHash::Muhash).unwrap();
             assert_eq!((stats.coins, Some(stats.muhash)), (summary.coins, summary.hash));
         }
+        Some(Reader::Filters(reader)) => {
+            let (filter, _) = reader.filter(tip.height, &tip.hash).unwrap().unwrap();
+            let block = engine.block(&engine.tip_info()).unwrap().unwrap();
+            let output = block.tx(0).outputs().next().unwrap();
+            assert_eq!(lydian_index::match_any(&filter, &tip.hash, [output.script_pubkey]), Ok(true));
+        }
         Some(Reader::Transactions(reader)) => {
             let block = engine.block(&engine.tip_info()).unwrap().unwrap();
             let places = reader.candidates(&block.tx(0).txid()).unwrap();
@@ -247,7 +270,10 @@ fn main() {
             let cost = run(with, &chain, &options, &scratch);
             println!("round {round}: {with:?}: {:.3} s wall, {:.3} s CPU", cost.wall, cost.cpu);
             costs[place].push(cost);
-            if matches!(with, With::CatchUpCoinStats | With::CatchUpTransactions | With::CatchUpScripts) {
+            if matches!(
+                with,
+                With::CatchUpCoinStats | With::CatchUpTransactions | With::CatchUpScripts | With::CatchUpFilters
+            ) {
                 std::fs::remove_dir_all(scratch.join(format!("{with:?}"))).unwrap();
             }
         }
