@@ -22,6 +22,6 @@ pub use filters::{
     filter_hash, filter_header, match_any,
 };
 pub use tables::{
-    OutputFate, Place, Profile, ScriptHash, ScriptOutput, TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TXOSPENDERINDEX_NAME,
-    TxIndex, TxIndexReader, UNSEALED_BLOCKS,
+    ADDRESSINDEX_NAME, OutputFate, Place, Profile, ScriptHash, ScriptOutput, ScriptOutputs, TABLES_DIR, TABLES_FILES,
+    TXINDEX_NAME, TXOSPENDERINDEX_NAME, TouchedScripts, TxIndex, TxIndexReader, UNSEALED_BLOCKS,
 };

@@ -72,7 +72,7 @@ impl Connection {
     }
 
     /// Counts bytes of an answer as unread until the guard is dropped.
-    pub(crate) fn count_unread(self: &Arc<Connection>, bytes: usize) -> UnreadGuard {
+    pub fn count_unread(self: &Arc<Connection>, bytes: usize) -> UnreadGuard {
         if self.unread.fetch_add(bytes, Ordering::SeqCst) == 0 {
             // Before the answer existed, the client had nothing to read.
             self.progressed();
@@ -101,7 +101,12 @@ impl Connection {
         self.last.store(millis, Ordering::Relaxed);
     }
 
-    /// Returns whether a correct password was sent on this connection.
+    /// The client has begun as its protocol demands: its place is not given to a new connection.
+    pub fn has_spoken(&self) {
+        self.has_user.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns whether a correct password was sent on this connection, or what stands for it.
     pub(crate) fn has_user(&self) -> bool {
         self.has_user.load(Ordering::SeqCst)
     }
@@ -132,7 +137,7 @@ impl Drop for CallGuard {
 
 /// Counts bytes of an answer as unread until it is dropped.
 #[derive(Debug)]
-pub(crate) struct UnreadGuard {
+pub struct UnreadGuard {
     connection: Arc<Connection>,
     bytes: usize,
 }

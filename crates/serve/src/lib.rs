@@ -32,7 +32,7 @@ mod stream;
 pub use allow::{BadSubnet, Subnet};
 pub use bind::{BadAddress, BindFailure, bind_addresses};
 pub use budget::{Budget, FREE_BYTES, Room};
-pub use connection::{CallGuard, Connection};
+pub use connection::{CallGuard, Connection, UnreadGuard};
 pub use event::{ClientEvent, Event, Log};
 pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users};
 pub use server::{ListenSettings, Listener, Protocol, Server, StartError, Stopped};

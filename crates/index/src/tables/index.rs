@@ -22,7 +22,7 @@ use lydian_engine::{
 };
 use lydian_primitives::{BlockHash, Height, Txid};
 use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -33,6 +33,9 @@ pub const TXINDEX_NAME: &str = "txindex";
 
 /// The name in `getindexinfo` of the same tables with those of scripts, as in Core.
 pub const TXOSPENDERINDEX_NAME: &str = "txospenderindex";
+
+/// The name in `getindexinfo` of the same tables when servers read them.
+pub const ADDRESSINDEX_NAME: &str = "addressindex";
 
 /// The directory, relative to the data directory of the chain.
 pub const TABLES_DIR: &str = "indexes/tables";
@@ -69,6 +72,31 @@ pub struct TxIndex {
 #[derive(Clone, Debug)]
 pub struct TxIndexReader(Arc<Shared>);
 
+/// The outputs of a script, as the index has them at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptOutputs {
+    /// In the order of the chain.
+    pub outputs: Vec<ScriptOutput>,
+    /// The block up to which the index has the chain.
+    pub tip: Option<Tip>,
+    /// See [`TxIndexReader::epoch`].
+    pub epoch: u64,
+}
+
+/// The scripts that some blocks pay to or spend from.
+#[derive(Clone, Debug)]
+pub struct TouchedScripts {
+    salt: Salt,
+    keys: HashSet<u64>,
+}
+
+impl TouchedScripts {
+    /// Whether the script is one of them. It may be none of them if this is true, with a probability of 2^-64 each.
+    pub fn has(&self, script: &ScriptHash) -> bool {
+        self.keys.contains(&self.salt.script_key(script))
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     store: Store,
@@ -82,6 +110,8 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     tip: Option<Tip>,
+    /// The number of times that blocks left: numbers of transactions that were read before may be those of others.
+    epoch: u64,
     heights: Heights,
     segments: Arc<Vec<Segment>>,
     sealed: u32,
@@ -186,19 +216,37 @@ impl TxIndexReader {
         self.0.store.profile.has_scripts
     }
 
-    /// The outputs that pay to a script, in the order of the chain, each with its value or its spender, and the block
-    /// up to which the index has the chain. Scripts are known by a salted hash of 64 bits: another script that has the
-    /// same one is possible, if improbable, so a caller compares the script of what it reads.
-    pub fn outputs(&self, script: &ScriptHash) -> Result<(Vec<ScriptOutput>, Option<Tip>), IndexError> {
+    /// The outputs that pay to a script, each with its value or its spender. Scripts are known by a salted hash of 64
+    /// bits: another script that has the same one is possible, if improbable, so a caller compares the script of what
+    /// it reads.
+    pub fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, IndexError> {
         let key = self.0.salt.script_key(script);
-        let (segments, unsealed, tip) = {
+        let (segments, unsealed, tip, epoch) = {
             let state = lock(&self.0.state);
             let blocks: Vec<Arc<ScriptRows>> =
                 state.groups.iter().flat_map(|group| group.rows.scripts.iter().cloned()).collect();
             let unsealed = Unsealed::find(key, state.sealed, &blocks, &state.heights)?;
-            (Arc::clone(&state.segments), unsealed, state.tip)
+            (Arc::clone(&state.segments), unsealed, state.tip, state.epoch)
         };
-        Ok((unsealed.join(key, &segments)?, tip))
+        Ok(ScriptOutputs { outputs: unsealed.join(key, &segments)?, tip, epoch })
+    }
+
+    /// A number that changes whenever blocks leave the index. If it is the same before and after, numbers of
+    /// transactions have meant the same meanwhile.
+    pub fn epoch(&self) -> u64 {
+        lock(&self.0.state).epoch
+    }
+
+    /// The scripts that the blocks from a height on pay to or spend from; `None` if some of them are sealed.
+    pub fn touched(&self, from: Height) -> Option<TouchedScripts> {
+        let blocks: Vec<Arc<ScriptRows>> = {
+            let state = lock(&self.0.state);
+            let first = from.0.checked_sub(state.sealed)? as usize;
+            state.groups.iter().flat_map(|group| group.rows.scripts.iter()).skip(first).cloned().collect()
+        };
+        let creates = blocks.iter().flat_map(|rows| rows.creates.iter().map(|row| row.key));
+        let spends = blocks.iter().flat_map(|rows| rows.spends.iter().map(|row| row.key));
+        Some(TouchedScripts { salt: self.0.salt, keys: creates.chain(spends).collect() })
     }
 
     /// The height of the block of a transaction.
@@ -302,6 +350,7 @@ fn read_state(store: &Store, commit: &Commit) -> Result<State, IndexError> {
     }
     let state = State {
         tip,
+        epoch: 0,
         heights,
         segments: Arc::new(segments),
         sealed: commit.sealed,
@@ -426,6 +475,7 @@ impl Shared {
         }
         state.heights.truncate(sealed);
         state.tip = tip;
+        state.epoch += 1;
         self.remove_obsolete(&mut state)?;
         Ok((state, tip))
     }
@@ -521,6 +571,7 @@ impl Follower for TxIndex {
             group.pop();
         }
         state.heights.truncate(block.height.0);
+        state.epoch += 1;
         let below = block.height.0.checked_sub(1);
         state.tip = below.map(|height| Tip { height: Height(height), hash: block.block.header().prev_block });
         Ok(Left::Block)
@@ -545,8 +596,8 @@ impl Follower for TxIndex {
         let mut state = self.shared.changed.wait_while(state, |state| state.is_sealing).ignore_poison();
         let commit = self.shared.commit(None, 0);
         self.shared.write_commit(&commit)?;
-        let is_ended = state.is_ended;
-        *state = State { is_ended, ..read_state(&self.shared.store, &commit)? };
+        let (is_ended, epoch) = (state.is_ended, state.epoch + 1);
+        *state = State { is_ended, epoch, ..read_state(&self.shared.store, &commit)? };
         self.durable = None;
         Ok(())
     }

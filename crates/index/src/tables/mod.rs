@@ -29,7 +29,8 @@ mod tests;
 
 pub use commit::Profile;
 pub use index::{
-    TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndex, TxIndexReader, UNSEALED_BLOCKS,
+    ADDRESSINDEX_NAME, ScriptOutputs, TABLES_DIR, TABLES_FILES, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TouchedScripts,
+    TxIndex, TxIndexReader, UNSEALED_BLOCKS,
 };
 pub use places::Place;
 pub use rows::ScriptHash;

@@ -236,12 +236,12 @@ impl Chain {
         scripts.sort_unstable_by_key(|(_, outputs)| std::cmp::Reverse(outputs.len()));
         let (long, short) = scripts.split_at(scripts.len().min(12));
         for (script, expected) in long.iter().chain(short.iter().step_by(step)) {
-            let (found, tip) = reader.outputs(&ScriptHash::of(script)).unwrap();
+            let ScriptOutputs { outputs: found, tip, .. } = reader.outputs(&ScriptHash::of(script)).unwrap();
             assert_eq!((found.len(), &found), (expected.len(), expected));
             assert_eq!(tip.map(|tip| tip.hash), self.active.last().map(|step| step.block.hash()));
         }
         for script in [&b"genesis"[..], b"none", &[0x6a, 4]] {
-            assert_eq!(reader.outputs(&ScriptHash::of(script)).unwrap().0, []);
+            assert_eq!(reader.outputs(&ScriptHash::of(script)).unwrap().outputs, []);
         }
     }
 

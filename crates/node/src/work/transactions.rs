@@ -43,7 +43,7 @@ impl Source {
 
     /// The number of the transaction that spends an output, whose transaction has a number, too.
     fn spender_of(&self, number: u32, vout: u32, script: &[u8]) -> Result<Option<u32>, String> {
-        let outputs = self.reader.outputs(&ScriptHash::of(script)).map_err(|error| error.to_string())?.0;
+        let outputs = self.reader.outputs(&ScriptHash::of(script)).map_err(|error| error.to_string())?.outputs;
         let place = outputs.binary_search_by_key(&(number, vout), |output| (output.number, output.vout));
         Ok(match place.ok().and_then(|place| outputs.get(place)).map(|output| output.fate) {
             Some(OutputFate::Spent(spender)) => Some(spender),

@@ -1,0 +1,216 @@
+//! Turns a line into the bytes of its answer: one request, or a batch, whose members are answered in parallel.
+//!
+//! The members of a batch may be answered in any order, and are answered in theirs. A request without an id is carried
+//! out and not answered.
+
+use crate::fault::{Fault, code};
+use crate::limits::{BATCH_MAX, VALUES_MAX};
+use crate::methods;
+use crate::server::Shared;
+use crate::session::Session;
+use crate::write::{self, Json};
+use lydian_serve::{Budget, Room, UnreadGuard};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+
+/// Bytes for a client, with their room until they are sent.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) bytes: Json,
+    _room: Option<Room>,
+    _unread: Option<UnreadGuard>,
+}
+
+/// Requests that one thread answers.
+const MEMBERS_PER_THREAD: usize = 16;
+
+/// Answers a line. `None` if the server is ending.
+pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: Vec<u8>) -> Option<Answer> {
+    let requests = match parse(&line) {
+        Ok(Parsed::One(request)) => {
+            return on_thread(shared, session, move |shared, session| one(shared, session, request)).await;
+        }
+        Ok(Parsed::Batch(requests)) => requests,
+        Err(fault) => {
+            let mut bytes = Vec::new();
+            write::answer(&mut bytes, &Value::Null, Err(fault));
+            bytes.push(b'\n');
+            return Some(Answer { bytes, _room: None, _unread: None });
+        }
+    };
+    drop(line);
+    let threads = requests.len().div_ceil(MEMBERS_PER_THREAD).min(shared.threads).max(1);
+    let size = requests.len().div_ceil(threads).max(1);
+    let mut parts = Vec::with_capacity(threads);
+    let mut requests = requests.into_iter();
+    loop {
+        let some: Vec<Value> = requests.by_ref().take(size).collect();
+        if some.is_empty() {
+            break;
+        }
+        let (shared, session) = (Arc::clone(shared), Arc::clone(session));
+        parts.push(spawn_blocking(move || members(&shared, &session, some)));
+    }
+    let mut bytes = vec![b'['];
+    for part in parts {
+        bytes.extend(part.await.ok()?);
+    }
+    match bytes.pop_if(|last| *last == b',') {
+        Some(_) => bytes.extend_from_slice(b"]\n"),
+        // Nothing but notifications.
+        None => bytes.clear(),
+    }
+    on_thread(shared, session, move |_, _| bytes).await
+}
+
+/// Makes an answer on a thread that may block, and takes room for it.
+pub(crate) async fn on_thread(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    make: impl FnOnce(&Shared, &Session) -> Json + Send + 'static,
+) -> Option<Answer> {
+    let (shared, session) = (Arc::clone(shared), Arc::clone(session));
+    let made = spawn_blocking(move || {
+        let bytes = make(&shared, &session);
+        let Some(room) = room_for(&shared.answers, bytes.len()) else {
+            session.close_after_answer();
+            return Answer { bytes: too_long("too many answers wait to be read"), _room: None, _unread: None };
+        };
+        let unread = session.connection().count_unread(bytes.len());
+        Answer { bytes, _room: Some(room), _unread: Some(unread) }
+    });
+    made.await.ok()
+}
+
+/// Waits until others have read their answers, if need be. `None` if that takes too long.
+fn room_for(answers: &Arc<Budget>, bytes: usize) -> Option<Room> {
+    let mut room = answers.room();
+    room.grow(bytes).then_some(room)
+}
+
+/// An error that answers no request.
+pub(crate) fn too_long(words: &str) -> Json {
+    let mut bytes = Vec::new();
+    write::answer(&mut bytes, &Value::Null, Err(Fault::new(code::EXCESSIVE, words)));
+    bytes.push(b'\n');
+    bytes
+}
+
+#[derive(Debug)]
+enum Parsed {
+    One(Value),
+    Batch(Vec<Value>),
+}
+
+fn parse(line: &[u8]) -> Result<Parsed, Fault> {
+    if line.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() > VALUES_MAX {
+        return Err(Fault::new(code::EXCESSIVE, format!("a line has more than {VALUES_MAX} values")));
+    }
+    match serde_json::from_slice(line) {
+        Ok(Value::Array(batch)) if batch.is_empty() => Err(Fault::new(code::INVALID_REQUEST, "the batch is empty")),
+        Ok(Value::Array(batch)) if batch.len() > BATCH_MAX => {
+            let words = format!("a batch may have {BATCH_MAX} requests, this one has {}", batch.len());
+            Err(Fault::new(code::EXCESSIVE, words))
+        }
+        Ok(Value::Array(batch)) => Ok(Parsed::Batch(batch)),
+        Ok(one) => Ok(Parsed::One(one)),
+        Err(error) => Err(Fault::new(code::PARSE, format!("the line is not JSON: {error}"))),
+    }
+}
+
+fn one(shared: &Shared, session: &Session, request: Value) -> Json {
+    let mut out = Vec::new();
+    if respond(shared, session, request, &mut out) {
+        out.push(b'\n');
+    }
+    out
+}
+
+fn members(shared: &Shared, session: &Session, requests: Vec<Value>) -> Json {
+    let mut out = Vec::new();
+    for request in requests {
+        if respond(shared, session, request, &mut out) {
+            out.push(b',');
+        }
+    }
+    out
+}
+
+/// Appends the answer to a request. False if it takes none.
+fn respond(shared: &Shared, session: &Session, request: Value, out: &mut Json) -> bool {
+    let invalid = |words: &str| Err(Fault::new(code::INVALID_REQUEST, words));
+    let Value::Object(mut fields) = request else {
+        write::answer(out, &Value::Null, invalid("a request must be an object"));
+        return true;
+    };
+    let id = fields.remove("id");
+    let params = fields.remove("params").unwrap_or_default();
+    let result = match fields.remove("method") {
+        Some(Value::String(method)) => methods::call(shared, session, &method, params),
+        Some(_) => invalid("`method` must be a string"),
+        None => invalid("`method` is missing"),
+    };
+    match id {
+        Some(id @ (Value::Object(_) | Value::Array(_))) => {
+            drop(id);
+            write::answer(out, &Value::Null, invalid("`id` must be a string, a number or null"));
+        }
+        Some(id) => write::answer(out, &id, result),
+        None => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::ANSWERS_SIZE_MAX;
+
+    fn fault(line: &[u8]) -> (i32, String) {
+        let fault = parse(line).unwrap_err();
+        (fault.code, fault.message)
+    }
+
+    /// limit: BATCH_MAX at
+    /// limit: BATCH_MAX above
+    #[test]
+    fn batches_have_an_end() {
+        let batch = |count: usize| format!("[{}]", vec!["{}"; count].join(","));
+        assert!(matches!(parse(batch(BATCH_MAX).as_bytes()), Ok(Parsed::Batch(all)) if all.len() == BATCH_MAX));
+        let words = "a batch may have 5000 requests, this one has 5001".to_owned();
+        assert_eq!(fault(batch(BATCH_MAX + 1).as_bytes()), (code::EXCESSIVE, words));
+        assert_eq!(fault(b"[]").0, code::INVALID_REQUEST);
+    }
+
+    /// limit: VALUES_MAX at
+    /// limit: VALUES_MAX above
+    #[test]
+    fn a_line_has_few_values() {
+        let list = |count: usize| format!("{{\"params\":[{}1]}}", "1,".repeat(count - 2));
+        assert!(matches!(parse(list(VALUES_MAX).as_bytes()), Ok(Parsed::One(_))));
+        assert_eq!(fault(list(VALUES_MAX + 1).as_bytes()).0, code::EXCESSIVE);
+    }
+
+    /// limit: ANSWERS_SIZE_MAX at
+    /// limit: ANSWERS_SIZE_MAX above
+    #[test]
+    fn an_answer_waits_until_others_are_read() {
+        let answers = Budget::new(ANSWERS_SIZE_MAX);
+        let unread = room_for(&answers, ANSWERS_SIZE_MAX - 1_000_000).unwrap();
+        let small = room_for(&answers, 1_000_000).unwrap();
+        let waiting = Arc::clone(&answers);
+        let large = std::thread::spawn(move || room_for(&waiting, 1_000_001).is_some());
+        drop(unread);
+        assert!(large.join().unwrap());
+        drop(small);
+        assert!(room_for(&answers, 10 * ANSWERS_SIZE_MAX).is_some(), "a larger one is sent alone");
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        for line in [&b""[..], b"{", b"\xff\xfe", b"[1,", b"{\"a\":1}}", "[".repeat(50_000).as_bytes()] {
+            assert_eq!(fault(line).0, code::PARSE, "{line:?}");
+        }
+    }
+}

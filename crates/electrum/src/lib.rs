@@ -1,0 +1,25 @@
+//! The Electrum protocol, 1.4 to 1.7: wallets ask for histories, coins, proofs and headers, submit transactions, and
+//! receive notifications of changes.
+//!
+//! Input: lines of JSON-RPC 2.0 on sockets of [`lydian_serve`]; answers of [`lydian_query::Query`]. Output: lines.
+//! [`Server`] serves; [`methods`] is the table of methods; [`notify`] finds out which subscriptions changed;
+//! [`subscriptions`] keeps them. The protocol is described in github.com/spesmilo/electrum-protocol.
+//!
+//! Invariants: no input causes a panic; a client holds bounded memory ([`limits`]); an answer that cannot be given is
+//! an error with the protocol's code, never an empty list. What changes the node goes through [`lydian_query::Calls`].
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod fault;
+pub mod limits;
+mod methods;
+mod notify;
+mod params;
+mod server;
+mod session;
+mod subscriptions;
+mod version;
+mod write;
+
+pub use server::{Identity, Server, Settings, Source};

@@ -1,0 +1,140 @@
+//! The table of methods: names, versions, arguments.
+//!
+//! Input: a request. Output: the JSON of its result, or an error. A method that another version of the protocol has is
+//! unknown to a client that speaks this one.
+
+mod chain;
+mod mempool;
+mod script;
+mod server;
+mod transaction;
+
+use crate::fault::{Fault, code};
+use crate::params::Params;
+use crate::server::Shared;
+use crate::session::Session;
+use crate::version::{MAX, MIN, V1_7, Version};
+use crate::write::{Json, notification, put_hash};
+use serde_json::Value;
+
+/// What a method works on.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) session: &'a Session,
+    pub(crate) version: Version,
+    pub(crate) params: Params,
+}
+
+/// A method.
+#[derive(Debug)]
+pub(crate) struct Method {
+    pub(crate) name: &'static str,
+    /// The versions that have it.
+    pub(crate) from: Version,
+    pub(crate) to: Version,
+    pub(crate) params: &'static [&'static str],
+    /// So many of them must be given.
+    pub(crate) required: usize,
+    pub(crate) call: fn(&Call<'_>) -> Result<Json, Fault>,
+}
+
+impl Method {
+    /// A method of all versions without arguments.
+    pub(crate) const fn new(name: &'static str, call: fn(&Call<'_>) -> Result<Json, Fault>) -> Method {
+        Method { name, from: MIN, to: MAX, params: &[], required: 0, call }
+    }
+
+    pub(crate) const fn takes(self, params: &'static [&'static str], required: usize) -> Method {
+        Method { params, required, ..self }
+    }
+
+    pub(crate) const fn from(self, from: Version) -> Method {
+        Method { from, ..self }
+    }
+
+    pub(crate) const fn to(self, to: Version) -> Method {
+        Method { to, ..self }
+    }
+}
+
+const PARTS: &[&[Method]] = &[server::METHODS, chain::METHODS, script::METHODS, transaction::METHODS, mempool::METHODS];
+
+/// All methods.
+pub(crate) fn methods() -> impl Iterator<Item = &'static Method> {
+    PARTS.iter().copied().flatten()
+}
+
+/// Calls a method.
+pub(crate) fn call(shared: &Shared, session: &Session, name: &str, params: Value) -> Result<Json, Fault> {
+    let version = session.version();
+    let found = methods().find(|method| method.name == name && (method.from..=method.to).contains(&version));
+    let Some(method) = found else {
+        let other = methods().find(|method| method.name == name);
+        let words = match other {
+            Some(_) => format!("method {name} is not in version {version} of the protocol"),
+            None => format!("unknown method \"{name}\""),
+        };
+        return Err(Fault::new(code::UNKNOWN_METHOD, words));
+    };
+    let params = match (name, params) {
+        // More than two arguments are ignored, so that later versions may add some.
+        ("server.version", Value::Array(mut values)) => {
+            values.truncate(method.params.len());
+            Value::Array(values)
+        }
+        (_, params) => params,
+    };
+    let params = Params::read(params, method.params, method.required)?;
+    (method.call)(&Call { shared, session, version, params })
+}
+
+/// The notifications that a session is to be sent.
+pub(crate) fn notices(shared: &Shared, session: &Session) -> Json {
+    let marks = session.outbox.take();
+    let mut out = Vec::new();
+    if marks.has_header
+        && let Ok((height, header)) = shared.query.tip()
+    {
+        let mut params = vec![b'['];
+        params.extend(chain::tip_of(height, &header));
+        params.push(b']');
+        notification(&mut out, "blockchain.headers.subscribe", &params);
+    }
+    let is_new = session.version() >= V1_7;
+    let name = if is_new { "blockchain.scriptpubkey.subscribe" } else { "blockchain.scripthash.subscribe" };
+    for hash in &marks.scripts {
+        let Some(status) = shared.subscriptions.told(hash) else { continue };
+        let mut params = vec![b'['];
+        put_hash(&mut params, &hash.0);
+        params.push(b',');
+        params.extend(script::status_json(status));
+        params.push(b']');
+        notification(&mut out, name, &params);
+    }
+    for outpoint in &marks.outpoints {
+        let Some(status) = shared.subscriptions.told_outpoint(outpoint) else { continue };
+        let mut params = vec![b'['];
+        put_hash(&mut params, &outpoint.txid.0);
+        params.extend(format!(",{},", outpoint.vout).into_bytes());
+        params.extend(script::outpoint_json(&status));
+        params.push(b']');
+        notification(&mut out, "blockchain.outpoint.subscribe", &params);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_method_has_its_own_name_and_versions() {
+        let mut seen = BTreeSet::new();
+        for method in methods() {
+            assert!(seen.insert(method.name), "{} is there twice", method.name);
+            assert!(method.from <= method.to && method.required <= method.params.len(), "{}", method.name);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The methods `blockchain.transaction.*`: transactions, proofs, submission.
+
+use super::{Call, Method};
+use crate::fault::Fault;
+use crate::version::{V1_6, V1_7};
+use crate::write::{Json, put, put_hash, put_hex, put_list, text};
+use lydian_primitives::push_hex_reversed;
+use lydian_query::QueryError;
+use serde_json::{Value, json};
+
+pub(super) const METHODS: &[Method] = &[
+    Method::new("blockchain.transaction.get", get).takes(&["tx_hash", "verbose"], 1),
+    Method::new("blockchain.transaction.get_merkle", merkle).takes(&["tx_hash", "height"], 2),
+    Method::new("blockchain.transaction.id_from_pos", id_from_pos).takes(&["height", "tx_pos", "merkle"], 2),
+    Method::new("blockchain.transaction.get_height", height).takes(&["tx_hash"], 1),
+    Method::new("blockchain.transaction.get_confirmed_blockhash", block_hash).takes(&["tx_hash", "include_height"], 1),
+    Method::new("blockchain.transaction.broadcast", broadcast).takes(&["raw_tx"], 1),
+    Method::new("blockchain.transaction.broadcast_package", broadcast_package)
+        .takes(&["raw_txs", "verbose"], 1)
+        .from(V1_6),
+    Method::new("blockchain.transaction.testmempoolaccept", test).takes(&["raw_txs"], 1).from(V1_7),
+];
+
+fn get(call: &Call<'_>) -> Result<Json, Fault> {
+    let txid = call.params.txid(0)?;
+    if call.params.switch(1)? {
+        return verbose(call, &txid.to_string());
+    }
+    let tx = call.shared.query.transaction(&txid)?;
+    let mut out = Vec::with_capacity(2 * tx.as_bytes().len() + 2);
+    put_hex(&mut out, tx.as_bytes());
+    Ok(out)
+}
+
+/// The object of Core's `getrawtransaction`.
+fn verbose(call: &Call<'_>, txid: &str) -> Result<Json, Fault> {
+    let txid: lydian_primitives::Txid = txid.parse().map_err(|_| Fault::bad("not a txid"))?;
+    let block = call.shared.query.block_of(&txid)?;
+    let params = match block {
+        Some((hash, _)) => json!([txid.to_string(), 1, hash.to_string()]),
+        None => json!([txid.to_string(), 1]),
+    };
+    Ok(call.shared.calls.call("getrawtransaction", &params.to_string())?.into_bytes())
+}
+
+fn merkle(call: &Call<'_>) -> Result<Json, Fault> {
+    let (txid, height) = (call.params.txid(0)?, call.params.number(1)?);
+    let proof = call.shared.query.merkle(&txid, height)?;
+    let mut out = format!("{{\"block_height\":{height},\"merkle\":").into_bytes();
+    put_list(&mut out, &proof.branch, put_hash);
+    put(&mut out, format_args!(",\"pos\":{}}}", proof.position));
+    Ok(out)
+}
+
+fn id_from_pos(call: &Call<'_>) -> Result<Json, Fault> {
+    let (height, position) = (call.params.number(0)?, call.params.number(1)?);
+    let (txid, proof) = call.shared.query.merkle_at(height, position)?;
+    let mut out = Vec::new();
+    if !call.params.switch(2)? {
+        put_hash(&mut out, &txid.0);
+        return Ok(out);
+    }
+    out.extend_from_slice(b"{\"merkle\":");
+    put_list(&mut out, &proof.branch, put_hash);
+    out.extend_from_slice(b",\"tx_hash\":\"");
+    push_hex_reversed(&mut out, &txid.0);
+    out.extend_from_slice(b"\"}");
+    Ok(out)
+}
+
+/// As in Fulcrum: 0 in the mempool, null if there is no such transaction.
+fn height(call: &Call<'_>) -> Result<Json, Fault> {
+    let height = call.shared.query.height_of(&call.params.txid(0)?)?;
+    Ok(height.map_or_else(|| "null".to_owned(), |height| height.max(0).to_string()).into_bytes())
+}
+
+/// As in Fulcrum: null if it is not in a block.
+fn block_hash(call: &Call<'_>) -> Result<Json, Fault> {
+    let with_height = call.params.switch(1)?;
+    let found = match call.shared.query.block_of(&call.params.txid(0)?) {
+        Err(QueryError::NoTransaction(_)) => None,
+        found => found?,
+    };
+    let answer = match found {
+        None => Value::Null,
+        Some((hash, height)) if with_height => json!({ "block_hash": hash.to_string(), "block_height": height }),
+        Some((hash, _)) => Value::from(hash.to_string()),
+    };
+    Ok(answer.to_string().into_bytes())
+}
+
+/// Core's `sendrawtransaction`.
+fn broadcast(call: &Call<'_>) -> Result<Json, Fault> {
+    let params = json!([call.params.hex_text(0)?]).to_string();
+    match call.shared.calls.call("sendrawtransaction", &params) {
+        Ok(txid) => Ok(txid.into_bytes()),
+        Err(error) => Err(Fault::bad(format!("the transaction was rejected by network rules.\n\n{}", error.message))),
+    }
+}
+
+/// Core's `submitpackage`.
+fn broadcast_package(call: &Call<'_>) -> Result<Json, Fault> {
+    let (txs, is_verbose) = (call.params.hex_list(0)?, call.params.switch(1)?);
+    let answer = call
+        .shared
+        .calls
+        .call("submitpackage", &json!([txs]).to_string())
+        .map_err(|error| Fault::bad(format!("the package was rejected by network rules.\n\n{}", error.message)))?;
+    if is_verbose {
+        return Ok(answer.into_bytes());
+    }
+    let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+    let is_success = answer["package_msg"] == "success";
+    let results = answer["tx-results"].as_object().into_iter().flatten();
+    let errors = results.filter_map(|(_, result)| {
+        let error = result.get("error")?;
+        Some(json!({ "txid": result["txid"], "error": error }))
+    });
+    let errors: Vec<Value> = errors.collect();
+    let mut out = json!({ "success": is_success });
+    if !errors.is_empty() {
+        out["errors"] = Value::from(errors);
+    }
+    Ok(out.to_string().into_bytes())
+}
+
+/// Core's `testmempoolaccept`, with the fields of the protocol.
+fn test(call: &Call<'_>) -> Result<Json, Fault> {
+    let txs = call.params.hex_list(0)?;
+    let answer = call.shared.calls.call("testmempoolaccept", &json!([txs]).to_string())?;
+    let Ok(Value::Array(results)) = serde_json::from_str(&answer) else { return Ok(text("")) };
+    let fields = |result: &Value| -> Value {
+        let pick = [("txid", "txid"), ("wtxid", "wtxid"), ("allowed", "allowed"), ("reason", "reject-reason")];
+        pick.into_iter().filter_map(|(name, of)| Some((name, result.get(of)?.clone()))).collect()
+    };
+    Ok(results.iter().map(fields).collect::<Value>().to_string().into_bytes())
+}

@@ -1,0 +1,106 @@
+//! The notifier: a thread that finds out which subscriptions changed.
+//!
+//! Input: the tip, and the scripts that blocks and the mempool touched. Output: new statuses in
+//! [`crate::subscriptions`]. After a block, only scripts that it touches are looked at; after a reorganisation, all. A
+//! transaction whose inputs were confirmed changes the status of its scripts too.
+
+use crate::server::Shared;
+use crate::subscriptions::Wanted;
+use lydian_primitives::{Height, OutPoint};
+use lydian_query::{PoolTouched, QueryError, ScriptHash};
+use lydian_stdx::AbortOnPanic;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The time between two looks at the tip; the mempool's changes are seen at once.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// Runs until the server stops.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let _guard = AbortOnPanic;
+    let mut notifier = Notifier::default();
+    while !shared.is_stopping.load(Ordering::Relaxed) {
+        shared.query.pool().wait(LOOK);
+        // What failed is tried again with the next look.
+        let _ = notifier.look(shared);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Notifier {
+    /// The tip that was told last.
+    tip: Option<(u32, lydian_primitives::BlockHash)>,
+    /// What could not be computed.
+    left: HashSet<ScriptHash>,
+    left_outpoints: HashSet<OutPoint>,
+    is_all_left: bool,
+}
+
+impl Notifier {
+    fn look(&mut self, shared: &Shared) -> Result<(), QueryError> {
+        let query = &shared.query;
+        let tip = query.chain().tip()?;
+        let tip = (tip.height.0, tip.hash);
+        let pool = query.pool().take_touched()?;
+        let is_quiet = matches!(&pool, PoolTouched::These(scripts) if scripts.is_empty());
+        let is_same = self.tip == Some(tip);
+        if is_same && is_quiet && self.left.is_empty() && self.left_outpoints.is_empty() && !self.is_all_left {
+            return Ok(());
+        }
+        if !is_same {
+            shared.subscriptions.tell_of_header();
+        }
+        let before = self.tip.replace(tip);
+        if shared.subscriptions.is_empty() {
+            (self.left, self.left_outpoints, self.is_all_left) = Default::default();
+            return Ok(());
+        }
+        let wanted = shared.subscriptions.wanted();
+        let mut touched = std::mem::take(&mut self.left);
+        let mut is_all = std::mem::take(&mut self.is_all_left);
+        match pool {
+            PoolTouched::All => is_all = true,
+            PoolTouched::These(scripts) => touched.extend(scripts),
+        }
+        if let Some((height, hash)) = before.filter(|_| !is_same) {
+            match query.chain().hashes(Height(height), 1) {
+                Ok(found) if found.first() == Some(&hash) => {
+                    let scripts: Vec<ScriptHash> = all_scripts(&wanted);
+                    touched.extend(query.index()?.touched(Height(height + 1), &scripts));
+                }
+                Ok(_) | Err(_) => is_all = true,
+            }
+        }
+        self.tell(shared, &wanted, |script| is_all || touched.contains(script), is_all || !is_same || !is_quiet);
+        Ok(())
+    }
+
+    /// Computes what may have changed. `is_new`: there is anything new at all.
+    fn tell(&mut self, shared: &Shared, wanted: &Wanted, is_touched: impl Fn(&ScriptHash) -> bool, is_new: bool) {
+        for script in wanted.scripts.iter().filter(|script| is_touched(script)) {
+            match shared.query.status(script) {
+                Ok(status) => shared.subscriptions.tell(script, status),
+                Err(_) => self.left.extend([*script]),
+            }
+        }
+        for (outpoint, script) in &wanted.outpoints {
+            // An output that does not exist yet may be that of any new transaction.
+            let is_touched = script.as_ref().map_or(is_new, &is_touched) || self.left_outpoints.remove(outpoint);
+            if !is_touched {
+                continue;
+            }
+            match shared.query.outpoint(outpoint) {
+                Ok(status) => shared.subscriptions.tell_outpoint(outpoint, status),
+                Err(_) => self.left_outpoints.extend([*outpoint]),
+            }
+        }
+    }
+}
+
+/// The scripts of all subscriptions.
+fn all_scripts(wanted: &Wanted) -> Vec<ScriptHash> {
+    let of_outputs = wanted.outpoints.iter().filter_map(|(_, script)| *script);
+    wanted.scripts.iter().copied().chain(of_outputs).collect()
+}

@@ -1,0 +1,119 @@
+//! [`Server`]: starts, serves, stops.
+
+use crate::limits::{ANSWERS_SIZE_MAX, LINES_SIZE_MAX};
+use crate::notify;
+use crate::session::Electrum;
+use crate::subscriptions::Subscriptions;
+use lydian_primitives::BlockHash;
+use lydian_query::{Calls, Query};
+use lydian_serve::{Budget, ListenSettings, Listener, Log, StartError, Subnet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle, available_parallelism};
+use std::time::Duration;
+
+/// How the server presents itself.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The name that `server.version` answers. Some wallets send batches to servers of names that they know only.
+    pub name: String,
+    pub banner: String,
+    pub donation_address: String,
+    pub genesis: BlockHash,
+}
+
+/// Settings of the server.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub addresses: Vec<SocketAddr>,
+    /// Addresses that may use the server, in addition to this machine.
+    pub allowed: Vec<Subnet>,
+    pub identity: Identity,
+}
+
+/// What the server answers from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub query: Arc<Query>,
+    pub calls: Arc<dyn Calls>,
+}
+
+/// What all sessions share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) query: Arc<Query>,
+    pub(crate) calls: Arc<dyn Calls>,
+    pub(crate) identity: Identity,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) answers: Arc<Budget>,
+    pub(crate) lines: Arc<Budget>,
+    /// Threads that answer one batch.
+    pub(crate) threads: usize,
+    pub(crate) is_stopping: AtomicBool,
+}
+
+/// A running server. It answers until it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    server: Option<lydian_serve::Server>,
+    shared: Arc<Shared>,
+    notifier: Option<JoinHandle<()>>,
+}
+
+/// A connection without a request for this long ends, as in ElectrumX: clients send pings.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// Threads that answer requests.
+const THREADS: usize = 64;
+
+impl Server {
+    pub fn start(source: Source, settings: Settings, log: Arc<dyn Log>) -> Result<Server, StartError> {
+        let Settings { addresses, allowed, identity } = settings;
+        let answers = Budget::new(ANSWERS_SIZE_MAX);
+        let listen = ListenSettings {
+            name: "electrum",
+            addresses,
+            allowed,
+            blocking_threads: THREADS,
+            idle: Some(IDLE),
+            answers: Arc::clone(&answers),
+        };
+        let listener = Listener::bind(listen, log)?;
+        let shared = Arc::new(Shared {
+            query: source.query,
+            calls: source.calls,
+            identity,
+            subscriptions: Subscriptions::default(),
+            answers,
+            lines: Budget::new(LINES_SIZE_MAX),
+            threads: available_parallelism().map_or(1, usize::from),
+            is_stopping: AtomicBool::new(false),
+        });
+        let notifying = Arc::clone(&shared);
+        let run = move || notify::run(&notifying);
+        let notifier = Builder::new().name("electrum-notify".to_owned()).spawn(run).map_err(StartError::Threads)?;
+        let server = listener.serve(Electrum(Arc::clone(&shared)));
+        Ok(Server { server: Some(server), shared, notifier: Some(notifier) })
+    }
+
+    /// The addresses it listens on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.server.as_ref().map_or(&[], lydian_serve::Server::addresses)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
+        if let Some(server) = self.server.take() {
+            // Connections that are still open end with the threads.
+            let _ = server.close();
+            server.end();
+        }
+        if let Some(notifier) = self.notifier.take() {
+            // A panic was printed by then.
+            let _ = notifier.join();
+        }
+    }
+}

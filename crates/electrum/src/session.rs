@@ -1,0 +1,309 @@
+//! [`Session`]: one client, from its first line to its last. [`Lines`] splits what it sends.
+//!
+//! Input: lines. Output: their answers in the order of the lines, and notifications between them. The answers are
+//! computed on threads that may block.
+
+use crate::batch;
+use crate::fault::Fault;
+use crate::limits::LINE_SIZE_MAX;
+use crate::methods::notices;
+use crate::server::Shared;
+use crate::subscriptions::{Outbox, Own, Status};
+use crate::version::{MIN, Version};
+use lydian_primitives::OutPoint;
+use lydian_query::{OutpointStatus, ScriptHash};
+use lydian_serve::{Budget, Connection, Protocol, Room, Stopped};
+use lydian_stdx::lock;
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// A client.
+#[derive(Debug)]
+pub(crate) struct Session {
+    id: u64,
+    connection: Arc<Connection>,
+    pub(crate) outbox: Arc<Outbox>,
+    state: Mutex<State>,
+    is_closing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` until it was agreed on.
+    version: Option<Version>,
+    scripts: HashSet<ScriptHash>,
+    outpoints: HashSet<OutPoint>,
+}
+
+impl Session {
+    fn own(&self) -> Own {
+        let state = lock(&self.state);
+        let is_local = self.connection.address.ip().to_canonical().is_loopback();
+        Own { count: state.scripts.len() + state.outpoints.len(), is_local }
+    }
+
+    /// The version of the protocol: the lowest until one is agreed on.
+    pub(crate) fn version(&self) -> Version {
+        lock(&self.state).version.unwrap_or(MIN)
+    }
+
+    /// Sets the version. False if it was set before.
+    pub(crate) fn agree(&self, version: Version) -> bool {
+        let mut state = lock(&self.state);
+        let is_first = state.version.is_none();
+        state.version.get_or_insert(version);
+        self.connection.has_spoken();
+        is_first
+    }
+
+    /// Ends the connection once the answer is sent.
+    pub(crate) fn close_after_answer(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    pub(crate) fn subscribe_to_headers(&self, shared: &Shared) {
+        shared.subscriptions.wants_headers(self.id);
+    }
+
+    pub(crate) fn subscribe(&self, shared: &Shared, script: ScriptHash) -> Result<Status, Fault> {
+        let is_new = !lock(&self.state).scripts.contains(&script);
+        let known = match is_new {
+            true => shared.subscriptions.join(self.id, &self.own(), script)?,
+            false => shared.subscriptions.told(&script),
+        };
+        if is_new {
+            lock(&self.state).scripts.insert(script);
+        }
+        if let Some(status) = known {
+            return Ok(status);
+        }
+        match shared.query.status(&script) {
+            Ok(status) => {
+                shared.subscriptions.answered(&script, status);
+                Ok(status)
+            }
+            Err(error) => {
+                if is_new {
+                    self.unsubscribe(shared, &script);
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Whether there was a subscription.
+    pub(crate) fn unsubscribe(&self, shared: &Shared, script: &ScriptHash) -> bool {
+        let was_there = lock(&self.state).scripts.remove(script);
+        if was_there {
+            shared.subscriptions.leave(self.id, script);
+        }
+        was_there
+    }
+
+    pub(crate) fn subscribe_outpoint(
+        &self,
+        shared: &Shared,
+        outpoint: OutPoint,
+        hint: Option<ScriptHash>,
+    ) -> Result<OutpointStatus, Fault> {
+        let script = shared.query.script_of(&outpoint)?.or(hint);
+        if !lock(&self.state).outpoints.contains(&outpoint) {
+            shared.subscriptions.join_outpoint(self.id, &self.own(), outpoint, script)?;
+            lock(&self.state).outpoints.insert(outpoint);
+        }
+        match shared.query.outpoint(&outpoint) {
+            Ok(status) => {
+                shared.subscriptions.answered_outpoint(&outpoint, status);
+                Ok(status)
+            }
+            Err(error) => {
+                self.unsubscribe_outpoint(shared, &outpoint);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Whether there was a subscription.
+    pub(crate) fn unsubscribe_outpoint(&self, shared: &Shared, outpoint: &OutPoint) -> bool {
+        let was_there = lock(&self.state).outpoints.remove(outpoint);
+        if was_there {
+            shared.subscriptions.leave_outpoint(self.id, outpoint);
+        }
+        was_there
+    }
+}
+
+/// A session whose end removes its subscriptions.
+struct Open {
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+}
+
+impl Open {
+    fn new(shared: &Arc<Shared>, connection: &Arc<Connection>) -> Open {
+        let (id, outbox) = shared.subscriptions.open();
+        let (connection, state, is_closing) = (Arc::clone(connection), Mutex::default(), AtomicBool::new(false));
+        let session = Session { id, connection, outbox, state, is_closing };
+        Open { shared: Arc::clone(shared), session: Arc::new(session) }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let state = lock(&self.session.state);
+        self.shared.subscriptions.close(self.session.id, &state.scripts, &state.outpoints);
+    }
+}
+
+/// Serves the protocol on connections.
+#[derive(Debug)]
+pub(crate) struct Electrum(pub(crate) Arc<Shared>);
+
+impl Protocol for Electrum {
+    async fn serve<S>(&self, stream: S, connection: &Arc<Connection>, mut stopped: Stopped)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin,
+    {
+        if !connection.is_allowed {
+            return;
+        }
+        let open = Open::new(&self.0, connection);
+        let session = &open.session;
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        let mut lines = Lines::new(&self.0.lines);
+        loop {
+            let line = tokio::select! {
+                line = lines.next(&mut reader) => Some(line),
+                () = session.outbox.wait() => None,
+                () = stopped.wait() => return,
+            };
+            let answer = match line {
+                Some(Ok(Some(line))) => {
+                    let _busy = connection.begin_call();
+                    batch::answer(&self.0, session, line).await
+                }
+                Some(Ok(None)) => return,
+                Some(Err(TooLong { words })) => {
+                    // The rest of the line is not read, so nothing more can be answered.
+                    let _ = writer.write_all(&batch::too_long(&words)).await;
+                    return;
+                }
+                None => batch::on_thread(&self.0, session, notices).await,
+            };
+            let Some(answer) = answer else { return };
+            if !answer.bytes.is_empty() && writer.write_all(&answer.bytes).await.is_err() {
+                return;
+            }
+            drop(answer);
+            if session.is_closing.load(Ordering::Relaxed) {
+                let _ = writer.shutdown().await;
+                return;
+            }
+        }
+    }
+}
+
+/// The lines of a client.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    buffer: Vec<u8>,
+    /// There is no line end before this place.
+    searched: usize,
+    room: Room,
+}
+
+/// A line that is not received.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooLong {
+    pub(crate) words: String,
+}
+
+/// Bytes that are received at once.
+const STEP: usize = 8 << 10;
+
+impl Lines {
+    pub(crate) fn new(budget: &Arc<Budget>) -> Lines {
+        Lines { buffer: Vec::new(), searched: 0, room: budget.room() }
+    }
+
+    /// The next line without its end; `None` at the end of the stream. What was received stays if this is dropped.
+    pub(crate) async fn next(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, TooLong> {
+        loop {
+            let end = self.buffer.iter().skip(self.searched).position(|byte| *byte == b'\n');
+            if let Some(end) = end.map(|end| self.searched + end) {
+                let rest = self.buffer.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.buffer, rest);
+                line.pop();
+                self.searched = 0;
+                self.room.shrink(self.buffer.len());
+                return Ok(Some(line));
+            }
+            self.searched = self.buffer.len();
+            if self.buffer.len() > LINE_SIZE_MAX {
+                return Err(TooLong { words: format!("a line has more than {LINE_SIZE_MAX} bytes") });
+            }
+            self.buffer.reserve(STEP);
+            if !self.room.try_grow(self.buffer.capacity()) {
+                return Err(TooLong { words: "the server receives too many long lines at once".to_owned() });
+            }
+            let read: io::Result<usize> = reader.read_buf(&mut self.buffer).await;
+            if read.unwrap_or(0) == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::runtime::Builder;
+
+    fn lines_of(bytes: &[u8], budget: &Arc<Budget>) -> Result<Vec<Vec<u8>>, TooLong> {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (mut lines, mut reader, mut all) = (Lines::new(budget), bytes, Vec::new());
+            while let Some(line) = lines.next(&mut reader).await? {
+                all.push(line);
+            }
+            Ok(all)
+        })
+    }
+
+    /// limit: LINE_SIZE_MAX at
+    /// limit: LINE_SIZE_MAX above
+    #[test]
+    fn lines_are_split() {
+        let budget = Budget::new(64 << 20);
+        let lines = lines_of(b"one\n\ntwo\nrest", &budget).unwrap();
+        assert_eq!(lines, [&b"one"[..], b"", b"two"]);
+        let mut long = vec![b' '; LINE_SIZE_MAX];
+        long.push(b'\n');
+        assert_eq!(lines_of(&long, &budget).unwrap()[0].len(), LINE_SIZE_MAX);
+        let endless = vec![b' '; LINE_SIZE_MAX + 1];
+        assert_eq!(lines_of(&endless, &budget).unwrap_err().words, "a line has more than 2097152 bytes");
+    }
+
+    /// limit: LINES_SIZE_MAX at
+    /// limit: LINES_SIZE_MAX above
+    #[test]
+    fn long_lines_share_memory() {
+        let budget = Budget::new(crate::limits::LINES_SIZE_MAX);
+        let mut others = budget.room();
+        // A buffer is at most twice as large as what it holds.
+        assert!(others.try_grow(crate::limits::LINES_SIZE_MAX - 300_000));
+        let mut line = vec![b' '; 150_000 - 2 * STEP];
+        line.push(b'\n');
+        assert!(lines_of(&line, &budget).is_ok());
+        let mut longer = vec![b' '; 300_000];
+        longer.push(b'\n');
+        assert!(lines_of(&longer, &budget).unwrap_err().words.contains("too many long lines"));
+    }
+}

@@ -1,0 +1,329 @@
+//! [`Subscriptions`]: which sessions watch which scripts, outputs and headers, and the last status that was sent.
+//!
+//! Input: subscriptions of sessions; new statuses, from the notifier. Output: marks in the outbox of each session,
+//! which its task sends. Invariants: a status that changed after it was answered is sent; a session that does not read
+//! holds one mark for each of its subscriptions, however often they change. Memory: about 150 bytes for a
+//! subscription.
+
+use crate::fault::{Fault, code};
+use crate::limits::{SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX};
+use lydian_primitives::OutPoint;
+use lydian_query::{OutpointStatus, ScriptHash};
+use lydian_stdx::lock;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use tokio::sync::Notify;
+
+/// The status of a script.
+pub(crate) type Status = Option<[u8; 32]>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    scripts: HashMap<ScriptHash, Watched<Status>>,
+    outpoints: HashMap<OutPoint, Output>,
+    outboxes: HashMap<u64, Arc<Outbox>>,
+    /// The sessions that want headers.
+    headers: HashSet<u64>,
+    count: usize,
+    next: u64,
+}
+
+/// What is watched, and by which sessions.
+#[derive(Debug)]
+struct Watched<T> {
+    /// `None` until it was computed.
+    told: Option<T>,
+    sessions: Vec<u64>,
+}
+
+impl<T> Watched<T> {
+    fn new() -> Watched<T> {
+        Watched { told: None, sessions: Vec::with_capacity(1) }
+    }
+}
+
+#[derive(Debug)]
+struct Output {
+    /// The script of the output, if it is known.
+    script: Option<ScriptHash>,
+    watched: Watched<OutpointStatus>,
+}
+
+/// What a session is to be told.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    marks: Mutex<Marks>,
+    marked: Notify,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    pub(crate) has_header: bool,
+    pub(crate) scripts: HashSet<ScriptHash>,
+    pub(crate) outpoints: HashSet<OutPoint>,
+}
+
+impl Outbox {
+    fn mark(&self, mark: impl FnOnce(&mut Marks)) {
+        mark(&mut lock(&self.marks));
+        self.marked.notify_one();
+    }
+
+    /// Resolves when there is something to send.
+    pub(crate) async fn wait(&self) {
+        self.marked.notified().await;
+    }
+
+    pub(crate) fn take(&self) -> Marks {
+        std::mem::take(&mut lock(&self.marks))
+    }
+}
+
+/// What the notifier needs to know of all subscriptions.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) scripts: HashSet<ScriptHash>,
+    pub(crate) outpoints: Vec<(OutPoint, Option<ScriptHash>)>,
+}
+
+impl Subscriptions {
+    /// A new session.
+    pub(crate) fn open(&self) -> (u64, Arc<Outbox>) {
+        let outbox = Arc::new(Outbox::default());
+        let mut inner = lock(&self.inner);
+        inner.next += 1;
+        let id = inner.next;
+        inner.outboxes.insert(id, Arc::clone(&outbox));
+        (id, outbox)
+    }
+
+    /// A session ends.
+    pub(crate) fn close(&self, id: u64, scripts: &HashSet<ScriptHash>, outpoints: &HashSet<OutPoint>) {
+        let mut inner = lock(&self.inner);
+        inner.outboxes.remove(&id);
+        inner.headers.remove(&id);
+        scripts.iter().for_each(|script| inner.leave(id, script));
+        outpoints.iter().for_each(|outpoint| inner.leave_outpoint(id, outpoint));
+    }
+
+    pub(crate) fn wants_headers(&self, id: u64) {
+        lock(&self.inner).headers.insert(id);
+    }
+
+    /// Notes a subscription of a session, which has `own` of them. Returns the status if it is known.
+    pub(crate) fn join(&self, id: u64, own: &Own, script: ScriptHash) -> Result<Option<Status>, Fault> {
+        let mut inner = lock(&self.inner);
+        inner.check(own)?;
+        inner.count += 1;
+        let watched = inner.scripts.entry(script).or_insert_with(Watched::new);
+        watched.sessions.push(id);
+        Ok(watched.told)
+    }
+
+    pub(crate) fn join_outpoint(
+        &self,
+        id: u64,
+        own: &Own,
+        outpoint: OutPoint,
+        script: Option<ScriptHash>,
+    ) -> Result<(), Fault> {
+        let mut inner = lock(&self.inner);
+        inner.check(own)?;
+        inner.count += 1;
+        let output = inner.outpoints.entry(outpoint).or_insert_with(|| Output { script, watched: Watched::new() });
+        output.script = output.script.or(script);
+        output.watched.sessions.push(id);
+        Ok(())
+    }
+
+    /// A status that was computed for an answer. What the notifier found out meanwhile is newer.
+    pub(crate) fn answered(&self, script: &ScriptHash, status: Status) {
+        if let Some(watched) = lock(&self.inner).scripts.get_mut(script) {
+            watched.told.get_or_insert(status);
+        }
+    }
+
+    pub(crate) fn answered_outpoint(&self, outpoint: &OutPoint, status: OutpointStatus) {
+        if let Some(output) = lock(&self.inner).outpoints.get_mut(outpoint) {
+            output.watched.told.get_or_insert(status);
+        }
+    }
+
+    pub(crate) fn leave(&self, id: u64, script: &ScriptHash) {
+        lock(&self.inner).leave(id, script);
+    }
+
+    pub(crate) fn leave_outpoint(&self, id: u64, outpoint: &OutPoint) {
+        lock(&self.inner).leave_outpoint(id, outpoint);
+    }
+
+    /// Everything that is watched.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let inner = lock(&self.inner);
+        Wanted {
+            scripts: inner.scripts.keys().copied().collect(),
+            outpoints: inner.outpoints.iter().map(|(outpoint, output)| (*outpoint, output.script)).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.inner).count == 0
+    }
+
+    /// There is a new tip.
+    pub(crate) fn tell_of_header(&self) {
+        let inner = lock(&self.inner);
+        for outbox in inner.headers.iter().filter_map(|id| inner.outboxes.get(id)) {
+            outbox.mark(|marks| marks.has_header = true);
+        }
+    }
+
+    /// The status of a script was computed. Sessions that had another one are notified.
+    pub(crate) fn tell(&self, script: &ScriptHash, status: Status) {
+        let mut inner = lock(&self.inner);
+        let Inner { scripts, outboxes, .. } = &mut *inner;
+        if let Some(watched) = scripts.get_mut(script)
+            && watched.told.replace(status) != Some(status)
+        {
+            for outbox in watched.sessions.iter().filter_map(|id| outboxes.get(id)) {
+                outbox.mark(|marks| marks.scripts.extend([*script]));
+            }
+        }
+    }
+
+    pub(crate) fn tell_outpoint(&self, outpoint: &OutPoint, status: OutpointStatus) {
+        let mut inner = lock(&self.inner);
+        let Inner { outpoints, outboxes, .. } = &mut *inner;
+        if let Some(output) = outpoints.get_mut(outpoint)
+            && output.watched.told.replace(status) != Some(status)
+        {
+            for outbox in output.watched.sessions.iter().filter_map(|id| outboxes.get(id)) {
+                outbox.mark(|marks| marks.outpoints.extend([*outpoint]));
+            }
+        }
+    }
+
+    /// The status of a script that was sent last; `None` if no session watches it.
+    pub(crate) fn told(&self, script: &ScriptHash) -> Option<Status> {
+        lock(&self.inner).scripts.get(script).and_then(|watched| watched.told)
+    }
+
+    pub(crate) fn told_outpoint(&self, outpoint: &OutPoint) -> Option<OutpointStatus> {
+        lock(&self.inner).outpoints.get(outpoint).and_then(|output| output.watched.told)
+    }
+}
+
+/// The subscriptions that a session has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    pub(crate) count: usize,
+    /// A client on this machine may have as many as there are.
+    pub(crate) is_local: bool,
+}
+
+impl Inner {
+    fn check(&self, own: &Own) -> Result<(), Fault> {
+        if self.count >= SUBSCRIPTIONS_MAX {
+            let words = format!("the server has {SUBSCRIPTIONS_MAX} subscriptions and takes no more");
+            return Err(Fault::new(code::EXCESSIVE, words));
+        }
+        if !own.is_local && own.count >= SUBSCRIPTIONS_PER_SESSION_MAX {
+            let words = format!("a client may have {SUBSCRIPTIONS_PER_SESSION_MAX} subscriptions");
+            return Err(Fault::new(code::EXCESSIVE, words));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, id: u64, script: &ScriptHash) {
+        let Some(watched) = self.scripts.get_mut(script) else { return };
+        self.count -= remove_one(&mut watched.sessions, id);
+        if watched.sessions.is_empty() {
+            self.scripts.remove(script);
+        }
+    }
+
+    fn leave_outpoint(&mut self, id: u64, outpoint: &OutPoint) {
+        let Some(output) = self.outpoints.get_mut(outpoint) else { return };
+        self.count -= remove_one(&mut output.watched.sessions, id);
+        if output.watched.sessions.is_empty() {
+            self.outpoints.remove(outpoint);
+        }
+    }
+}
+
+/// Removes an id; returns how often it was removed.
+fn remove_one(sessions: &mut Vec<u64>, id: u64) -> usize {
+    match sessions.iter().position(|session| *session == id) {
+        Some(index) => {
+            sessions.swap_remove(index);
+            1
+        }
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(number: usize) -> ScriptHash {
+        let mut hash = [0; 32];
+        hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        ScriptHash(hash)
+    }
+
+    fn own(count: usize, is_local: bool) -> Own {
+        Own { count, is_local }
+    }
+
+    #[test]
+    fn a_change_is_told_once_to_each() {
+        let subscriptions = Subscriptions::default();
+        let ((one, first), (two, second)) = (subscriptions.open(), subscriptions.open());
+        assert_eq!(subscriptions.join(one, &own(0, true), script(1)), Ok(None));
+        // The notifier is faster than the answer.
+        subscriptions.tell(&script(1), Some([2; 32]));
+        subscriptions.answered(&script(1), Some([1; 32]));
+        assert_eq!(subscriptions.told(&script(1)), Some(Some([2; 32])));
+        assert_eq!(first.take().scripts.len(), 1);
+        assert_eq!(subscriptions.join(two, &own(0, true), script(1)), Ok(Some(Some([2; 32]))));
+        subscriptions.tell(&script(1), Some([2; 32]));
+        assert!(first.take().scripts.is_empty() && second.take().scripts.is_empty(), "nothing changed");
+        subscriptions.tell(&script(1), None);
+        subscriptions.tell(&script(1), Some([3; 32]));
+        assert_eq!((first.take().scripts.len(), second.take().scripts.len()), (1, 1));
+        subscriptions.close(one, &HashSet::from([script(1)]), &HashSet::new());
+        assert!(!subscriptions.is_empty());
+        subscriptions.leave(two, &script(1));
+        assert!(subscriptions.is_empty() && subscriptions.told(&script(1)).is_none());
+    }
+
+    /// limit: SUBSCRIPTIONS_MAX at
+    /// limit: SUBSCRIPTIONS_MAX above
+    #[test]
+    fn subscriptions_have_an_end() {
+        let subscriptions = Subscriptions::default();
+        let (id, _outbox) = subscriptions.open();
+        lock(&subscriptions.inner).count = SUBSCRIPTIONS_MAX - 1;
+        assert_eq!(subscriptions.join(id, &own(9_999_999, true), script(1)), Ok(None));
+        let refused = subscriptions.join(id, &own(9_999_999, true), script(2)).unwrap_err();
+        assert_eq!((refused.code, &*refused.message), (-101, "the server has 1000000 subscriptions and takes no more"));
+    }
+
+    /// limit: SUBSCRIPTIONS_PER_SESSION_MAX at
+    /// limit: SUBSCRIPTIONS_PER_SESSION_MAX above
+    #[test]
+    fn a_distant_client_has_fewer() {
+        let subscriptions = Subscriptions::default();
+        let (id, _outbox) = subscriptions.open();
+        let at = SUBSCRIPTIONS_PER_SESSION_MAX;
+        assert_eq!(subscriptions.join(id, &own(at - 1, false), script(1)), Ok(None));
+        assert_eq!(subscriptions.join(id, &own(at, false), script(2)).unwrap_err().code, -101);
+        assert_eq!(subscriptions.join(id, &own(at, true), script(3)), Ok(None));
+    }
+}

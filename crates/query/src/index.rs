@@ -1,0 +1,71 @@
+//! [`NodeIndex`]: the tables of this node.
+//!
+//! Cost: a lookup asks a page of each segment; a number takes the bytes of its transaction, from which the txid is
+//! computed.
+
+use crate::error::QueryError;
+use crate::source::{Chain, Numbered, ScriptIndex};
+use lydian_index::{ScriptHash, ScriptOutputs, TxIndexReader};
+use lydian_primitives::{Height, Transaction, Txid};
+use std::sync::Arc;
+
+/// The index of this node, with the chain whose transactions it names.
+#[derive(Clone, Debug)]
+pub struct NodeIndex {
+    reader: TxIndexReader,
+    chain: Arc<dyn Chain>,
+}
+
+impl NodeIndex {
+    /// `reader` must have tables of scripts.
+    pub fn new(reader: TxIndexReader, chain: Arc<dyn Chain>) -> NodeIndex {
+        NodeIndex { reader, chain }
+    }
+}
+
+impl ScriptIndex for NodeIndex {
+    fn check(&self) -> Result<(), QueryError> {
+        // A block is settled once the index has it, unless the index is being built.
+        let of = self.chain.tip()?.height.0;
+        let height = self.reader.tip().map_or(0, |tip| tip.height.0);
+        if height >= of { Ok(()) } else { Err(QueryError::IndexBehind { height, of }) }
+    }
+
+    fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, QueryError> {
+        Ok(self.reader.outputs(script)?)
+    }
+
+    fn epoch(&self) -> u64 {
+        self.reader.epoch()
+    }
+
+    fn numbered(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError> {
+        let one = |number: &u32| -> Result<Option<Numbered>, QueryError> {
+            let Some(place) = self.reader.place(*number)? else { return Ok(None) };
+            let tx = self.chain.transaction(place)?;
+            Ok(tx.map(|tx| Numbered { txid: tx.view().txid(), height: place.height.0 }))
+        };
+        numbers.iter().map(one).collect()
+    }
+
+    fn height_of(&self, number: u32) -> Option<u32> {
+        self.reader.height_of(number).map(|height| height.0)
+    }
+
+    fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError> {
+        for (number, place) in self.reader.candidates(txid)? {
+            let tx = self.chain.transaction(place)?.filter(|tx| tx.view().txid() == *txid);
+            if let Some(tx) = tx {
+                return Ok(Some((number, place.height.0, tx)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn touched(&self, from: Height, scripts: &[ScriptHash]) -> Vec<ScriptHash> {
+        match self.reader.touched(from) {
+            Some(touched) => scripts.iter().filter(|script| touched.has(script)).copied().collect(),
+            None => scripts.to_vec(),
+        }
+    }
+}

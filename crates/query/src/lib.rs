@@ -1,0 +1,34 @@
+//! Answers for servers: history, coins and balance of a script, transactions, merkle proofs, headers.
+//!
+//! Input: the hash of a script, a txid, a height. Output: typed answers, each from one moment of chain, index and
+//! mempool. [`Query`] answers; it reads through three small traits, so that a server need not run in the process of the
+//! node: [`Chain`] (headers and bytes of blocks), [`ScriptIndex`] (transactions by number and by script) and [`Pool`]
+//! (the mempool by script). [`NodeChain`], [`NodeIndex`] and [`NodePool`] are those of this node. What changes the node
+//! is behind [`Calls`].
+//!
+//! Invariants: an answer that would mix two chains is computed again; lists are in the order of the chain, then of the
+//! Electrum protocol for unconfirmed transactions; an error says what is missing, and an answer is never empty for lack
+//! of an index. No JSON, no socket, no clock.
+
+#![forbid(unsafe_code)]
+
+mod chain;
+mod error;
+mod index;
+mod merkle;
+mod pool;
+mod query;
+mod source;
+
+pub use chain::NodeChain;
+pub use error::QueryError;
+pub use index::NodeIndex;
+pub use lydian_index::ScriptHash;
+pub use merkle::MerkleProof;
+pub use pool::NodePool;
+pub use query::{
+    Balance, Coin, Confirmed, History, OutpointStatus, PoolEntry, Query, Settings, status_of, status_of_history,
+};
+pub use source::{
+    CallError, Calls, Chain, FeeRow, Numbered, Pool, PoolFees, PoolRow, PoolScript, PoolTouched, ScriptIndex,
+};

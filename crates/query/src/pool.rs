@@ -1,0 +1,263 @@
+//! [`NodePool`]: the mempool of this node by script.
+//!
+//! Input: the feed of the mempool's changes, with the coins that each transaction spends. Output: what its transactions
+//! do with a script. The rows are brought to the latest snapshot of the mempool before each answer; if the feed no
+//! longer has the changes since the last one, they are made anew from the snapshot and the coins of the chain.
+//!
+//! Memory: about 120 bytes for an output or an input of the mempool.
+
+use crate::error::QueryError;
+use crate::source::{FeeRow, Pool, PoolFees, PoolRow, PoolScript, PoolTouched};
+use lydian_engine::Engine;
+use lydian_index::ScriptHash;
+use lydian_mempool::Mempool;
+use lydian_mempool::pool::{Change, ChangeKind, Entry, Snapshot};
+use lydian_primitives::{BlockHash, OutPoint, Transaction, Tx, Txid};
+use lydian_script::is_unspendable;
+use lydian_stdx::lock;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+/// The mempool by script.
+#[derive(Debug)]
+pub struct NodePool {
+    mempool: Arc<Mempool>,
+    /// Weak, since what has this may outlive the engine.
+    engine: Weak<Engine>,
+    rows: Mutex<Rows>,
+}
+
+/// The rows at the sequence number `next` of the mempool.
+#[derive(Debug, Default)]
+struct Rows {
+    /// `None`: there are none yet.
+    next: Option<u64>,
+    by_script: HashMap<ScriptHash, Vec<(Txid, PoolRow)>>,
+    /// The scripts of each transaction.
+    scripts: HashMap<Txid, Vec<ScriptHash>>,
+    /// Those touched since they were last taken.
+    touched: HashSet<ScriptHash>,
+    is_all_touched: bool,
+}
+
+/// Changes that are read at once.
+const CHANGES_AT_ONCE: usize = 1_000;
+
+/// How often rows are made anew.
+const TRIES_MAX: u32 = 20;
+
+impl NodePool {
+    pub fn new(mempool: &Arc<Mempool>, engine: &Arc<Engine>) -> NodePool {
+        NodePool { mempool: Arc::clone(mempool), engine: Arc::downgrade(engine), rows: Mutex::default() }
+    }
+
+    /// Brings the rows to the latest snapshot, and runs `look` on both.
+    fn with<T>(&self, look: impl FnOnce(&mut Rows, &Snapshot) -> T) -> Result<T, QueryError> {
+        let mut rows = lock(&self.rows);
+        for _ in 0..TRIES_MAX {
+            let snapshot = self.mempool.snapshot();
+            if rows.follow(&self.mempool, &snapshot) || rows.make(&self.engine, &snapshot)? {
+                return Ok(look(&mut rows, &snapshot));
+            }
+            // A block took some of its transactions: the next snapshot is without them.
+            self.mempool.feed().wait(snapshot.info().sequence, Duration::from_millis(10));
+        }
+        Err(QueryError::Moving)
+    }
+}
+
+impl Rows {
+    /// Applies the changes up to a snapshot. False if the feed does not have them any more.
+    fn follow(&mut self, mempool: &Mempool, snapshot: &Snapshot) -> bool {
+        let Some(mut next) = self.next else { return false };
+        let end = snapshot.info().sequence;
+        while next < end {
+            let count = CHANGES_AT_ONCE.min(usize::try_from(end - next).unwrap_or(usize::MAX));
+            let changes = match mempool.feed().read(next, count) {
+                Ok(changes) if !changes.is_empty() => changes,
+                Ok(_) | Err(_) => return false,
+            };
+            next += changes.len() as u64;
+            for change in &changes {
+                self.apply(change, snapshot);
+            }
+        }
+        self.next = Some(next);
+        true
+    }
+
+    fn apply(&mut self, change: &Change, snapshot: &Snapshot) {
+        let tx = change.entry.tx().view();
+        match &change.kind {
+            ChangeKind::Added { spent } => {
+                let spent = spent.iter().map(|coin| (ScriptHash::of(&coin.script_pubkey), coin.value.0));
+                self.add(tx, spent.collect());
+            }
+            ChangeKind::Removed { .. } => self.remove(&tx.txid()),
+        }
+        // Whether its children have an unconfirmed input may be another.
+        for vout in 0..u32::try_from(tx.output_count()).unwrap_or(0) {
+            if let Some(child) = snapshot.spender(&OutPoint { txid: tx.txid(), vout })
+                && let Some(scripts) = self.scripts.get(&child.txid())
+            {
+                self.touched.extend(scripts);
+            }
+        }
+    }
+
+    fn add(&mut self, tx: Tx<'_>, spent: Vec<(ScriptHash, i64)>) {
+        let txid = tx.txid();
+        let mut scripts = Vec::new();
+        let outputs = (0..).zip(tx.outputs()).filter(|(_, output)| !is_unspendable(output.script_pubkey));
+        let pays = outputs.map(|(vout, output)| {
+            (ScriptHash::of(output.script_pubkey), PoolRow::Pays { vout, value: output.value.0 })
+        });
+        let spends = tx
+            .inputs()
+            .zip(spent)
+            .map(|(input, (script, value))| (script, PoolRow::Spends { prevout: input.prevout, value }));
+        for (script, row) in pays.chain(spends) {
+            self.by_script.entry(script).or_default().push((txid, row));
+            scripts.push(script);
+        }
+        scripts.sort_unstable();
+        scripts.dedup();
+        self.touched.extend(&scripts);
+        self.scripts.insert(txid, scripts);
+    }
+
+    fn remove(&mut self, txid: &Txid) {
+        for script in self.scripts.remove(txid).unwrap_or_default() {
+            if let Some(rows) = self.by_script.get_mut(&script) {
+                rows.retain(|(of, _)| of != txid);
+                if rows.is_empty() {
+                    self.by_script.remove(&script);
+                }
+            }
+            self.touched.insert(script);
+        }
+    }
+
+    /// Makes the rows of a snapshot. False if some of its coins are missing: the chain has moved on.
+    fn make(&mut self, engine: &Weak<Engine>, snapshot: &Snapshot) -> Result<bool, QueryError> {
+        let engine = engine.upgrade().ok_or(QueryError::Stopping)?;
+        let entries: Vec<&Arc<Entry>> = snapshot.members().map(|member| member.entry()).collect();
+        let in_pool = |outpoint: &OutPoint| {
+            let parent = snapshot.get(&outpoint.txid)?.entry().tx().view();
+            let output = parent.outputs().nth(outpoint.vout as usize)?;
+            Some((ScriptHash::of(output.script_pubkey), output.value.0))
+        };
+        let prevouts = || entries.iter().flat_map(|entry| entry.tx().view().inputs().map(|input| input.prevout));
+        let outside: Vec<OutPoint> = prevouts().filter(|outpoint| snapshot.get(&outpoint.txid).is_none()).collect();
+        let (tip, coins) = engine.coins_now(&outside)?;
+        if tip != snapshot.info().tip || coins.iter().any(Option::is_none) {
+            return Ok(false);
+        }
+        let coins = outside.into_iter().zip(coins);
+        let coins: HashMap<OutPoint, (ScriptHash, i64)> = coins
+            .filter_map(|(outpoint, coin)| coin.map(|coin| (outpoint, coin)))
+            .map(|(outpoint, coin)| (outpoint, (ScriptHash::of(&coin.script_pubkey), coin.value.0)))
+            .collect();
+        *self = Rows { is_all_touched: true, ..Rows::default() };
+        for entry in &entries {
+            let spent = entry.tx().view().inputs().map(|input| input.prevout);
+            let spent: Option<Vec<(ScriptHash, i64)>> =
+                spent.map(|outpoint| in_pool(&outpoint).or_else(|| coins.get(&outpoint).copied())).collect();
+            let Some(spent) = spent else { return Ok(false) };
+            self.add(entry.tx().view(), spent);
+        }
+        self.touched = HashSet::new();
+        self.next = Some(snapshot.info().sequence);
+        Ok(true)
+    }
+}
+
+fn fee_row(entry: &Entry) -> FeeRow {
+    FeeRow { txid: entry.txid(), fee: entry.fee().0, vsize: i64::from(entry.vsize()) }
+}
+
+fn is_chained(snapshot: &Snapshot, entry: &Entry) -> bool {
+    !snapshot.parents(entry).is_empty()
+}
+
+impl Pool for NodePool {
+    fn of_script(&self, script: &ScriptHash) -> Result<PoolScript, QueryError> {
+        self.with(|rows, snapshot| {
+            let mut transactions: Vec<(FeeRow, bool, Vec<PoolRow>)> = Vec::new();
+            for (txid, row) in rows.by_script.get(script).map_or(&[][..], Vec::as_slice) {
+                match transactions.last_mut().filter(|(tx, _, _)| tx.txid == *txid) {
+                    Some((_, _, rows)) => rows.push(*row),
+                    None => {
+                        let Some(entry) = snapshot.get(txid).map(|member| member.entry()) else { continue };
+                        transactions.push((fee_row(entry), is_chained(snapshot, entry), vec![*row]));
+                    }
+                }
+            }
+            PoolScript { tip: Some(snapshot.info().tip), transactions }
+        })
+    }
+
+    fn spenders(&self, outpoints: &[OutPoint]) -> Vec<Option<(Txid, bool)>> {
+        let snapshot = self.mempool.snapshot();
+        let spender = |outpoint: &OutPoint| {
+            let entry = snapshot.spender(outpoint)?;
+            Some((entry.txid(), is_chained(&snapshot, entry)))
+        };
+        outpoints.iter().map(spender).collect()
+    }
+
+    fn transaction(&self, txid: &Txid) -> Option<(Arc<Transaction>, bool)> {
+        let snapshot = self.mempool.snapshot();
+        let entry = snapshot.get(txid)?.entry();
+        Some((Arc::clone(entry.tx()), is_chained(&snapshot, entry)))
+    }
+
+    fn fees(&self) -> PoolFees {
+        let settings = self.mempool.settings();
+        let relay = settings.min_relay_fee;
+        PoolFees {
+            min: self.mempool.min_fee_at_once().max(relay).fee_per_kvb(),
+            relay: relay.fee_per_kvb(),
+            incremental: settings.incremental_relay_fee.fee_per_kvb(),
+        }
+    }
+
+    fn chunks(&self) -> Vec<(i64, i64)> {
+        let snapshot = self.mempool.snapshot();
+        let sums = |chunk: lydian_mempool::pool::PoolChunk<'_>| {
+            let sum = |(fees, sizes): (i64, i64), entry: &Arc<Entry>| {
+                (fees + entry.fee().0, sizes + i64::from(entry.vsize()))
+            };
+            chunk.entries().fold((0, 0), sum)
+        };
+        snapshot.chunks_in_mining_order().into_iter().map(sums).collect()
+    }
+
+    fn recent(&self, count: usize) -> Vec<FeeRow> {
+        let snapshot = self.mempool.snapshot();
+        let mut entries: Vec<&Arc<Entry>> = snapshot.members().map(|member| member.entry()).collect();
+        entries.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.sequence(), entry.time())));
+        entries.into_iter().take(count).map(|entry| fee_row(entry)).collect()
+    }
+
+    fn take_touched(&self) -> Result<PoolTouched, QueryError> {
+        self.with(|rows, _| match std::mem::take(&mut rows.is_all_touched) {
+            true => {
+                rows.touched.clear();
+                PoolTouched::All
+            }
+            false => PoolTouched::These(std::mem::take(&mut rows.touched)),
+        })
+    }
+
+    fn wait(&self, timeout: Duration) {
+        let next = lock(&self.rows).next.unwrap_or(0);
+        self.mempool.feed().wait(next, timeout);
+    }
+
+    fn wait_for(&self, tip: &BlockHash) {
+        // If it takes too long, the caller tries again.
+        let _ = self.mempool.wait_for(tip);
+    }
+}

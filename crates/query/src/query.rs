@@ -1,0 +1,455 @@
+//! [`Query`]: one view of chain, index and mempool.
+//!
+//! An answer about a script is computed from the index's outputs and from the mempool on top of the same block. If
+//! blocks left the index while it was computed, it is computed again.
+
+use crate::error::QueryError;
+use crate::merkle::{HeaderTree, MerkleProof, Trees};
+use crate::source::{Chain, FeeRow, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
+use lydian_engine::Tip;
+use lydian_hash::Sha256;
+use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
+use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid, push_hex_reversed};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What [`Query`] reads.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub chain: Arc<dyn Chain>,
+    /// `None`: questions about scripts are errors.
+    pub index: Option<Arc<dyn ScriptIndex>>,
+    pub pool: Arc<dyn Pool>,
+}
+
+/// Answers questions, from any thread.
+#[derive(Debug)]
+pub struct Query {
+    sources: Settings,
+    trees: Trees,
+    headers: HeaderTree,
+}
+
+/// A transaction of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Confirmed {
+    pub txid: Txid,
+    pub height: u32,
+}
+
+/// A transaction of the mempool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolEntry {
+    pub txid: Txid,
+    /// In satoshis.
+    pub fee: i64,
+    /// One of its inputs is unconfirmed.
+    pub has_unconfirmed_input: bool,
+}
+
+impl PoolEntry {
+    /// The height in the Electrum protocol.
+    pub fn height(&self) -> i64 {
+        if self.has_unconfirmed_input { -1 } else { 0 }
+    }
+}
+
+/// The transactions of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// In the order of the chain.
+    pub confirmed: Vec<Confirmed>,
+    /// Those without unconfirmed inputs first, then by txid as it is written.
+    pub pool: Vec<PoolEntry>,
+}
+
+/// An unspent output of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coin {
+    pub txid: Txid,
+    pub vout: u32,
+    /// In satoshis.
+    pub value: i64,
+    /// 0: in the mempool.
+    pub height: u32,
+}
+
+/// The sum of a script's unspent outputs, in satoshis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    pub confirmed: i64,
+    /// What the mempool adds to it, which may be negative.
+    pub unconfirmed: i64,
+}
+
+/// What is known of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutpointStatus {
+    /// The height of its transaction: 0 or -1 in the mempool.
+    pub funder_height: Option<i64>,
+    /// The transaction that spends it, and its height.
+    pub spender: Option<(Txid, i64)>,
+}
+
+/// How often an answer is tried.
+const TRIES_MAX: u32 = 20;
+
+/// The time between two tries while the index is behind the mempool.
+const TRY_WAIT: Duration = Duration::from_millis(5);
+
+/// Confirmed outputs and what the mempool has, on the same block.
+#[derive(Debug)]
+struct View {
+    outputs: Vec<ScriptOutput>,
+    pool: PoolScript,
+}
+
+impl Query {
+    pub fn new(sources: Settings) -> Query {
+        Query { sources, trees: Trees::default(), headers: HeaderTree::default() }
+    }
+
+    pub fn chain(&self) -> &dyn Chain {
+        self.sources.chain.as_ref()
+    }
+
+    pub fn pool(&self) -> &dyn Pool {
+        self.sources.pool.as_ref()
+    }
+
+    /// The index of scripts.
+    pub fn index(&self) -> Result<&dyn ScriptIndex, QueryError> {
+        self.sources.index.as_deref().ok_or(QueryError::NoIndex)
+    }
+
+    /// Computes an answer from one view.
+    fn with_view<T>(
+        &self,
+        script: &ScriptHash,
+        make: impl Fn(&dyn ScriptIndex, View) -> Result<Option<T>, QueryError>,
+    ) -> Result<T, QueryError> {
+        let index = self.index()?;
+        index.check()?;
+        for tries in 1..=TRIES_MAX {
+            let pool = self.sources.pool.of_script(script)?;
+            let found = index.outputs(script)?;
+            // In the end without the mempool's agreement: it is behind while many blocks arrive.
+            if pool.tip != found.tip && tries < TRIES_MAX {
+                self.wait_for_agreement(pool.tip, found.tip);
+                continue;
+            }
+            let answer = make(index, View { outputs: found.outputs, pool })?;
+            if let Some(answer) = answer.filter(|_| index.epoch() == found.epoch) {
+                return Ok(answer);
+            }
+        }
+        Err(QueryError::Moving)
+    }
+
+    /// Waits a moment for the one of index and mempool that is behind.
+    fn wait_for_agreement(&self, pool: Option<Tip>, index: Option<Tip>) {
+        let height = |tip: Option<Tip>| tip.map(|tip| tip.height);
+        match index.filter(|_| height(index) >= height(pool)) {
+            Some(tip) => self.sources.pool.wait_for(&tip.hash),
+            None => self.sources.pool.wait(TRY_WAIT),
+        }
+    }
+
+    /// The transactions that pay to a script or spend from it, at these heights of the chain, and those of the mempool.
+    pub fn history(&self, script: &ScriptHash, heights: Range<u32>) -> Result<History, QueryError> {
+        self.with_view(script, |index, view| {
+            let mut numbers = transactions_of(&view.outputs);
+            if heights.start > 0 || heights.end < u32::MAX {
+                numbers.retain(|number| index.height_of(*number).is_some_and(|height| heights.contains(&height)));
+            }
+            let Some(confirmed) = all_of(index.numbered(&numbers)?) else { return Ok(None) };
+            Ok(Some(History { confirmed, pool: entries_of(&view.pool) }))
+        })
+    }
+
+    /// The transactions of the mempool that pay to a script or spend from it.
+    pub fn pool_history(&self, script: &ScriptHash) -> Result<Vec<PoolEntry>, QueryError> {
+        Ok(entries_of(&self.sources.pool.of_script(script)?))
+    }
+
+    /// The first transaction of a script in the chain.
+    pub fn first_use(&self, script: &ScriptHash) -> Result<Option<Confirmed>, QueryError> {
+        self.with_view(script, |index, view| {
+            let first: Vec<u32> = transactions_of(&view.outputs).into_iter().take(1).collect();
+            Ok(all_of(index.numbered(&first)?).map(|found| found.first().copied()))
+        })
+    }
+
+    pub fn balance(&self, script: &ScriptHash) -> Result<Balance, QueryError> {
+        self.with_view(script, |_, view| {
+            let value = |output: &ScriptOutput| match output.fate {
+                OutputFate::Unspent(value) => i64::try_from(value).unwrap_or(i64::MAX),
+                OutputFate::Spent(_) | OutputFate::Overwritten => 0,
+            };
+            let change = |row: &PoolRow| match *row {
+                PoolRow::Pays { value, .. } => value,
+                PoolRow::Spends { value, .. } => -value,
+            };
+            let rows = view.pool.transactions.iter().flat_map(|(_, _, rows)| rows);
+            let (confirmed, unconfirmed) = (view.outputs.iter().map(value).sum(), rows.map(change).sum());
+            Ok(Some(Balance { confirmed, unconfirmed }))
+        })
+    }
+
+    /// The unspent outputs of a script in the order of the chain, then those of the mempool. What the mempool spends is
+    /// spent.
+    pub fn coins(&self, script: &ScriptHash) -> Result<Vec<Coin>, QueryError> {
+        self.with_view(script, |index, view| {
+            let unspent = view.outputs.iter().filter_map(|output| match output.fate {
+                OutputFate::Unspent(value) => Some((output, value)),
+                OutputFate::Spent(_) | OutputFate::Overwritten => None,
+            });
+            let unspent: Vec<(&ScriptOutput, u64)> = unspent.collect();
+            let mut numbers: Vec<u32> = unspent.iter().map(|(output, _)| output.number).collect();
+            numbers.dedup();
+            let Some(found) = all_of(index.numbered(&numbers)?) else { return Ok(None) };
+            let mut coins = Vec::with_capacity(unspent.len());
+            let mut by_number = numbers.iter().zip(found).peekable();
+            for (output, value) in unspent {
+                while by_number.next_if(|(number, _)| **number < output.number).is_some() {}
+                let Some((_, tx)) = by_number.peek() else { return Ok(None) };
+                let value = i64::try_from(value).unwrap_or(i64::MAX);
+                coins.push(Coin { txid: tx.txid, vout: output.vout, value, height: tx.height });
+            }
+            add_pool(&mut coins, &view.pool);
+            Ok(Some(coins))
+        })
+    }
+
+    /// The status of a script in the Electrum protocol; `None` if it has no transaction.
+    pub fn status(&self, script: &ScriptHash) -> Result<Option<[u8; 32]>, QueryError> {
+        Ok(status_of_history(&self.history(script, 0..u32::MAX)?))
+    }
+
+    /// A transaction of the mempool or of the chain.
+    pub fn transaction(&self, txid: &Txid) -> Result<Arc<Transaction>, QueryError> {
+        if let Some((tx, _)) = self.sources.pool.transaction(txid) {
+            return Ok(tx);
+        }
+        let found = self.find(txid)?;
+        // It may have left the mempool with a block meanwhile.
+        let found = found.map(|(_, _, tx)| Arc::new(tx));
+        found.ok_or(QueryError::NoTransaction(*txid))
+    }
+
+    fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError> {
+        let index = self.index()?;
+        for _ in 0..TRIES_MAX {
+            let epoch = index.epoch();
+            let found = index.find(txid)?;
+            if index.epoch() != epoch {
+                continue;
+            }
+            if found.is_none() {
+                // What is not found may be in a block that the index does not have yet.
+                index.check()?;
+            }
+            return Ok(found);
+        }
+        Err(QueryError::Moving)
+    }
+
+    /// The height of a transaction: 0 or -1 in the mempool. `None` if there is none.
+    pub fn height_of(&self, txid: &Txid) -> Result<Option<i64>, QueryError> {
+        if let Some((_, has_unconfirmed_input)) = self.sources.pool.transaction(txid) {
+            return Ok(Some(if has_unconfirmed_input { -1 } else { 0 }));
+        }
+        Ok(self.find(txid)?.map(|(_, height, _)| i64::from(height)))
+    }
+
+    /// The script of an output, by its hash.
+    pub fn script_of(&self, outpoint: &OutPoint) -> Result<Option<ScriptHash>, QueryError> {
+        let tx = match self.transaction(&outpoint.txid) {
+            Ok(tx) => tx,
+            Err(QueryError::NoTransaction(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let output = tx.view().outputs().nth(outpoint.vout as usize);
+        Ok(output.map(|output| ScriptHash::of(output.script_pubkey)))
+    }
+
+    /// What is known of an output: nothing if it does not exist.
+    pub fn outpoint(&self, outpoint: &OutPoint) -> Result<OutpointStatus, QueryError> {
+        let index = self.index()?;
+        let spender = |outpoint| self.sources.pool.spenders(&[outpoint]).pop().flatten();
+        let unconfirmed = |found: (Txid, bool)| (found.0, if found.1 { -1 } else { 0 });
+        if let Some((tx, has_unconfirmed_input)) = self.sources.pool.transaction(&outpoint.txid) {
+            if outpoint.vout as usize >= tx.view().output_count() {
+                return Ok(OutpointStatus::default());
+            }
+            let funder_height = Some(if has_unconfirmed_input { -1 } else { 0 });
+            return Ok(OutpointStatus { funder_height, spender: spender(*outpoint).map(unconfirmed) });
+        }
+        let Some((number, height, tx)) = self.find(&outpoint.txid)? else { return Ok(OutpointStatus::default()) };
+        let Some(output) = tx.view().outputs().nth(outpoint.vout as usize) else {
+            return Ok(OutpointStatus::default());
+        };
+        let place = (number, outpoint.vout);
+        let found = self.with_view(&ScriptHash::of(output.script_pubkey), |index, view| {
+            let own = view.outputs.iter().find(|output| (output.number, output.vout) == place);
+            let Some(OutputFate::Spent(by)) = own.map(|own| own.fate) else { return Ok(Some(None)) };
+            Ok(all_of(index.numbered(&[by])?).map(|found| found.first().copied()))
+        })?;
+        let confirmed = found.map(|tx| (tx.txid, i64::from(tx.height)));
+        let spender = confirmed.or_else(|| spender(*outpoint).map(unconfirmed));
+        index.check()?;
+        Ok(OutpointStatus { funder_height: Some(i64::from(height)), spender })
+    }
+
+    /// The block that may be announced, with its header.
+    pub fn tip(&self) -> Result<(u32, Header), QueryError> {
+        for _ in 0..TRIES_MAX {
+            let Tip { height, hash } = self.sources.chain.tip()?;
+            let header = self.sources.chain.headers(height, 1)?.pop();
+            if let Some(header) = header.filter(|header| header.hash() == hash) {
+                return Ok((height.0, header));
+            }
+        }
+        Err(QueryError::Moving)
+    }
+
+    /// Headers from a height on; fewer at the tip.
+    pub fn headers(&self, from: u32, count: usize) -> Result<Vec<Header>, QueryError> {
+        self.sources.chain.headers(Height(from), count)
+    }
+
+    pub fn header(&self, height: u32) -> Result<Header, QueryError> {
+        let found = self.headers(height, 1)?.pop();
+        match found {
+            Some(header) => Ok(header),
+            None => Err(QueryError::NoHeight { height, tip: self.sources.chain.tip()?.height.0 }),
+        }
+    }
+
+    /// The proof of a header in the tree of the headers up to a height.
+    pub fn header_proof(&self, height: u32, last: u32) -> Result<MerkleProof, QueryError> {
+        let tip = self.sources.chain.tip()?.height.0;
+        if height > last || last > tip {
+            return Err(QueryError::ProofHeight { height, last, tip });
+        }
+        self.headers.proof(self.sources.chain.as_ref(), height, last)
+    }
+
+    /// The proof of a transaction in the block at a height.
+    pub fn merkle(&self, txid: &Txid, height: u32) -> Result<MerkleProof, QueryError> {
+        let tree = self.trees.get(self.sources.chain.as_ref(), Height(height))?;
+        let position = tree.leaves().iter().position(|leaf| *leaf == txid.0);
+        let proof = position.and_then(|position| tree.proof(position));
+        proof.ok_or(QueryError::NotInBlock { txid: *txid, height })
+    }
+
+    /// The transaction at a position of a block, with its proof.
+    pub fn merkle_at(&self, height: u32, position: u32) -> Result<(Txid, MerkleProof), QueryError> {
+        let tree = self.trees.get(self.sources.chain.as_ref(), Height(height))?;
+        let leaf = tree.leaves().get(position as usize).copied();
+        let transactions = tree.leaves().len();
+        let proof = leaf.zip(tree.proof(position as usize));
+        let (leaf, proof) = proof.ok_or(QueryError::NoPosition { height, position, transactions })?;
+        Ok((Txid(leaf), proof))
+    }
+
+    /// The hash of the block of the chain with a transaction, and its height; `None` for one of the mempool.
+    pub fn block_of(&self, txid: &Txid) -> Result<Option<(BlockHash, u32)>, QueryError> {
+        let Some((_, height, _)) = self.find(txid)? else {
+            return match self.sources.pool.transaction(txid) {
+                Some(_) => Ok(None),
+                None => Err(QueryError::NoTransaction(*txid)),
+            };
+        };
+        let hash = self.sources.chain.hashes(Height(height), 1)?.pop().ok_or(QueryError::Moving)?;
+        Ok(Some((hash, height)))
+    }
+}
+
+/// The numbers of the transactions that pay to a script or spend from it, in the order of the chain. An output that was
+/// overwritten is that of a transaction that is in the chain again, under the same txid.
+fn transactions_of(outputs: &[ScriptOutput]) -> Vec<u32> {
+    let mut numbers = Vec::with_capacity(outputs.len());
+    for output in outputs {
+        match output.fate {
+            OutputFate::Overwritten => continue,
+            OutputFate::Spent(spender) => numbers.push(spender),
+            OutputFate::Unspent(_) => {}
+        }
+        numbers.push(output.number);
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// `None` if one of them is missing: the chain moved.
+fn all_of(numbered: Vec<Option<Numbered>>) -> Option<Vec<Confirmed>> {
+    numbered.into_iter().map(|found| found.map(|Numbered { txid, height }| Confirmed { txid, height })).collect()
+}
+
+fn entries_of(pool: &PoolScript) -> Vec<PoolEntry> {
+    let entry = |(row, has_unconfirmed_input, _): &(FeeRow, bool, Vec<PoolRow>)| PoolEntry {
+        txid: row.txid,
+        fee: row.fee,
+        has_unconfirmed_input: *has_unconfirmed_input,
+    };
+    let mut entries: Vec<PoolEntry> = pool.transactions.iter().map(entry).collect();
+    entries.sort_unstable_by_key(|entry| order_of(entry.has_unconfirmed_input, &entry.txid));
+    entries
+}
+
+/// The protocol's order of unconfirmed transactions.
+fn order_of(has_unconfirmed_input: bool, txid: &Txid) -> (bool, [u8; 32]) {
+    let mut written = txid.0;
+    written.reverse();
+    (has_unconfirmed_input, written)
+}
+
+/// Takes away what the mempool spends, and adds what it pays and does not spend.
+fn add_pool(coins: &mut Vec<Coin>, pool: &PoolScript) {
+    let rows =
+        || pool.transactions.iter().flat_map(|(tx, chained, rows)| rows.iter().map(move |row| (tx, chained, row)));
+    let spent: std::collections::HashSet<OutPoint> = rows()
+        .filter_map(|(_, _, row)| match row {
+            PoolRow::Spends { prevout, .. } => Some(*prevout),
+            PoolRow::Pays { .. } => None,
+        })
+        .collect();
+    if !spent.is_empty() {
+        coins.retain(|coin| !spent.contains(&OutPoint { txid: coin.txid, vout: coin.vout }));
+    }
+    let mut paid: Vec<((bool, [u8; 32]), Coin)> = rows()
+        .filter_map(|(tx, chained, row)| match *row {
+            PoolRow::Pays { vout, value } => {
+                Some((order_of(*chained, &tx.txid), Coin { txid: tx.txid, vout, value, height: 0 }))
+            }
+            PoolRow::Spends { .. } => None,
+        })
+        .filter(|(_, coin)| !spent.contains(&OutPoint { txid: coin.txid, vout: coin.vout }))
+        .collect();
+    paid.sort_unstable_by_key(|(order, coin)| (*order, coin.vout));
+    coins.extend(paid.into_iter().map(|(_, coin)| coin));
+}
+
+/// The status of a history in the Electrum protocol: the SHA-256 of `txid:height:` of each entry, in its order.
+pub fn status_of_history(history: &History) -> Option<[u8; 32]> {
+    let confirmed = history.confirmed.iter().map(|tx| (tx.txid, i64::from(tx.height)));
+    status_of(confirmed.chain(history.pool.iter().map(|entry| (entry.txid, entry.height()))))
+}
+
+/// The same of txids and heights.
+pub fn status_of(entries: impl IntoIterator<Item = (Txid, i64)>) -> Option<[u8; 32]> {
+    let mut hash = None::<Sha256>;
+    let mut text = Vec::new();
+    for (txid, height) in entries {
+        use std::io::Write;
+        text.clear();
+        push_hex_reversed(&mut text, &txid.0);
+        // Writing to memory does not fail.
+        let _ = write!(text, ":{height}:");
+        hash.get_or_insert_with(Sha256::new).update(&text);
+    }
+    hash.map(|hash| hash.finalize())
+}

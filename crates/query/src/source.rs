@@ -1,0 +1,144 @@
+//! What [`crate::Query`] reads: three traits, and their types. [`Calls`] is for what changes the node.
+//!
+//! Invariants: every method may be called from any thread; an answer is consistent in itself, and says of which tip it
+//! is if it depends on the tip.
+
+use crate::error::QueryError;
+use lydian_engine::Tip;
+use lydian_index::{Place, ScriptHash, ScriptOutputs};
+use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid};
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The active chain.
+pub trait Chain: Debug + Send + Sync {
+    /// The block that may be announced: every reader has it.
+    fn tip(&self) -> Result<Tip, QueryError>;
+
+    /// Headers from a height on, in their order; fewer at the tip.
+    fn headers(&self, from: Height, count: usize) -> Result<Vec<Header>, QueryError>;
+
+    /// Hashes of blocks from a height on; fewer at the tip.
+    fn hashes(&self, from: Height, count: usize) -> Result<Vec<BlockHash>, QueryError>;
+
+    /// The hash and the txids of a block; `None` above the tip.
+    fn txids(&self, height: Height) -> Result<Option<(BlockHash, Vec<Txid>)>, QueryError>;
+
+    /// The transaction at a place; `None` if there is none now.
+    fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError>;
+}
+
+/// The transaction with a number in the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbered {
+    pub txid: Txid,
+    pub height: u32,
+}
+
+/// The transactions of the chain, by number, txid and script.
+pub trait ScriptIndex: Debug + Send + Sync {
+    /// Fails if the index does not have the chain up to its tip.
+    fn check(&self) -> Result<(), QueryError>;
+
+    fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, QueryError>;
+
+    /// Changes whenever blocks leave the index: see [`lydian_index::TxIndexReader::epoch`].
+    fn epoch(&self) -> u64;
+
+    /// The transactions with these numbers, in their order; `None` for a number that the chain does not have now.
+    fn numbered(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError>;
+
+    /// The height of a transaction's block.
+    fn height_of(&self, number: u32) -> Option<u32>;
+
+    /// A transaction of the chain, with its number and height.
+    fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError>;
+
+    /// Those of the scripts that the blocks from a height on touch; all if that is not known.
+    fn touched(&self, from: Height, scripts: &[ScriptHash]) -> Vec<ScriptHash>;
+}
+
+/// What a transaction of the mempool does with a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolRow {
+    Pays { vout: u32, value: i64 },
+    Spends { prevout: OutPoint, value: i64 },
+}
+
+/// A transaction of the mempool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeeRow {
+    pub txid: Txid,
+    /// In satoshis.
+    pub fee: i64,
+    pub vsize: i64,
+}
+
+/// What the mempool has of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolScript {
+    /// The block that the mempool builds on.
+    pub tip: Option<Tip>,
+    /// Each transaction with its fee in satoshis, whether one of its inputs is unconfirmed, and what it does.
+    pub transactions: Vec<(FeeRow, bool, Vec<PoolRow>)>,
+}
+
+/// Fees of the mempool, in satoshis per 1,000 virtual bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolFees {
+    /// What a transaction must pay now.
+    pub min: i64,
+    /// What the node relays at least.
+    pub relay: i64,
+    pub incremental: i64,
+}
+
+/// The scripts that the mempool touched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PoolTouched {
+    All,
+    These(HashSet<ScriptHash>),
+}
+
+/// The mempool by script.
+pub trait Pool: Debug + Send + Sync {
+    fn of_script(&self, script: &ScriptHash) -> Result<PoolScript, QueryError>;
+
+    /// The transactions of the mempool that spend these outputs, with whether one of their inputs is unconfirmed.
+    fn spenders(&self, outpoints: &[OutPoint]) -> Vec<Option<(Txid, bool)>>;
+
+    /// A transaction, and whether one of its inputs is unconfirmed.
+    fn transaction(&self, txid: &Txid) -> Option<(Arc<Transaction>, bool)>;
+
+    fn fees(&self) -> PoolFees;
+
+    /// Fee in satoshis and size in virtual bytes of every chunk, the one that is mined first at the front.
+    fn chunks(&self) -> Vec<(i64, i64)>;
+
+    /// The last transactions that came, the newest first.
+    fn recent(&self, count: usize) -> Vec<FeeRow>;
+
+    /// The scripts that were touched since the last call. For one caller.
+    fn take_touched(&self) -> Result<PoolTouched, QueryError>;
+
+    /// Waits until the mempool changes, or the time is over.
+    fn wait(&self, timeout: Duration);
+
+    /// Waits a moment until the mempool builds on a block.
+    fn wait_for(&self, tip: &BlockHash);
+}
+
+/// Why a call failed: code and message of Bitcoin Core's RPC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallError {
+    pub code: i32,
+    pub message: String,
+}
+
+/// Bitcoin Core's RPC methods, in this process: what changes the node, and what has Core's form.
+pub trait Calls: Debug + Send + Sync {
+    /// `params` is a JSON array; the answer is JSON.
+    fn call(&self, method: &str, params: &str) -> Result<String, CallError>;
+}
