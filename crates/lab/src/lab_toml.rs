@@ -9,7 +9,7 @@
 use crate::error::LabError;
 use crate::limits::LAB_TOML_BYTES_MAX;
 use lydian_disk::{RealDisk, read_whole};
-use lydian_report::systems::{self, How, Role, SYSTEMS};
+use lydian_report::systems::{self, Role, SYSTEMS};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -157,11 +157,15 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Checks that a name is a system with a program.
     fn known(&self, name: &Spanned<String>) -> Result<(), LabError> {
-        let has_program = |system: &&systems::System| !matches!(system.how, How::Nothing(_));
-        if SYSTEMS.iter().filter(has_program).any(|system| system.kind == name.get_ref()) {
+        if SYSTEMS.iter().any(|system| system.kind == name.get_ref()) {
             return Ok(());
         }
-        let known: Vec<&str> = SYSTEMS.iter().filter(has_program).map(|system| system.kind).collect();
+        let mut known: Vec<&str> = Vec::new();
+        for kind in SYSTEMS.iter().map(|system| system.kind) {
+            if !known.contains(&kind) {
+                known.push(kind);
+            }
+        }
         Err((self.at)(name.span().start, &format!("{} is none of {}", name.get_ref(), known.join(", "))))
     }
 

@@ -79,27 +79,27 @@ fn a_failing_server_is_recorded_and_the_others_continue() {
         contender("electrs:dies", Some("/bin/false")),
         contender("fulcrum", None),
         contender("electrumx:gone", Some("/nowhere/electrumx_server")),
-        contender("lydian", None),
+        contender("lydian", Some("/bin/false")),
     ];
     let Some(results) = run("electrum-fails", &contenders, settings(&[1], 60)) else { return };
     let failure = |index: usize| results.servers[index].failure.clone().unwrap();
     assert_eq!(failure(0), "it ended before its index was built");
     assert!(failure(1).contains("no package registry has it"), "{}", failure(1));
     assert!(failure(2).contains("there is no such file"), "{}", failure(2));
-    assert_eq!(failure(3), "Lydian has no Electrum server yet");
+    assert_eq!(failure(3), "it ended before its index was built");
     assert!(!results.is_agreed, "no server answered");
     assert_eq!(results.scripts.len(), 13);
     let left: Vec<&str> = results.left_out.iter().map(|left| left.name.as_str()).collect();
     assert_eq!(left, ["Esplora's electrs"]);
     assert!(results.daemon.arguments.contains(&"-rest=1".to_owned()), "{:?}", results.daemon.arguments);
     let table = to_markdown(&results);
-    assert!(table.contains("lydian: no figures: Lydian has no Electrum server yet"), "{table}");
+    assert!(table.contains("lydian: no figures: it ended before its index was built"), "{table}");
 }
 
 #[test]
 #[ignore = "needs `lydian-lab peers install electrs electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored, which make test-peers runs"]
-fn electrs_and_electrumx_answer_what_follows_from_the_blocks() {
-    let contenders = [contender("electrs", None), contender("electrumx", None)];
+fn the_servers_answer_what_follows_from_the_blocks() {
+    let contenders = [contender("electrs", None), contender("electrumx", None), contender("lydian", None)];
     let results = run("electrum-live", &contenders, settings(&[1, 4], 60)).unwrap();
     assert!(results.is_agreed, "{}", to_markdown(&results));
     for server in &results.servers {

@@ -11,6 +11,7 @@ mod daemon;
 mod datadir;
 mod disagreement;
 mod display;
+mod electrum;
 mod exit;
 mod explain;
 mod floor;

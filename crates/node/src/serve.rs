@@ -151,6 +151,11 @@ impl Serving {
         Arc::<Context>::clone(&self.context)
     }
 
+    /// What the methods work on.
+    pub(crate) fn context(&self) -> Arc<Context> {
+        Arc::clone(&self.context)
+    }
+
     /// Sets the text of the warm-up error: what the node is doing.
     pub(crate) fn set_warmup(&self, words: &str) {
         self.context.set_warmup(words);

@@ -26,8 +26,6 @@ pub enum How {
     Beside,
     /// In no package registry: the user builds it from this address and gives the path.
     Path(&'static str),
-    /// There is nothing to run; the reason.
-    Nothing(&'static str),
 }
 
 /// What an entry of [`System::cannot`] excludes a system from.
@@ -309,14 +307,7 @@ pub const SYSTEMS: &[System] = &[
         validation: "",
         cannot: &[],
     },
-    System {
-        kind: "lydian",
-        title: "Lydian",
-        role: Role::Electrum,
-        how: How::Nothing("Lydian has no Electrum server yet"),
-        validation: "",
-        cannot: &[cannot(Bar::Electrum, "Lydian has no Electrum server yet", "this project: README.md")],
-    },
+    System { kind: "lydian", title: "Lydian", role: Role::Electrum, how: How::Beside, validation: "", cannot: &[] },
 ];
 
 /// The table of `docs/lab.md`, which `lydian-lab peers list --markdown` prints.
@@ -330,7 +321,6 @@ pub fn to_markdown() -> String {
             How::Judge => "`make judge`".to_owned(),
             How::Beside => "`make build`".to_owned(),
             How::Path(address) => format!("built from {address}; its path in `lab.toml`"),
-            How::Nothing(_) => "-".to_owned(),
         };
         let validation = if system.validation.is_empty() { "-" } else { system.validation };
         let cannot: Vec<String> = system.cannot.iter().map(Cannot::in_markdown).collect();
@@ -381,7 +371,6 @@ impl How {
             How::Judge => "`make judge` builds it".to_owned(),
             How::Beside => "`make build` puts it beside lydian-lab".to_owned(),
             How::Path(address) => format!("build it from {address} and name its path in lab.toml"),
-            How::Nothing(reason) => reason.to_owned(),
         }
     }
 }

@@ -6,10 +6,11 @@
 //! must never install or start a node.
 
 use super::INSTALLERS;
+use crate::electrum::adapters;
 use crate::error::LabError;
 use crate::lab_toml::LabFile;
 use crate::runs::adapters::adapter_with;
-use lydian_report::systems::{Bar, Cannot, Role, SYSTEMS, System};
+use lydian_report::systems::{Bar, Cannot, How, Role, SYSTEMS, System};
 use serde::Serialize;
 
 /// One system, on this machine.
@@ -81,6 +82,10 @@ fn entry(system: &System, name: &str, title: &str, file: &LabFile) -> Entry {
 fn server_version(system: &System, file: &LabFile) -> Result<String, LabError> {
     if let Some(path) = file.path_of(system.kind) {
         return Ok(path.display().to_string());
+    }
+    if system.how == How::Beside {
+        let ours = adapters::server(system.kind, None)?;
+        return ours.absent().map_or_else(|| ours.version(), |reason| Err(LabError::NotInstalled(reason.to_owned())));
     }
     let installer = INSTALLERS.iter().find(|installer| installer.kind == system.kind);
     installer.map_or_else(|| Err(LabError::NotInstalled(system.how.text(system.kind))), |found| (found.version)())
@@ -240,6 +245,5 @@ mod tests {
         let text = left_out(&list(&LabFile::default()));
         assert!(text.contains("Gocoin: no reindex, no sync: Gocoin has no regtest [piotrnar/gocoin"), "{text}");
         assert_eq!(text.matches("Gocoin has no regtest").count(), 1);
-        assert!(text.contains("Lydian (Electrum): no electrum: "), "{text}");
     }
 }

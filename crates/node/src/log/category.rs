@@ -43,6 +43,7 @@ pub(super) const NAMES: [&str; 30] = [
 pub(crate) struct Category(usize);
 
 impl Category {
+    pub(crate) const NET: Category = Category(0);
     pub(crate) const BENCH: Category = Category(4);
     pub(crate) const ZMQ: Category = Category(5);
     pub(crate) const COINDB: Category = Category(17);

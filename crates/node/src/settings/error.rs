@@ -117,6 +117,11 @@ pub(crate) enum ValueProblem {
     SignatureEngine {
         text: String,
     },
+    AddressIndex {
+        text: String,
+    },
+    AddressIndexWithPrune,
+    ElectrumWithoutServer,
     SignetChallengeCount,
     SignetChallengeHex {
         text: String,
@@ -221,6 +226,15 @@ impl fmt::Display for ValueProblem {
             }
             Self::SignatureEngine { text } => {
                 write!(f, "-sigengine={text}: it must be one of {}", lydian_curve::ENGINE_NAMES.join(", "))
+            }
+            Self::AddressIndex { text } => {
+                write!(f, "Unknown -addressindex value {text}: it must be compact, or 0 for no index.")
+            }
+            Self::AddressIndexWithPrune => {
+                f.write_str("Prune mode is incompatible with -addressindex, which -electrum sets.")
+            }
+            Self::ElectrumWithoutServer => {
+                f.write_str("-electrum needs the RPC methods: it cannot be combined with -server=0.")
             }
             Self::SignetChallengeCount => f.write_str("-signetchallenge cannot be multiple values."),
             Self::SignetChallengeHex { text } => write!(f, "-signetchallenge must be hex, not '{text}'."),

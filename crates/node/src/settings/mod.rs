@@ -13,6 +13,7 @@
 pub(crate) mod core;
 mod deployments;
 mod document;
+pub(crate) mod electrum;
 mod error;
 mod given;
 pub(crate) mod help;

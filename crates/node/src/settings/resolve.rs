@@ -108,6 +108,7 @@ fn settle(
     settings.test = deployments::test_options(chain, &given, notices)?;
     logging::read(&given, &mut settings.log, notices)?;
     settings.rpc.read(chain, &given, has_cjdns(&given)?)?;
+    settings.electrum.read(chain, &given)?;
     settings.rpc.cookie = settings.rpc.cookie.map(|path| settings.datadir.join(path));
     Ok(settings)
 }

@@ -1,6 +1,7 @@
 //! [`Settings`]: the settings that the node runs with. Data only, with the defaults of the options that
 //! depend on nothing else.
 
+use super::electrum::ElectrumSettings;
 use super::net::NetSettings;
 use super::rpc::RpcSettings;
 use super::values::{DBCACHE_MIB_DEFAULT, dbcache_bytes};
@@ -67,6 +68,7 @@ pub(crate) struct Settings {
     pub(crate) net: NetSettings,
     pub(crate) mempool: lydian_mempool::policy::Settings,
     pub(crate) zmq: ZmqSettings,
+    pub(crate) electrum: ElectrumSettings,
     /// The time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
     /// With an older tip, the node is in initial block download.
@@ -169,6 +171,7 @@ impl Settings {
             net,
             mempool: lydian_mempool::policy::Settings::default(),
             zmq: ZmqSettings::default(),
+            electrum: ElectrumSettings::default(),
             mocktime: None,
             max_tip_age_seconds: TIP_AGE_SECONDS_DEFAULT,
             is_signet_of_others,

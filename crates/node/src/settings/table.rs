@@ -6,6 +6,7 @@
 
 mod connection;
 mod debug;
+mod electrum;
 mod general;
 mod mempool;
 mod rpc;
@@ -31,12 +32,14 @@ pub(crate) mod group {
     pub(crate) const RPC: Group = Group("RPC server options");
     pub(crate) const CONNECTION: Group = Group("Connection options");
     pub(crate) const RELAY: Group = Group("Node relay options");
+    pub(crate) const ELECTRUM: Group = Group("Electrum server options");
     pub(crate) const ZMQ: Group = Group("ZeroMQ notification options");
     /// Options of single commands.
     pub(crate) const COMMAND: Group = Group("Options of commands");
 
     /// In the order of help.
-    pub(crate) const SHOWN: [Group; 9] = [START, COMMAND, OPTIONS, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, RPC];
+    pub(crate) const SHOWN: [Group; 10] =
+        [START, COMMAND, OPTIONS, ELECTRUM, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, RPC];
 }
 
 /// A command: the first word that is not an option.
@@ -88,8 +91,15 @@ const TEXT: Opt = Opt { group: group::OPTIONS, ..Opt::TEXT };
 const COMMAND: Opt = Opt { argument: "<cmd>", is_list: true, ..TEXT };
 
 /// The parts of the table, in the order of help.
-const PARTS: &[&[Opt]] =
-    &[general::OPTIONS, mempool::OPTIONS, debug::OPTIONS, rpc::OPTIONS, connection::OPTIONS, zmq::OPTIONS];
+const PARTS: &[&[Opt]] = &[
+    general::OPTIONS,
+    mempool::OPTIONS,
+    debug::OPTIONS,
+    rpc::OPTIONS,
+    electrum::OPTIONS,
+    connection::OPTIONS,
+    zmq::OPTIONS,
+];
 
 /// Every option.
 pub(crate) fn options() -> impl Iterator<Item = &'static Opt> {

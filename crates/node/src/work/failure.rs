@@ -1,6 +1,7 @@
 //! Why the node cannot continue: one sentence and an exit code. Never a verdict on a block.
 
 use super::advice::advice;
+use crate::electrum::ElectrumError;
 use crate::exit;
 use crate::serve::ServeError;
 use lydian_chain::{ChainError, ReadError};
@@ -32,6 +33,8 @@ pub(super) enum Failure {
     Index(&'static str, IndexError),
     /// The notifications of `-zmqpub...` cannot be published.
     Zmq(lydian_zmq::StartError),
+    /// The Electrum server could not be started.
+    Electrum(ElectrumError),
     /// The network could not be started.
     Network(NetworkError),
     /// `-sigengine` names an engine that this machine lacks.
@@ -46,7 +49,11 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn code(&self) -> u8 {
         match self {
-            Failure::Serve(_) | Failure::Zmq(_) | Failure::Network(_) | Failure::NoSecondOpinion => exit::SETTINGS,
+            Failure::Serve(_)
+            | Failure::Zmq(_)
+            | Failure::Electrum(_)
+            | Failure::Network(_)
+            | Failure::NoSecondOpinion => exit::SETTINGS,
             // The path on the command line is wrong.
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
@@ -89,6 +96,7 @@ impl fmt::Display for Failure {
             Failure::Space { path } => write!(f, "Error: Disk space is low for \"{}\"", path.display()),
             Failure::Serve(error) => error.fmt(f),
             Failure::Zmq(error) => error.fmt(f),
+            Failure::Electrum(error) => error.fmt(f),
             Failure::Index(name, error) => write!(f, "{name}: {error}"),
             Failure::Network(error @ NetworkError::Bind { .. }) => {
                 // Two messages, as in Core.

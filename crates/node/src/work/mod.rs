@@ -31,6 +31,7 @@ use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
+use lydian_index::TxIndexReader;
 use lydian_mempool::Mempool;
 use lydian_p2p::filters::FilterSource;
 use lydian_rpc::{SpenderIndex, TransactionIndex};
@@ -70,6 +71,8 @@ struct Node<'a> {
     mempool: Option<Arc<Mempool>>,
     /// The block filters that are served to peers: `-peerblockfilters`.
     filters: Option<Arc<dyn FilterSource>>,
+    /// The tables that the Electrum server reads.
+    scripts: Option<TxIndexReader>,
     watcher: Arc<Watcher>,
     /// Receives the events of the engine and passes them on.
     observer: Arc<dyn Observer + Send>,
@@ -102,6 +105,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     // Ends before the publisher does.
     let _passing_on = passing_on;
     let engine = Arc::new(engine);
+    let scripts = transactions.clone();
     if let Some(source) = transactions.map(|reader| transactions::source(reader, &engine)) {
         indexes.transactions = session.settings.txindex.then(|| Arc::clone(&source) as Arc<dyn TransactionIndex>);
         indexes.spenders = session.settings.txospenderindex.then_some(source as Arc<dyn SpenderIndex>);
@@ -127,7 +131,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         session.initial_download.set_loading(true);
     }
     watcher.begins(&engine);
-    let node = Node { session, engine, mempool, filters, watcher, observer, style, display };
+    let node = Node { session, engine, mempool, filters, scripts, watcher, observer, style, display };
     match task {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),

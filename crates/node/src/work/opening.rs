@@ -22,8 +22,8 @@ use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
 use lydian_engine::{AssumeValid, Engine, Event, Follower, Layout, Observer, Wipe, wipe};
 use lydian_index::{
-    COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, FILTERS_DIR, FILTERS_NAME, FilterIndex, IndexError, Profile,
-    TABLES_DIR, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndex, TxIndexReader,
+    ADDRESSINDEX_NAME, COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, FILTERS_DIR, FILTERS_NAME, FilterIndex,
+    IndexError, Profile, TABLES_DIR, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndex, TxIndexReader,
 };
 use lydian_mempool::Mempool;
 use lydian_primitives::Height;
@@ -144,12 +144,17 @@ fn try_open(
 fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
     let settings = session.settings;
     let mut opened = OpenIndexes::default();
-    let tables = [(settings.txindex, TXINDEX_NAME), (settings.txospenderindex, TXOSPENDERINDEX_NAME)];
+    let has_index = settings.electrum.has_index();
+    let tables = [
+        (settings.txindex, TXINDEX_NAME),
+        (settings.txospenderindex, TXOSPENDERINDEX_NAME),
+        (has_index, ADDRESSINDEX_NAME),
+    ];
     let tables: Vec<&str> = tables.into_iter().filter_map(|(is_on, name)| is_on.then_some(name)).collect();
     if let Some((first, others)) = tables.split_first() {
         let dir = settings.datadir.join(TABLES_DIR);
         let new_salt = || [u64::from_le_bytes(secret()), u64::from_le_bytes(secret())];
-        let profile = Profile { has_scripts: settings.txospenderindex };
+        let profile = Profile { has_scripts: settings.txospenderindex || has_index };
         let disk = Arc::clone(&session.disk);
         let index = TxIndex::open(disk, &dir, settings.params.genesis_hash, profile, new_salt);
         opened.transactions = opened.add(session, first, index)?;

@@ -10,10 +10,12 @@ use super::{Node, Task, finish, init_message, mempool, words};
 use crate::clock::Stopwatch;
 use crate::daemon;
 use crate::display::{Doing, Figures};
+use crate::electrum;
 use crate::exit;
 use crate::net::{self, LOOK};
 use crate::run::Session;
 use crate::serve::Serving;
+use lydian_electrum::Server;
 use lydian_engine::Engine;
 use lydian_net::{Network, ValidationEnd};
 use std::panic::resume_unwind;
@@ -28,14 +30,14 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
     let (session, engine, watcher) = (node.session, Arc::clone(&node.engine), Arc::clone(&node.watcher));
     // Core's `ImportingNow`: until it is over, nothing is downloaded from peers.
     session.initial_download.set_loading(true);
-    let network = begin(&node, server.as_ref())?;
+    let (network, electrum) = begin(&node, server.as_ref())?;
     let mut alerts = Alerts::new(session);
     let loaded = load_behind(&node, is_loss, &mut alerts)?;
     session.initial_download.set_loading(false);
     watcher.update_ibd_status(&engine.tip_update());
     if load::ends_by_itself(&node) {
         session.announce_shutdown();
-        drop((network, server));
+        drop((electrum, network, server));
         // RPC and peers may have added blocks since the checkpoint at the end of loading.
         engine.checkpoint(watcher.as_ref())?;
         return Ok(loaded.code());
@@ -52,7 +54,7 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
         }
     }
     // No block may arrive while the last checkpoint is made.
-    drop(server);
+    drop((electrum, server));
     if let Some(file) = file {
         file.save();
     }
@@ -62,8 +64,8 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
     Ok(exit::DONE)
 }
 
-/// Starts the network and lets RPC answer: Core's steps 12 and 13.
-fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<Network, Failure> {
+/// Starts the network and lets RPC and Electrum answer: Core's steps 12 and 13.
+fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Option<Server>), Failure> {
     let session = node.session;
     words::before_network(session, &node.engine);
     init_message(session, server, "Starting network threads…");
@@ -74,10 +76,17 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<Network, Failure> 
         server.has_peers(&network);
         server.begins(&node.engine);
     }
+    let electrum = match server.filter(|_| session.settings.electrum.is_on) {
+        Some(server) => {
+            let started = electrum::start(session, &node.engine, mempool, node.scripts.clone(), server.context());
+            Some(started.map_err(Failure::Electrum)?)
+        }
+        None => None,
+    };
     init_message(session, server, "Done loading");
     session.notifier.start(&session.settings.startupnotify, "");
     daemon::ready();
-    Ok(network)
+    Ok((network, electrum))
 }
 
 /// Loads the blocks on disk in a thread, Core's `initload`.

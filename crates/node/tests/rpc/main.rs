@@ -13,6 +13,7 @@ mod coinstats;
 mod compare;
 mod described;
 mod drivers;
+mod electrum;
 mod filters;
 mod foreign;
 mod http;

@@ -1,35 +1,72 @@
-//! Lydian, which has no Electrum server yet.
+//! Lydian: the program beside this one, or any build by path.
 //!
-//! Input: nothing. Output: an adapter that says so, so that Lydian has a row in every table until it has figures.
+//! Input: optionally a path. Output: an adapter. Lydian is a node itself: it downloads the chain from the node below
+//! and validates it while it builds its index, so both are in its build time. Only the index counts as its size: the
+//! other servers leave blocks and coins to the node. Must never: find other peers.
 
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;
-use std::path::Path;
+use crate::runs::adapter::{Adapter, version_line};
+use crate::runs::adapters;
+use crate::runs::system;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const REASON: &str = "Lydian has no Electrum server yet";
-
 #[derive(Debug)]
-pub struct Lydian;
+pub struct Lydian {
+    program: PathBuf,
+}
+
+impl Lydian {
+    pub fn locate(path: Option<&Path>) -> Result<Lydian, String> {
+        let node = adapters::Lydian::locate(path).map_err(|error| error.to_string())?;
+        Ok(Lydian { program: node.program().to_path_buf() })
+    }
+
+    fn data(job: &ServerJob) -> PathBuf {
+        job.folder.join("data")
+    }
+}
 
 impl ElectrumServer for Lydian {
     fn program(&self) -> &Path {
-        Path::new("")
+        &self.program
     }
 
     fn version(&self) -> Result<String, LabError> {
-        Ok(env!("CARGO_PKG_VERSION").to_owned())
+        version_line(&self.program)
     }
 
-    fn cannot(&self) -> Option<&'static str> {
-        Some(REASON)
+    fn notes(&self) -> Vec<String> {
+        vec![
+            "Lydian is a node: its build time and CPU include the download from the node below and the validation of every script; its index does not include blocks and coins"
+                .to_owned(),
+        ]
     }
 
     fn daemon_arguments(&self) -> &'static [&'static str] {
         &[]
     }
 
-    fn start(&self, _: &ServerJob) -> Result<Command, LabError> {
-        Err(LabError::Usage(REASON.to_owned()))
+    fn start(&self, job: &ServerJob) -> Result<Command, LabError> {
+        let data = Lydian::data(job);
+        system::create_dir(&data)?;
+        let mut command = job.command(&self.program);
+        command.arg(format!("-datadir={}", data.display())).arg(format!("-chain={}", job.daemon.network.name));
+        command.arg(format!("-connect=127.0.0.1:{}", job.daemon.p2p_port)).args(["-listen=0", "-dnsseed=0"]);
+        // The blocks of the lab's chains are old.
+        command.args(["-maxtipage=1000000000", "-assumevalid=0", "-printtoconsole=0"]);
+        command.arg(format!("-rpcport={}", job.other_ports[0]));
+        command.arg("-electrum").arg(format!("-electrumbind={}", ServerJob::address(job.port)));
+        command.args(&job.more);
+        Ok(command)
+    }
+
+    fn log(&self, job: &ServerJob) -> Option<PathBuf> {
+        Some(Lydian::data(job).join(job.daemon.network.folder).join("debug.log"))
+    }
+
+    fn index_folder(&self, job: &ServerJob) -> PathBuf {
+        Lydian::data(job).join(job.daemon.network.folder).join("indexes")
     }
 }

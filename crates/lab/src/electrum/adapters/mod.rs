@@ -39,7 +39,7 @@ pub fn server(name: &str, path: Option<&Path>) -> Result<Box<dyn ElectrumServer>
         "electrumx" => boxed(ElectrumX::locate(path)),
         "fulcrum" => boxed(Fulcrum::locate(path)),
         "esplora" => boxed(Esplora::locate(path)),
-        "lydian" => Box::new(Lydian),
+        "lydian" => boxed(Lydian::locate(path)),
         _ => return Err(LabError::Usage(format!("--servers: {name} is none of {}", KINDS.join(", ")))),
     })
 }

@@ -105,7 +105,7 @@ fn facts(name: &str, version: &str) -> NodeFacts {
     }
 }
 
-/// MADE UP: the results of three Electrum servers, of one that failed, and of Lydian, which has no server.
+/// MADE UP: the results of three Electrum servers, of one that failed, and of Lydian as a server that takes no part.
 pub(crate) fn electrum() -> ElectrumResults {
     let base = sync();
     let scripts: Vec<ScriptFacts> = (0..600u32).map(script).collect();
@@ -118,7 +118,7 @@ pub(crate) fn electrum() -> ElectrumResults {
         ..ServerResults::new(facts("esplora", "electrs 0.4.1"))
     });
     let no_server =
-        NodeFacts { cannot: Some("Lydian has no Electrum server yet".into()), ..facts("lydian", "lydian 0.1.0") };
+        NodeFacts { cannot: Some("it takes no part in this example".into()), ..facts("lydian", "lydian 0.1.0") };
     servers.push(ServerResults { facts: no_server, failure: None, log_end: None, ..servers[3].clone() });
     ElectrumResults {
         format: FORMAT,

@@ -1,0 +1,77 @@
+//! Settings of the Electrum server and of the index that it needs. Input: [`super::given::Given`]. Output:
+//! [`ElectrumSettings`], or the first invalid value.
+
+use super::error::{SettingsError, ValueProblem};
+use super::given::Given;
+use super::net::{NetProblem, has_good_port};
+use lydian_consensus::Chain;
+use lydian_options::{Setting, switch};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ElectrumSettings {
+    /// `-electrum`.
+    pub(crate) is_on: bool,
+    /// `-electrumbind`; empty for loopback.
+    pub(crate) bind: Vec<String>,
+    /// The port of addresses without one.
+    pub(crate) port: u16,
+    /// `-electrumname`.
+    pub(crate) name: String,
+    /// `-addressindex`; `None`: only if the server is on.
+    pub(crate) index: Option<bool>,
+}
+
+/// Wallets send batches only to servers of names that they know: Sparrow looks for this word.
+const NAME: &str = concat!("Lydian ", env!("CARGO_PKG_VERSION"), " (like ElectrumX)");
+
+impl Default for ElectrumSettings {
+    /// The defaults of the options.
+    fn default() -> ElectrumSettings {
+        ElectrumSettings { is_on: false, bind: Vec::new(), port: 0, name: NAME.to_owned(), index: None }
+    }
+}
+
+/// The port on a chain: those of electrs, so that nodes of several chains run beside each other.
+fn port(chain: Chain) -> u16 {
+    match chain {
+        Chain::Main => 50_001,
+        Chain::Test => 60_001,
+        Chain::Testnet4 => 40_001,
+        Chain::Signet => 60_601,
+        Chain::Regtest => 60_401,
+    }
+}
+
+impl ElectrumSettings {
+    /// Reads what depends on other options; the rest is stored by the entries of the table.
+    pub(super) fn read(&mut self, chain: Chain, given: &Given<'_>) -> Result<(), SettingsError> {
+        self.port = port(chain);
+        self.bind = given.net_list("electrumbind", |text| match has_good_port(text) {
+            true => Ok(text.to_owned()),
+            false => Err(NetProblem::Port { option: "electrumbind", text: text.to_owned() }),
+        })?;
+        self.bind.retain(|text| !text.is_empty());
+        let is_off = given.core("server").is_some_and(|text| !switch(text));
+        if self.is_on && is_off {
+            return Err(ValueProblem::ElectrumWithoutServer.into());
+        }
+        if self.has_index() && given.integer("prune").is_some_and(|prune| prune != 0) {
+            return Err(ValueProblem::AddressIndexWithPrune.into());
+        }
+        Ok(())
+    }
+
+    /// Whether the node keeps the index of scripts.
+    pub(crate) fn has_index(&self) -> bool {
+        self.index.unwrap_or(self.is_on)
+    }
+}
+
+/// `-addressindex`.
+pub(super) fn index(setting: &Setting) -> Result<bool, SettingsError> {
+    match setting.text() {
+        "" | "1" | "compact" => Ok(true),
+        "0" => Ok(false),
+        text => Err(ValueProblem::AddressIndex { text: text.to_owned() }.into()),
+    }
+}

@@ -1,0 +1,52 @@
+//! Options of the Electrum server and its index. Data only: entries of the option table.
+
+use super::{Opt, SWITCH, TEXT, group};
+use crate::settings::electrum;
+use lydian_options::{Kind, Set};
+
+pub(super) const OPTIONS: &[Opt] = &[
+    Opt {
+        name: "electrum",
+        is_own: true,
+        group: group::ELECTRUM,
+        help: "Serve Electrum wallets: protocol 1.4 to 1.7 over TCP, on this machine only unless -electrumbind is set. Implies -addressindex",
+        set: Set::Switch(|settings, is_on| settings.electrum.is_on = is_on),
+        ..SWITCH
+    },
+    Opt {
+        name: "electrumbind",
+        argument: "<addr>[:port]",
+        is_own: true,
+        is_list: true,
+        group: group::ELECTRUM,
+        default: "127.0.0.1 and ::1, port 50001, testnet3: 60001, testnet4: 40001, signet: 60601, regtest: 60401",
+        help: "Listen for wallets at the given address, for anyone who reaches it. Connections are not encrypted (may be used multiple times)",
+        ..TEXT
+    },
+    Opt {
+        name: "electrumname",
+        argument: "<text>",
+        is_own: true,
+        group: group::ELECTRUM,
+        default: "the version, and that it is like ElectrumX",
+        help: "The name that wallets are told. Some of them send batches only to servers of names that they know",
+        set: Set::Value(|settings, setting| {
+            setting.text().clone_into(&mut settings.electrum.name);
+            Ok(())
+        }),
+        ..TEXT
+    },
+    Opt {
+        name: "addressindex",
+        argument: "<profile>",
+        is_own: true,
+        kind: Kind::Text,
+        group: group::ELECTRUM,
+        default: "compact with -electrum, otherwise 0",
+        help: "Maintain an index of all outputs by script, and of the inputs that spend them. <profile> is compact; 0 for none",
+        set: Set::Value(|settings, setting| {
+            electrum::index(setting).map(|is_on| settings.electrum.index = Some(is_on))
+        }),
+        ..SWITCH
+    },
+];

@@ -1,0 +1,698 @@
+//! `-electrum`: the answers follow from Core's blocks and mempool, for every script, in every version of the protocol;
+//! subscribers are notified of exactly what changed. The model is computed from nothing but answers of Core's RPC.
+
+use crate::chain::Pair;
+use crate::server::Server;
+use lydian_hash::{sha256, sha256d};
+use lydian_primitives::build::{MutInput, MutOutput, MutTx};
+use lydian_primitives::{Amount, OutPoint, Txid, hex, to_hex};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// A wallet's connection.
+struct Wallet {
+    stream: BufReader<TcpStream>,
+    version: String,
+    next: u64,
+    /// Notifications that came before answers.
+    notices: Vec<Value>,
+}
+
+impl Wallet {
+    fn connect(port: u16, version: &str) -> Wallet {
+        let mut wallet = Wallet::open(port);
+        let agreed = wallet.result("server.version", &json!(["test", [version, version]]));
+        assert_eq!(agreed[1], version);
+        wallet.version = version.to_owned();
+        wallet
+    }
+
+    fn open(port: u16) -> Wallet {
+        let stream = (0..400).find_map(|_| {
+            let stream = TcpStream::connect(("127.0.0.1", port)).ok();
+            if stream.is_none() {
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            stream
+        });
+        let stream = stream.unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Wallet { stream: BufReader::new(stream), version: "1.4".to_owned(), next: 0, notices: Vec::new() }
+    }
+
+    fn send(&mut self, line: &[u8]) {
+        self.stream.get_mut().write_all(line).unwrap();
+        self.stream.get_mut().write_all(b"\n").unwrap();
+    }
+
+    /// The next line; null at the end of the stream.
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line).unwrap_or(0) {
+            0 => Value::Null,
+            _ => serde_json::from_str(&line).unwrap(),
+        }
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string().as_bytes());
+        loop {
+            let line = self.line();
+            match line.get("id") {
+                Some(found) => {
+                    assert_eq!(*found, id);
+                    return line;
+                }
+                None => self.notices.push(line),
+            }
+        }
+    }
+
+    fn result(&mut self, method: &str, params: &Value) -> Value {
+        let answer = self.call(method, params);
+        assert!(answer.get("error").is_none(), "{method} {params}: {answer}");
+        answer["result"].clone()
+    }
+
+    fn error(&mut self, method: &str, params: &Value) -> (i64, String) {
+        let answer = self.call(method, params);
+        let error = &answer["error"];
+        let code = error["code"].as_i64().unwrap_or_else(|| panic!("{method} {params}: {answer}"));
+        (code, error["message"].as_str().unwrap().to_owned())
+    }
+
+    fn is_new(&self) -> bool {
+        self.version == "1.7"
+    }
+
+    /// A question about a script, as this version asks it.
+    fn of_script(&mut self, question: &str, script: &[u8]) -> Value {
+        if self.is_new() {
+            return self.result(&format!("blockchain.scriptpubkey.{question}"), &json!([to_hex(script)]));
+        }
+        self.result(&format!("blockchain.scripthash.{question}"), &json!([scripthash(script)]))
+    }
+
+    /// The list in an answer.
+    fn list(&mut self, question: &str, script: &[u8]) -> Value {
+        let answer = self.of_script(question, script);
+        let name = if question == "listunspent" { "utxos" } else { "history" };
+        if self.is_new() { answer[name].clone() } else { answer }
+    }
+}
+
+fn scripthash(script: &[u8]) -> String {
+    Txid(sha256(script)).to_string()
+}
+
+/// What Core knows: blocks with their transactions, and the mempool.
+struct Model {
+    headers: Vec<String>,
+    hashes: Vec<String>,
+    roots: Vec<String>,
+    /// Txids of each block.
+    blocks: Vec<Vec<String>>,
+    scripts: BTreeMap<String, Script>,
+}
+
+/// What the chain and the mempool have of a script.
+#[derive(Clone, Default)]
+struct Script {
+    script: Vec<u8>,
+    confirmed: Vec<(u64, String)>,
+    /// Height 0 or -1, txid, fee.
+    pool: BTreeSet<(i64, String, i64)>,
+    coins: Vec<(u64, String, u64, i64)>,
+    balance: (i64, i64),
+}
+
+fn satoshis(value: &Value) -> i64 {
+    // The shortest decimal number that is this one, with at most eight digits behind the point.
+    let (whole, rest) = format!("{:.8}", value.as_f64().unwrap())
+        .split_once('.')
+        .map(|(whole, rest)| (whole.to_owned(), rest.to_owned()))
+        .unwrap();
+    whole.parse::<i64>().unwrap() * 100_000_000 + rest.parse::<i64>().unwrap()
+}
+
+impl Model {
+    fn of(core: &Server) -> Model {
+        let mut model = Model {
+            headers: Vec::new(),
+            hashes: Vec::new(),
+            roots: Vec::new(),
+            blocks: Vec::new(),
+            scripts: BTreeMap::new(),
+        };
+        // Each output by its outpoint: script, value, height; and whether it is spent.
+        let mut outputs: BTreeMap<(String, u64), (String, i64, u64)> = BTreeMap::new();
+        let mut order: Vec<(String, u64)> = Vec::new();
+        let tip = core.result("getblockcount", "[]").as_u64().unwrap();
+        for height in 0..=tip {
+            let hash = core.result("getblockhash", &format!("[{height}]"));
+            model.headers.push(text(&core.result("getblockheader", &format!("[{hash},false]"))));
+            let block = core.result("getblock", &format!("[{hash},2]"));
+            model.hashes.push(text(&hash));
+            model.roots.push(text(&block["merkleroot"]));
+            let txs = block["tx"].as_array().unwrap();
+            model.blocks.push(txs.iter().map(|tx| text(&tx["txid"])).collect());
+            if height == 0 {
+                continue;
+            }
+            for tx in txs {
+                let txid = text(&tx["txid"]);
+                for input in inputs(tx) {
+                    let (script, ..) = outputs.remove(&input).unwrap();
+                    model.touch(&script, height, &txid);
+                }
+                for (vout, script, value) in paid(tx) {
+                    let hash = scripthash(&script);
+                    model.scripts.entry(hash.clone()).or_default().script = script;
+                    model.touch(&hash, height, &txid);
+                    outputs.insert((txid.clone(), vout), (hash, value, height));
+                    order.push((txid.clone(), vout));
+                }
+            }
+        }
+        let pool = Model::pool(core);
+        let in_pool: BTreeSet<String> = pool.iter().map(|(tx, ..)| text(&tx["txid"])).collect();
+        let mut pooled: BTreeMap<(String, u64), (String, i64, i64)> = BTreeMap::new();
+        for (tx, ..) in &pool {
+            for (vout, script, value) in paid(tx) {
+                let height = if inputs(tx).iter().any(|(txid, _)| in_pool.contains(txid)) { -1 } else { 0 };
+                let hash = scripthash(&script);
+                model.scripts.entry(hash.clone()).or_default().script = script;
+                pooled.insert((text(&tx["txid"]), vout), (hash, value, height));
+            }
+        }
+        let mut spent = BTreeSet::new();
+        for (tx, fee) in &pool {
+            let txid = text(&tx["txid"]);
+            let is_chained = inputs(tx).iter().any(|(txid, _)| in_pool.contains(txid));
+            let entry = (if is_chained { -1 } else { 0 }, txid.clone(), *fee);
+            for input in inputs(tx) {
+                let (script, value) = match outputs.get(&input) {
+                    Some((script, value, _)) => (script.clone(), *value),
+                    None => (pooled[&input].0.clone(), pooled[&input].1),
+                };
+                let of = model.scripts.get_mut(&script).unwrap();
+                of.pool.insert(entry.clone());
+                of.balance.1 -= value;
+                spent.insert(input);
+            }
+            for (vout, ..) in paid(tx) {
+                let (script, value, _) = pooled[&(txid.clone(), vout)].clone();
+                let of = model.scripts.get_mut(&script).unwrap();
+                of.pool.insert(entry.clone());
+                of.balance.1 += value;
+            }
+        }
+        for outpoint in order {
+            let Some((script, value, height)) = outputs.get(&outpoint) else { continue };
+            let of = model.scripts.get_mut(script).unwrap();
+            of.balance.0 += value;
+            if !spent.contains(&outpoint) {
+                of.coins.push((*height, outpoint.0, outpoint.1, *value));
+            }
+        }
+        let mut left: Vec<_> = pooled.into_iter().filter(|(outpoint, _)| !spent.contains(outpoint)).collect();
+        left.sort_by_key(|((txid, vout), (_, _, height))| (-height, txid.clone(), *vout));
+        for ((txid, vout), (script, value, _)) in left {
+            model.scripts.get_mut(&script).unwrap().coins.push((0, txid, vout, value));
+        }
+        model
+    }
+
+    /// The mempool's transactions with their fees.
+    fn pool(core: &Server) -> Vec<(Value, i64)> {
+        let pool = core.result("getrawmempool", "[true]");
+        let txs = pool.as_object().unwrap().iter();
+        txs.map(|(txid, entry)| {
+            (core.result("getrawtransaction", &format!("[\"{txid}\",1]")), satoshis(&entry["fees"]["base"]))
+        })
+        .collect()
+    }
+
+    fn touch(&mut self, script: &str, height: u64, txid: &str) {
+        let script = self.scripts.get_mut(script).unwrap();
+        if script.confirmed.last().is_none_or(|(_, last)| last != txid) {
+            script.confirmed.push((height, txid.to_owned()));
+        }
+    }
+
+    fn statuses(&self) -> BTreeMap<String, Value> {
+        self.scripts.iter().map(|(hash, script)| (hash.clone(), script.status())).collect()
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+fn inputs(tx: &Value) -> Vec<(String, u64)> {
+    let inputs = tx["vin"].as_array().unwrap().iter().filter(|input| input.get("txid").is_some());
+    inputs.map(|input| (text(&input["txid"]), input["vout"].as_u64().unwrap())).collect()
+}
+
+/// The outputs that can be spent.
+fn paid(tx: &Value) -> Vec<(u64, Vec<u8>, i64)> {
+    let outputs = tx["vout"].as_array().unwrap().iter().map(|output| {
+        let script = hex(output["scriptPubKey"]["hex"].as_str().unwrap()).unwrap();
+        (output["n"].as_u64().unwrap(), script, satoshis(&output["value"]))
+    });
+    outputs.filter(|(_, script, _)| script.first() != Some(&0x6a) && script.len() <= 10_000).collect()
+}
+
+impl Script {
+    fn pool(&self) -> Vec<Value> {
+        let mut pool: Vec<_> = self.pool.iter().collect();
+        pool.sort_by_key(|(height, txid, _)| (-height, txid.clone()));
+        pool.into_iter().map(|(height, txid, fee)| json!({"fee": fee, "height": height, "tx_hash": txid})).collect()
+    }
+
+    fn history(&self) -> Vec<Value> {
+        let confirmed = self.confirmed.iter().map(|(height, txid)| json!({"height": height, "tx_hash": txid}));
+        confirmed.chain(self.pool()).collect()
+    }
+
+    fn status(&self) -> Value {
+        let entry = |entry: &Value| format!("{}:{}:", entry["tx_hash"].as_str().unwrap(), entry["height"]);
+        let all: String = self.history().iter().map(entry).collect();
+        if all.is_empty() { Value::Null } else { to_hex(&sha256(all.as_bytes())).into() }
+    }
+
+    fn coins(&self) -> Vec<Value> {
+        let coin = |(height, txid, vout, value): &(u64, String, u64, i64)| json!({"height": height, "tx_hash": txid, "tx_pos": vout, "value": value});
+        self.coins.iter().map(coin).collect()
+    }
+}
+
+/// Compares every answer about a script with the model.
+fn check_script(wallet: &mut Wallet, script: &Script) {
+    let of = &script.script;
+    let label = scripthash(of);
+    assert_eq!(wallet.list("get_history", of), Value::from(script.history()), "history of {label}");
+    assert_eq!(wallet.list("listunspent", of), Value::from(script.coins()), "coins of {label}");
+    assert_eq!(wallet.list("get_mempool", of), Value::from(script.pool()), "mempool of {label}");
+    let (confirmed, unconfirmed) = script.balance;
+    let balance = json!({"confirmed": confirmed, "unconfirmed": unconfirmed});
+    assert_eq!(wallet.of_script("get_balance", of), balance, "balance of {label}");
+    assert_eq!(wallet.of_script("subscribe", of), script.status(), "status of {label}");
+}
+
+/// The root that a branch leads to.
+fn root_of(leaf: &str, mut position: usize, branch: &Value) -> String {
+    let bytes = |text: &str| text.parse::<Txid>().unwrap().0;
+    let mut hash = bytes(leaf);
+    for sibling in branch.as_array().unwrap() {
+        let sibling = bytes(sibling.as_str().unwrap());
+        let pair = if position.is_multiple_of(2) { [hash, sibling] } else { [sibling, hash] };
+        hash = sha256d(&pair.concat());
+        position /= 2;
+    }
+    assert_eq!(position, 0, "the branch is as long as the tree is high");
+    Txid(hash).to_string()
+}
+
+/// The root of all block hashes up to a height.
+fn root_of_all(hashes: &[String]) -> String {
+    let mut level: Vec<[u8; 32]> = hashes.iter().map(|hash| hash.parse::<Txid>().unwrap().0).collect();
+    while level.len() > 1 {
+        level = level.chunks(2).map(|pair| sha256d(&[pair[0], pair[pair.len() - 1]].concat())).collect();
+    }
+    Txid(level[0]).to_string()
+}
+
+/// Compares headers, proofs and transactions with the model.
+fn check_chain(wallet: &mut Wallet, pair: &Pair, model: &Model) {
+    let tip = model.headers.len() - 1;
+    let subscribed = wallet.result("blockchain.headers.subscribe", &json!([]));
+    assert_eq!(subscribed, json!({"hex": model.headers[tip], "height": tip}));
+    for height in (0..=tip).step_by(1 + tip / 60).chain([tip]) {
+        let header = wallet.result("blockchain.block.header", &json!([height]));
+        assert_eq!(header, model.headers[height]);
+        let last = (height + (height * 7) % 50).min(tip).max(1);
+        let proof = wallet.result("blockchain.block.header", &json!([height, last]));
+        assert_eq!(proof["root"], root_of_all(&model.hashes[..=last]), "{height} of {last}");
+        assert_eq!(root_of(&model.hashes[height], height, &proof["branch"]), text(&proof["root"]), "{height} {last}");
+        let many = wallet.result("blockchain.block.headers", &json!([height, 100, tip]));
+        let expected = &model.headers[height..(height + 100).min(tip + 1)];
+        assert_eq!((&many["count"], &many["max"]), (&json!(expected.len()), &json!(2_016)));
+        match &many["headers"] {
+            Value::Null => assert_eq!(many["hex"], expected.concat()),
+            headers => assert_eq!(*headers, json!(expected)),
+        }
+        assert_eq!(many["root"], root_of_all(&model.hashes[..=tip]));
+        let txids = &model.blocks[height];
+        for (position, txid) in txids.iter().enumerate().step_by(1 + txids.len() / 3) {
+            let proof = wallet.result("blockchain.transaction.get_merkle", &json!([txid, height]));
+            assert_eq!((&proof["block_height"], &proof["pos"]), (&json!(height), &json!(position)));
+            assert_eq!(root_of(txid, position, &proof["merkle"]), model.roots[height]);
+            let params = json!([height, position, true]);
+            let by_position = wallet.result("blockchain.transaction.id_from_pos", &params);
+            assert_eq!(by_position, json!({"merkle": proof["merkle"], "tx_hash": txid}));
+            if height > 0 {
+                let raw = pair.core.result("getblock", &format!("[\"{}\",2]", model.hashes[height]));
+                assert_eq!(wallet.result("blockchain.transaction.get", &json!([txid])), raw["tx"][position]["hex"]);
+            }
+        }
+    }
+}
+
+/// Both programs; the first serves wallets.
+fn start(test: &str) -> Option<(Pair, u16)> {
+    let mut pair = Pair::start(test, &["-acceptnonstdtxn=0"])?;
+    let port = lydian_oracle::free_port().unwrap();
+    let bind = format!("-electrumbind=127.0.0.1:{port}");
+    pair.lydian.restart(&["-acceptnonstdtxn=0", "-electrum", &bind]);
+    Some((pair, port))
+}
+
+#[test]
+fn electrum_answers_follow_from_the_blocks() {
+    let Some((mut pair, port)) = start("electrum_answers_follow_from_the_blocks") else { return };
+    pair.feed_branches();
+    let model = Model::of(&pair.core);
+    for version in ["1.4", "1.4.2", "1.6", "1.7"] {
+        let mut wallet = Wallet::connect(port, version);
+        model.scripts.values().for_each(|script| check_script(&mut wallet, script));
+        check_chain(&mut wallet, &pair, &model);
+    }
+    // Switched off and on again; then built anew while the node runs.
+    let bind = format!("-electrumbind=127.0.0.1:{port}");
+    let options = ["-acceptnonstdtxn=0", "-electrum", &bind];
+    pair.lydian.restart(&[]);
+    pair.lydian.restart(&options);
+    let mut wallet = Wallet::connect(port, "1.6");
+    model.scripts.values().take(5).for_each(|script| check_script(&mut wallet, script));
+    pair.lydian.restart(&[]);
+    std::fs::remove_dir_all(pair.lydian.folder.join("regtest/indexes/tables")).unwrap();
+    pair.lydian.restart(&options);
+    let is_built = |_| {
+        std::thread::sleep(Duration::from_millis(25));
+        pair.lydian.result("getindexinfo", "[]")["addressindex"]["synced"] == true
+    };
+    assert!((0..1_200).any(is_built));
+    let mut wallet = Wallet::connect(port, "1.6");
+    model.scripts.values().for_each(|script| check_script(&mut wallet, script));
+    check_chain(&mut wallet, &pair, &model);
+}
+
+/// P2WSH of OP_1 to OP_16, which need no signature.
+fn script(number: u8) -> Vec<u8> {
+    [&[0x00, 0x20][..], &sha256(&[0x50 + number])].concat()
+}
+
+/// An output with the number of its script.
+type Paid = (OutPoint, i64, u8);
+
+/// A transaction that spends outputs and shares the rest equally.
+fn pay(from: &[Paid], to: &[u8], fee: i64) -> (MutTx, Vec<Paid>) {
+    let input = |(prevout, _, number): &Paid| MutInput {
+        prevout: *prevout,
+        script_sig: Vec::new(),
+        sequence: 0xffff_fffd,
+        witness: vec![vec![0x50 + number]],
+    };
+    let each = (from.iter().map(|(_, value, _)| value).sum::<i64>() - fee) / i64::try_from(to.len()).unwrap();
+    let output = |number: &u8| MutOutput { value: Amount(each), script_pubkey: script(*number) };
+    let inputs = from.iter().map(input).collect();
+    let tx = MutTx { version: 2, inputs, outputs: to.iter().map(output).collect(), lock_time: 0 };
+    let txid = tx.txid();
+    let paid = (0..).zip(to).map(|(vout, number)| (OutPoint { txid, vout }, each, *number)).collect();
+    (tx, paid)
+}
+
+/// Both programs and two wallets that watch all scripts.
+struct Story {
+    pair: Pair,
+    wallets: [Wallet; 2],
+    statuses: BTreeMap<String, Value>,
+    tip: Value,
+}
+
+impl Story {
+    fn begin(pair: Pair, port: u16) -> Story {
+        let wallets = ["1.6", "1.7"].map(|version| Wallet::connect(port, version));
+        let mut story = Story { pair, wallets, statuses: BTreeMap::new(), tip: Value::Null };
+        let model = Model::of(&story.pair.core);
+        for wallet in &mut story.wallets {
+            story.tip = wallet.result("blockchain.headers.subscribe", &json!([]));
+            for number in 1..=16 {
+                let none = Script { script: script(number), ..Script::default() };
+                let known = model.scripts.get(&scripthash(&script(number))).unwrap_or(&none);
+                check_script(wallet, known);
+                story.statuses.insert(scripthash(&script(number)), known.status());
+            }
+        }
+        story
+    }
+
+    fn both(&self, method: &str, params: &Value) -> Value {
+        let params = params.to_string();
+        let (ours, cores) = (self.pair.lydian.call(method, &params), self.pair.core.call(method, &params));
+        assert_eq!(ours.body, cores.body, "{method} {params}");
+        serde_json::from_str::<Value>(&cores.body).unwrap()["result"].clone()
+    }
+
+    /// Sends a transaction through the protocol and to Core.
+    fn send(&mut self, tx: &MutTx) {
+        let raw = to_hex(&tx.encode());
+        let sent = self.wallets[0].result("blockchain.transaction.broadcast", &json!([raw]));
+        assert_eq!(sent, tx.txid().to_string());
+        self.pair.core.result("sendrawtransaction", &json!([raw]).to_string());
+    }
+
+    /// Both wallets get exactly the notifications that follow from the change, and then the right answers.
+    fn check(&mut self, what: &str) {
+        let model = Model::of(&self.pair.core);
+        let now = model.statuses();
+        let (tip, mut expected) = (model.headers.len() - 1, BTreeMap::new());
+        for (hash, before) in &mut self.statuses {
+            let after = now.get(hash).cloned().unwrap_or_default();
+            if *before != after {
+                expected.insert(hash.clone(), after.clone());
+                *before = after;
+            }
+        }
+        let header = json!({"hex": model.headers[tip], "height": tip});
+        let has_moved = header != self.tip;
+        self.tip = header.clone();
+        for wallet in &mut self.wallets {
+            let mut got: BTreeMap<String, Value> = BTreeMap::new();
+            let mut seen = Value::Null;
+            while got != expected || has_moved && seen != header {
+                let notice = if wallet.notices.is_empty() { wallet.line() } else { wallet.notices.remove(0) };
+                let params = &notice["params"];
+                match notice["method"].as_str().unwrap_or_else(|| panic!("{what}: got {got:?}, want {expected:?}")) {
+                    "blockchain.headers.subscribe" => seen = params[0].clone(),
+                    "blockchain.scripthash.subscribe" | "blockchain.scriptpubkey.subscribe" => {
+                        got.insert(text(&params[0]), params[1].clone());
+                    }
+                    other => panic!("{what}: {other}"),
+                }
+            }
+            let none = Script::default();
+            for number in 1..=16 {
+                let hash = scripthash(&script(number));
+                let known = model.scripts.get(&hash).unwrap_or(&none);
+                check_script(wallet, &Script { script: script(number), ..known.clone() });
+            }
+            assert!(wallet.notices.is_empty(), "{what}: {:?}", wallet.notices);
+        }
+    }
+}
+
+#[test]
+fn wallets_are_notified_of_what_changed() {
+    let Some((pair, port)) = start("wallets_are_notified_of_what_changed") else { return };
+    let mut story = Story::begin(pair, port);
+    story.both("setmocktime", &json!([1_750_000_000]));
+    let descriptor = format!("raw({})", to_hex(&script(1)));
+    story.both("generatetodescriptor", &json!([110, descriptor]));
+    story.check("blocks");
+    let coinbase = |story: &Story, height: u32| -> Paid {
+        let hash = story.pair.core.result("getblockhash", &format!("[{height}]"));
+        let block = story.pair.core.result("getblock", &format!("[{hash}]"));
+        (OutPoint { txid: text(&block["tx"][0]).parse().unwrap(), vout: 0 }, 5_000_000_000, 1)
+    };
+    let (first, paid) = pay(&[coinbase(&story, 1)], &[2, 3], 1_000);
+    story.send(&first);
+    story.check("an unconfirmed transaction");
+    let (second, chained) = pay(&paid[..1], &[4, 2], 1_000);
+    story.send(&second);
+    story.check("a chained one");
+    let (twice, _) = pay(&[coinbase(&story, 2)], &[5, 5, 5], 1_000);
+    story.send(&twice);
+    story.check("one that pays a script three times");
+    let (replacing, _) = pay(&[coinbase(&story, 2)], &[6], 50_000);
+    story.send(&replacing);
+    story.check("a replacement");
+    let (third, _) = pay(&[chained[0], paid[1]], &[7], 1_000);
+    story.send(&third);
+    story.check("a transaction with a confirmed and an unconfirmed parent");
+    // A block with the first only: the others lose an unconfirmed parent.
+    let only = json!([descriptor, [to_hex(&first.encode())]]);
+    story.both("generateblock", &only);
+    story.check("a block with one of them");
+    story.both("generatetodescriptor", &json!([1, descriptor]));
+    story.check("a block with all");
+    let hash = story.pair.core.result("getbestblockhash", "[]");
+    story.both("invalidateblock", &json!([hash]));
+    story.check("the block leaves");
+    story.both("reconsiderblock", &json!([hash]));
+    story.check("the block returns");
+    // In one block: created and spent.
+    let (parent, out) = pay(&[coinbase(&story, 3)], &[8], 1_000);
+    let (child, _) = pay(&out, &[9], 1_000);
+    story.send(&parent);
+    story.send(&child);
+    story.both("generatetodescriptor", &json!([1, descriptor]));
+    story.check("spent in its own block");
+    // No notification after the end of a subscription.
+    let hash = scripthash(&script(10));
+    let wallet = &mut story.wallets[0];
+    assert_eq!(wallet.result("blockchain.scripthash.unsubscribe", &json!([hash])), true);
+    assert_eq!(wallet.result("blockchain.scripthash.unsubscribe", &json!([hash])), false);
+    let (last, _) = pay(&[coinbase(&story, 4)], &[10], 1_000);
+    story.send(&last);
+    let line = story.wallets[1].line();
+    assert!(line["params"].to_string().contains(&hash) || line["params"].to_string().contains(&scripthash(&script(1))));
+    assert_eq!(story.wallets[0].result("server.ping", &json!([])), Value::Null);
+    let told = |wallet: &Wallet| wallet.notices.iter().any(|notice| notice.to_string().contains(&hash));
+    assert!(!told(&story.wallets[0]));
+}
+
+/// Lydian alone, with a chain of 2,020 blocks.
+fn alone(test: &str) -> (Server, u16) {
+    let port = lydian_oracle::free_port().unwrap();
+    let server = Server::lydian(test, &["-electrum", &format!("-electrumbind=127.0.0.1:{port}")]);
+    server.result("generatetodescriptor", "[2020,\"raw(51)\"]");
+    (server, port)
+}
+
+#[test]
+fn wrong_questions_of_wallets_have_their_errors() {
+    let (server, port) = alone("wrong_questions_of_wallets_have_their_errors");
+    let mut wallet = Wallet::connect(port, "1.4");
+    let headers = |wallet: &mut Wallet, count: u32| {
+        wallet.result("blockchain.block.headers", &json!([0, count]))["count"].as_u64().unwrap()
+    };
+    assert_eq!([2_016, 2_017].map(|count| headers(&mut wallet, count)), [2_016, 2_016]);
+    let unknown = "11".repeat(32);
+    for (method, params, code, words) in [
+        ("nonsense", json!([]), -32601, "unknown method \"nonsense\""),
+        (
+            "blockchain.scriptpubkey.get_balance",
+            json!(["51"]),
+            -32601,
+            "method blockchain.scriptpubkey.get_balance is not in version 1.4 of the protocol",
+        ),
+        ("mempool.recent", json!([]), -32601, "method mempool.recent is not in version 1.4 of the protocol"),
+        ("server.version", json!(["again", "1.4"]), 1, "server.version was sent already"),
+        ("blockchain.block.header", json!([]), -32602, "argument 1 (height) is missing"),
+        ("blockchain.block.header", json!([2_021]), 1, "height 2021 is above the tip 2020"),
+        ("blockchain.block.header", json!([5, 4]), 1, "cp_height 4 must be between the height 5 and the tip 2020"),
+        (
+            "blockchain.block.header",
+            json!([5, 2_021]),
+            1,
+            "cp_height 2021 must be between the height 5 and the tip 2020",
+        ),
+        (
+            "blockchain.scripthash.get_balance",
+            json!(["51"]),
+            -32602,
+            "argument 1 (scripthash) must be a script hash: 64 hexadecimal characters",
+        ),
+        ("blockchain.transaction.get", json!([unknown]), 2, &*format!("no transaction has the txid {unknown}")),
+        ("blockchain.transaction.get", json!([unknown, true]), 2, &*format!("no transaction has the txid {unknown}")),
+        (
+            "blockchain.transaction.get_merkle",
+            json!([unknown, 7]),
+            1,
+            &*format!("transaction {unknown} is not in the block at height 7"),
+        ),
+        (
+            "blockchain.transaction.id_from_pos",
+            json!([7, 1]),
+            1,
+            "there is no transaction 1: the block at height 7 has 1",
+        ),
+        (
+            "blockchain.transaction.broadcast",
+            json!(["00"]),
+            1,
+            "the transaction was rejected by network rules.\n\nTX decode failed. Make sure the tx has at least one input.",
+        ),
+        ("blockchain.transaction.broadcast", json!(["xx"]), -32602, "argument 1 (raw_tx) must be hexadecimal"),
+    ] {
+        assert_eq!(wallet.error(method, &params), (code, words.to_owned()), "{method} {params}");
+    }
+    for (line, code) in [(&b"nonsense"[..], -32700), (b"[]", -32600), (b"7", -32600), (b"{\"id\":1}", -32600)] {
+        wallet.send(line);
+        assert_eq!(wallet.line()["error"]["code"], code);
+    }
+    // Batches are answered in their order; what has no id is not answered.
+    wallet.send(br#"[{"id":1,"method":"server.ping"},{"method":"server.ping"},{"id":"b","method":"x"},7]"#);
+    let batch = wallet.line();
+    let ids: Vec<&Value> = batch.as_array().unwrap().iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [&json!(1), &json!("b"), &Value::Null]);
+    let many: Vec<Value> =
+        (0..1_000).map(|id| json!({"id": id, "method": "blockchain.block.header", "params": [id]})).collect();
+    wallet.send(Value::from(many).to_string().as_bytes());
+    let answers = wallet.line();
+    assert!(
+        answers.as_array().unwrap().iter().enumerate().all(|(at, one)| one["id"] == at && one["result"].is_string())
+    );
+    // A version that the server does not speak ends the connection.
+    let mut old = Wallet::open(port);
+    assert_eq!(old.error("server.version", &json!(["old", "1.1"])).0, 1);
+    assert_eq!(old.line(), Value::Null);
+    let mut new = Wallet::connect(port, "1.7");
+    let data = |wallet: &mut Wallet, size: u32| wallet.result("server.ping", &json!([size]))["data"].clone();
+    assert_eq!(data(&mut new, 65_536).as_str().unwrap().len(), 65_536);
+    assert_eq!(new.error("server.ping", &json!([65_537])).0, -32602);
+    assert_eq!(new.error("blockchain.scripthash.subscribe", &json!([unknown])).0, -32601);
+    drop(server);
+}
+
+/// A client that sends an endless line, half a line, deep nesting or nothing is refused or ignored; others are served.
+#[test]
+fn hostile_clients_do_not_disturb_wallets() {
+    let (server, port) = alone("hostile_clients_do_not_disturb_wallets");
+    let mut endless = Wallet::open(port);
+    let junk = vec![b'x'; 1 << 20];
+    // The connection may be closed while it is sent.
+    for _ in 0..4 {
+        let _ = endless.stream.get_mut().write_all(&junk);
+    }
+    let mut half = Wallet::open(port);
+    half.stream.get_mut().write_all(b"{\"id\":1,").unwrap();
+    let mut deep = Wallet::open(port);
+    deep.send("[".repeat(60_000).as_bytes());
+    assert_eq!(deep.line()["error"]["code"], -32700);
+    let silent: Vec<Wallet> = (0..300).map(|_| Wallet::open(port)).collect();
+    // A slow reader: answers of 300 KB each, none of which it reads.
+    let mut slow = Wallet::open(port);
+    let request = json!({"id": 1, "method": "blockchain.block.headers", "params": [0, 2_016]}).to_string();
+    slow.stream.get_mut().set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    for _ in 0..2_000 {
+        if slow.stream.get_mut().write_all(format!("{request}\n").as_bytes()).is_err() {
+            break;
+        }
+    }
+    let before = server.memory_bytes();
+    let mut wallet = Wallet::connect(port, "1.6");
+    assert_eq!(wallet.result("blockchain.headers.subscribe", &json!([]))["height"], 2_020);
+    server.result("generatetodescriptor", "[1,\"raw(51)\"]");
+    assert_eq!(wallet.line()["params"][0]["height"], 2_021);
+    assert!(server.memory_bytes() < before + (64 << 20), "{before}");
+    drop(silent);
+}
