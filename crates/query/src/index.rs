@@ -1,10 +1,11 @@
 //! [`NodeIndex`]: the tables of this node.
 //!
 //! Cost: a lookup asks a page of each segment; a number takes the bytes of its transaction, from which the txid is
-//! computed.
+//! computed, unless it was asked for lately ([`TxidCache`]).
 
 use crate::error::QueryError;
 use crate::source::{Chain, Numbered, ScriptIndex};
+use crate::txids::TxidCache;
 use lydian_index::{ScriptHash, ScriptOutputs, TxIndexReader};
 use lydian_primitives::{Height, Transaction, Txid};
 use std::sync::Arc;
@@ -14,12 +15,13 @@ use std::sync::Arc;
 pub struct NodeIndex {
     reader: TxIndexReader,
     chain: Arc<dyn Chain>,
+    txids: Arc<TxidCache>,
 }
 
 impl NodeIndex {
     /// `reader` must have tables of scripts.
     pub fn new(reader: TxIndexReader, chain: Arc<dyn Chain>) -> NodeIndex {
-        NodeIndex { reader, chain }
+        NodeIndex { reader, chain, txids: Arc::new(TxidCache::new()) }
     }
 }
 
@@ -40,10 +42,18 @@ impl ScriptIndex for NodeIndex {
     }
 
     fn numbered(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError> {
+        let epoch = self.reader.epoch();
         let one = |number: &u32| -> Result<Option<Numbered>, QueryError> {
+            if let Some(known) = self.txids.get(epoch, *number) {
+                return Ok(Some(known));
+            }
             let Some(place) = self.reader.place(*number)? else { return Ok(None) };
             let tx = self.chain.transaction(place)?;
-            Ok(tx.map(|tx| Numbered { txid: tx.view().txid(), height: place.height.0 }))
+            let found = tx.map(|tx| Numbered { txid: tx.view().txid(), height: place.height.0 });
+            if let Some(found) = found.filter(|_| self.reader.epoch() == epoch) {
+                self.txids.put(epoch, *number, found);
+            }
+            Ok(found)
         };
         numbers.iter().map(one).collect()
     }

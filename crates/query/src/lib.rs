@@ -19,6 +19,7 @@ mod merkle;
 mod pool;
 mod query;
 mod source;
+mod txids;
 
 pub use chain::NodeChain;
 pub use error::QueryError;
