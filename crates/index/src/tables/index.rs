@@ -11,9 +11,9 @@
 use super::commit::{self, Commit, Profile};
 use super::numbers::Salt;
 use super::places::{Heights, Place, read_blocks};
-use super::rows::{BlockRows, ScriptHash, ScriptRows};
+use super::rows::{BlockRows, ScriptHash};
 use super::scripts::{ScriptOutput, Unsealed};
-use super::segment::{self, GROUP_BLOCKS, Segment, Store, ranges};
+use super::segment::{self, GROUP_BLOCKS, Rows, Segment, Store, ranges};
 use super::tail::{self, Group};
 use crate::error::IndexError;
 use lydian_disk::{Disk, OwnDir, OwnFile, PathKind, Proof};
@@ -165,7 +165,9 @@ impl TxIndex {
     /// Waits until everything that can be sealed is.
     pub fn wait_until_sealed(&self) {
         let state = lock(&self.shared.state);
-        let is_busy = |state: &mut State| state.failed.is_none() && (state.is_sealing || state.due().is_some());
+        let is_busy = |state: &mut State| {
+            state.failed.is_none() && (state.is_sealing || state.due().is_some() || state.to_settle().is_some())
+        };
         drop(self.shared.changed.wait_while(state, is_busy).ignore_poison());
     }
 }
@@ -223,9 +225,8 @@ impl TxIndexReader {
         let key = self.0.salt.script_key(script);
         let (segments, unsealed, tip, epoch) = {
             let state = lock(&self.0.state);
-            let blocks: Vec<Arc<ScriptRows>> =
-                state.groups.iter().flat_map(|group| group.rows.scripts.iter().cloned()).collect();
-            let unsealed = Unsealed::find(key, state.sealed, &blocks, &state.heights)?;
+            let groups: Vec<&Rows> = state.groups.iter().map(|group| group.rows.as_ref()).collect();
+            let unsealed = Unsealed::find(key, state.sealed, &groups, &state.heights)?;
             (Arc::clone(&state.segments), unsealed, state.tip, state.epoch)
         };
         Ok(ScriptOutputs { outputs: unsealed.join(key, &segments)?, tip, epoch })
@@ -239,14 +240,26 @@ impl TxIndexReader {
 
     /// The scripts that the blocks from a height on pay to or spend from; `None` if some of them are sealed.
     pub fn touched(&self, from: Height) -> Option<TouchedScripts> {
-        let blocks: Vec<Arc<ScriptRows>> = {
+        let groups: Vec<(u32, Arc<Rows>)> = {
             let state = lock(&self.0.state);
-            let first = from.0.checked_sub(state.sealed)? as usize;
-            state.groups.iter().flat_map(|group| group.rows.scripts.iter()).skip(first).cloned().collect()
+            if from.0 < state.sealed {
+                return None;
+            }
+            let groups = state.groups.iter().filter(|group| group.from + group.blocks() > from.0);
+            groups.map(|group| (group.from, Arc::clone(&group.rows))).collect()
         };
-        let creates = blocks.iter().flat_map(|rows| rows.creates.iter().map(|row| row.key));
-        let spends = blocks.iter().flat_map(|rows| rows.spends.iter().map(|row| row.key));
-        Some(TouchedScripts { salt: self.0.salt, keys: creates.chain(spends).collect() })
+        let mut keys = HashSet::new();
+        for (first, rows) in &groups {
+            for part in rows.parts().filter(|part| first + part.blocks.1 > from.0) {
+                // The blocks of the part that are below.
+                let below = from.0.saturating_sub(first + part.blocks.0) as usize;
+                let counts = rows.blocks.iter().skip(part.blocks.0 as usize).take(below);
+                let least: u32 = counts.map(|block| block.transactions).sum();
+                keys.extend(part.creates.iter().filter(|row| row.position >= least).map(|row| row.key));
+                keys.extend(part.spends.iter().filter(|row| row.position >= least).map(|row| row.key));
+            }
+        }
+        Some(TouchedScripts { salt: self.0.salt, keys })
     }
 
     /// The height of the block of a transaction.
@@ -291,6 +304,11 @@ impl State {
         let is_due =
             |group: &&Group| group.is_full() && self.heights.len() >= group.from + GROUP_BLOCKS + UNSEALED_BLOCKS;
         self.groups.front().filter(is_due)
+    }
+
+    /// A group whose rows are to be settled.
+    fn to_settle(&self) -> Option<&Group> {
+        self.groups.iter().find(|group| group.may_settle())
     }
 
     /// The error of the sealing thread, if there was one.
@@ -411,10 +429,21 @@ impl Shared {
     /// The sealing thread.
     fn seal_all(&self) {
         loop {
-            let idle = |state: &mut State| !state.is_ended && (state.failed.is_some() || state.due().is_none());
+            let idle = |state: &mut State| {
+                let has_work = state.due().is_some() || state.to_settle().is_some();
+                !state.is_ended && (state.failed.is_some() || !has_work)
+            };
             let mut state = self.changed.wait_while(lock(&self.state), idle).ignore_poison();
             if state.is_ended {
                 return;
+            }
+            if state.due().is_none() {
+                let group = state.to_settle().map(|group| (group.from, Arc::clone(&group.rows)));
+                drop(state);
+                if let Some((from, rows)) = group {
+                    self.settle(from, &rows);
+                }
+                continue;
             }
             let Some((from, rows)) = state.due().map(|group| (group.from, Arc::clone(&group.rows))) else { continue };
             let (heights, segments) = (state.heights.clone(), Arc::clone(&state.segments));
@@ -440,6 +469,20 @@ impl Shared {
             drop(state);
             self.changed.notify_all();
         }
+    }
+
+    /// Settles the rows of a group, unless it changed meanwhile.
+    fn settle(&self, from: u32, rows: &Arc<Rows>) {
+        let settled = Arc::new(Group::settle(rows));
+        let mut state = lock(&self.state);
+        let group = state.groups.iter_mut().find(|group| group.from == from);
+        let old = group
+            .filter(|group| Arc::ptr_eq(&group.rows, rows))
+            .map(|group| std::mem::replace(&mut group.rows, settled));
+        drop(state);
+        // Freed outside of the lock.
+        drop(old);
+        self.changed.notify_all();
     }
 
     /// Takes other segments; those of `old` that are not among them are obsolete.
@@ -588,7 +631,13 @@ impl Follower for TxIndex {
         let commit = self.shared.commit(Some(tip), state.sealed);
         self.shared.write_commit(&commit)?;
         self.durable = Some(tip);
-        Ok(self.shared.remove_obsolete(&mut state)?)
+        self.shared.remove_obsolete(&mut state)?;
+        let may_settle = state.to_settle().is_some();
+        drop(state);
+        if may_settle {
+            self.shared.changed.notify_all();
+        }
+        Ok(())
     }
 
     fn clear(&mut self) -> Result<(), FollowerError> {

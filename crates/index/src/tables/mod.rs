@@ -21,6 +21,7 @@ mod positions;
 mod rows;
 mod scripts;
 mod segment;
+mod settled;
 mod tail;
 #[cfg(test)]
 mod testing;

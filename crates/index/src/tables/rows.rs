@@ -120,16 +120,16 @@ impl ScriptRows {
         spends.sort_unstable();
         Some(ScriptRows { positions: positions::encode(hashes)?, creates, spends })
     }
+}
 
-    /// The outputs that pay to a script.
-    pub(super) fn creates_of(&self, key: u64) -> &[CreateRow] {
-        part(&self.creates, |row| row.key, key)
-    }
+/// The outputs that pay to a script.
+pub(super) fn creates_of(rows: &[CreateRow], key: u64) -> &[CreateRow] {
+    part(rows, |row| row.key, key)
+}
 
-    /// The inputs that spend outputs of a script.
-    pub(super) fn spends_of(&self, key: u64) -> &[SpendRow] {
-        part(&self.spends, |row| row.key, key)
-    }
+/// The inputs that spend outputs of a script.
+pub(super) fn spends_of(rows: &[SpendRow], key: u64) -> &[SpendRow] {
+    part(rows, |row| row.key, key)
 }
 
 /// The rows of a key, of rows that are sorted by it.

@@ -6,16 +6,15 @@
 //! transaction that it spends from: [`super::positions`] gives the number.
 //!
 //! Cost of sealing: a sort of the rows, and a page for each block that these blocks spend from. Cost of an answer: a
-//! page of each segment, and a search in each block that is not sealed.
+//! page of each segment, and a search in each full group and in each block behind them.
 
 use super::events::{Create, Entry, External, Fate};
 use super::places::Heights;
 use super::positions;
-use super::rows::{CreateRow, OVERWRITTEN, ScriptRows, SpendRow};
-use super::segment::Segment;
+use super::rows::{CreateRow, OVERWRITTEN, SpendRow, creates_of, spends_of};
+use super::segment::{GROUP_BLOCKS, Rows, Segment};
 use crate::error::IndexError;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// An output of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +42,8 @@ pub(super) struct Positions<'a> {
     pub(super) segments: &'a [Segment],
     /// The height of the first block that is not sealed.
     pub(super) from: u32,
-    pub(super) blocks: &'a [Arc<ScriptRows>],
+    /// The rows of that block and of those above, each a full group but the last.
+    pub(super) groups: &'a [&'a Rows],
 }
 
 const NO_POSITIONS: &str = "no table has the positions of a block that an input spends from";
@@ -79,9 +79,10 @@ fn numbers_of(heights: &Heights, height: u32) -> (u64, u32) {
 impl Positions<'_> {
     fn block(&self, height: u32, heights: &Heights) -> Result<Block<'_>, IndexError> {
         let (first, count) = numbers_of(heights, height);
-        let rows = height.checked_sub(self.from).and_then(|at| self.blocks.get(at as usize));
-        let table = match rows {
-            Some(rows) => Cow::Borrowed(&rows.positions[..]),
+        let at = height.checked_sub(self.from);
+        let group = at.and_then(|at| Some((self.groups.get((at / GROUP_BLOCKS) as usize)?, at % GROUP_BLOCKS)));
+        let table = match group.and_then(|(rows, at)| rows.positions(at as usize)) {
+            Some(table) => Cow::Borrowed(table),
             None => Cow::Owned(table_of(self.segments, height)?),
         };
         Ok(Block { height, first, count, table })
@@ -99,13 +100,13 @@ fn table_of(segments: &[Segment], height: u32) -> Result<Vec<u8>, IndexError> {
 /// Visits the entries of blocks that follow each other from a height on, in the order of their keys.
 pub(super) fn entries(
     from: u32,
-    blocks: &[Arc<ScriptRows>],
+    rows: &Rows,
     segments: &[Segment],
     heights: &Heights,
     visit: &mut dyn FnMut(u64, Entry) -> Result<(), IndexError>,
 ) -> Result<(), IndexError> {
-    let positions = Positions { segments, from, blocks };
-    let (creates, spends) = (creates(from, blocks, heights), spends(from, blocks, &positions, heights)?);
+    let positions = Positions { segments, from, groups: &[rows] };
+    let (creates, spends) = (creates(from, rows, heights), spends(from, rows, &positions, heights)?);
     let first = number_at(heights, from, 0);
     let mut creates = creates.chunk_by(|one, other| one.0 == other.0).peekable();
     let mut spends = spends.chunk_by(|one, other| one.0 == other.0).peekable();
@@ -127,8 +128,8 @@ pub(super) fn entries(
 }
 
 /// The outputs of blocks, sorted by key.
-fn creates(from: u32, blocks: &[Arc<ScriptRows>], heights: &Heights) -> Vec<(u64, Create)> {
-    let rows = (from..).zip(blocks).flat_map(|(height, rows)| rows.creates.iter().map(move |row| (height, row)));
+fn creates(from: u32, rows: &Rows, heights: &Heights) -> Vec<(u64, Create)> {
+    let rows = rows.parts().flat_map(|part| part.creates.iter().map(move |row| (from + part.blocks.0, row)));
     let mut creates: Vec<(u64, Create)> =
         rows.map(|(height, row)| (row.key, create_of(number_at(heights, height, row.position), row))).collect();
     creates.sort_unstable();
@@ -139,11 +140,11 @@ fn creates(from: u32, blocks: &[Arc<ScriptRows>], heights: &Heights) -> Vec<(u64
 /// so that a page is read once.
 fn spends(
     from: u32,
-    blocks: &[Arc<ScriptRows>],
+    rows: &Rows,
     positions: &Positions<'_>,
     heights: &Heights,
 ) -> Result<Vec<(u64, External)>, IndexError> {
-    let rows = (from..).zip(blocks).flat_map(|(height, rows)| rows.spends.iter().map(move |row| (height, row)));
+    let rows = rows.parts().flat_map(|part| part.spends.iter().map(move |row| (from + part.blocks.0, row)));
     let mut rows: Vec<(u32, &SpendRow)> = rows.collect();
     rows.sort_unstable_by_key(|(_, row)| row.height);
     let mut spends = Vec::with_capacity(rows.len());
@@ -191,17 +192,14 @@ pub(super) struct OpenSpend {
 
 impl Unsealed {
     /// Collects the rows of a key. Reads no file.
-    pub(super) fn find(
-        key: u64,
-        from: u32,
-        blocks: &[Arc<ScriptRows>],
-        heights: &Heights,
-    ) -> Result<Unsealed, IndexError> {
-        let (mut found, positions) = (Unsealed::default(), Positions { segments: &[], from, blocks });
-        for (height, rows) in (from..).zip(blocks) {
-            let creates = rows.creates_of(key).iter();
+    pub(super) fn find(key: u64, from: u32, groups: &[&Rows], heights: &Heights) -> Result<Unsealed, IndexError> {
+        let (mut found, positions) = (Unsealed::default(), Positions { segments: &[], from, groups });
+        let first = (from..).step_by(GROUP_BLOCKS as usize).zip(groups);
+        let parts = first.flat_map(|(from, rows)| rows.parts().map(move |part| (from + part.blocks.0, part)));
+        for (height, part) in parts {
+            let creates = creates_of(part.creates, key).iter();
             found.creates.extend(creates.map(|row| create_of(number_at(heights, height, row.position), row)));
-            for row in rows.spends_of(key) {
+            for row in spends_of(part.spends, key) {
                 let spender = number_at(heights, height, row.position);
                 if row.height >= from {
                     let number = positions.block(row.height, heights)?.number(row.hash)?;

@@ -10,8 +10,9 @@ use super::events;
 use super::numbers::{self, KEY_BITS, Numbers, Row};
 use super::pages::{Facts, FileSink, FileSource, PageSink, PageSource};
 use super::places::{self, BlockAt, BlockRow, Heights, Place};
-use super::rows::ScriptRows;
+use super::rows::{CreateRow, ScriptRows, SpendRow};
 use super::scripts;
+use super::settled::Settled;
 use crate::error::IndexError;
 use lydian_disk::{Disk, OwnDir};
 use std::ops::Range;
@@ -93,6 +94,51 @@ pub(super) struct Rows {
     pub(super) transactions: Vec<TxRow>,
     /// Those of each block, if the index has tables of scripts.
     pub(super) scripts: Vec<Arc<ScriptRows>>,
+    /// Those of all blocks, instead of `scripts`.
+    pub(super) settled: Option<Settled>,
+}
+
+/// The rows of scripts of a range of blocks, as they are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    /// The blocks, counted from the first of the rows.
+    pub(super) blocks: (u32, u32),
+    pub(super) creates: &'a [CreateRow],
+    pub(super) spends: &'a [SpendRow],
+}
+
+impl Rows {
+    /// The transactions of each block.
+    pub(super) fn counts(&self) -> Vec<u32> {
+        self.blocks.iter().map(|block| block.transactions).collect()
+    }
+
+    /// The parts: one for each block, or one for all. Positions count from the first block of a part.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let whole = self.settled.as_ref().map(|settled| Part {
+            blocks: (0, u32::try_from(self.blocks.len()).unwrap_or(u32::MAX)),
+            creates: &settled.creates,
+            spends: &settled.spends,
+        });
+        let each = (0..).zip(&self.scripts).map(|(at, rows)| Part {
+            blocks: (at, at + 1),
+            creates: &rows.creates,
+            spends: &rows.spends,
+        });
+        whole.into_iter().chain(each)
+    }
+
+    /// The table of positions of a block.
+    pub(super) fn positions(&self, at: usize) -> Option<&[u8]> {
+        match &self.settled {
+            Some(settled) => settled.positions.get(at).map(Vec::as_slice),
+            None => self.scripts.get(at).map(|rows| rows.positions.as_slice()),
+        }
+    }
+
+    fn events(&self) -> usize {
+        self.parts().map(|part| part.creates.len() + part.spends.len()).sum()
+    }
 }
 
 /// Key and size in bytes of a transaction, in 40 and 24 bits.
@@ -168,7 +214,7 @@ impl Store {
         places::write_sizes(&range, all, sizes, &mut self.sink(&heights, SIZES_NAME)?)?;
         places::write_blocks(heights.start, rows.blocks.iter().copied().map(Ok), &mut self.sink(&heights, BLOCKS)?)?;
         if self.profile.has_scripts {
-            self.seal_scripts(&heights, &rows.scripts, below, all)?;
+            self.seal_scripts(&heights, rows, below, all)?;
         }
         self.open(heights)
     }
@@ -176,14 +222,14 @@ impl Store {
     fn seal_scripts(
         &self,
         heights: &Range<u32>,
-        rows: &[Arc<ScriptRows>],
+        rows: &Rows,
         below: &[Segment],
         all: &Heights,
     ) -> Result<(), IndexError> {
-        let pages = rows.iter().map(|rows| Ok(rows.positions.clone()));
+        let pages = (0..rows.blocks.len()).map(|at| Ok(rows.positions(at).unwrap_or_default().to_vec()));
         write_positions(heights, pages, &mut self.sink(heights, POSITIONS)?)?;
         let first = u32::try_from(all.first(heights.start)).unwrap_or(u32::MAX);
-        let events = rows.iter().map(|rows| (rows.creates.len() + rows.spends.len()) as u64).sum();
+        let events = rows.events() as u64;
         let (mut keys, mut lists) = (self.sink(heights, EVENTS)?, self.sink(heights, LISTS)?);
         let mut writer = events::Writer::new(&mut keys, &mut lists, first, events);
         scripts::entries(heights.start, rows, below, all, &mut |key, entry| writer.push(key, entry))?;

@@ -8,6 +8,7 @@ use super::numbers::KEY_BITS;
 use super::places::{Heights, Place};
 use super::rows::{self, BlockRows};
 use super::segment::{GROUP_BLOCKS, Rows, TxRow};
+use super::settled::Settled;
 use crate::error::IndexError;
 use hashbrown::HashTable;
 use lydian_disk::record::{Records, encode_record};
@@ -58,9 +59,23 @@ impl Group {
         rows.blocks.push(block.block);
     }
 
+    /// Whether the rows of scripts may be settled: nothing needs those of its blocks any more.
+    pub(super) fn may_settle(&self) -> bool {
+        self.is_full() && self.ends.len() == self.rows.blocks.len() && !self.rows.scripts.is_empty()
+    }
+
+    /// The same rows, settled.
+    pub(super) fn settle(rows: &Rows) -> Rows {
+        let settled = Some(Settled::new(&rows.scripts, &rows.counts()));
+        Rows { blocks: rows.blocks.clone(), transactions: rows.transactions.clone(), scripts: Vec::new(), settled }
+    }
+
     /// Removes the last block.
     pub(super) fn pop(&mut self) {
         let rows = Arc::make_mut(&mut self.rows);
+        if let Some(settled) = rows.settled.take() {
+            rows.scripts = settled.blocks(&rows.counts());
+        }
         let Some(block) = rows.blocks.pop() else { return };
         let left = rows.transactions.len() - block.transactions as usize;
         for place in left..rows.transactions.len() {
