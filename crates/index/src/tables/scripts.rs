@@ -6,7 +6,7 @@
 //! transaction that it spends from: [`super::positions`] gives the number.
 //!
 //! Cost of sealing: a sort of the rows, and a page for each block that these blocks spend from. Cost of an answer: a
-//! page of each segment, and a search in each full group and in each block behind them.
+//! page of each segment, and a search in each group and in each block that is not settled.
 
 use super::events::{Create, Entry, External, Fate};
 use super::places::Heights;

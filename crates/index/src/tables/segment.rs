@@ -92,10 +92,10 @@ pub(super) fn path(dir: &Path, heights: &Range<u32>, table: &str) -> PathBuf {
 pub(super) struct Rows {
     pub(super) blocks: Vec<BlockRow>,
     pub(super) transactions: Vec<TxRow>,
-    /// Those of each block, if the index has tables of scripts.
+    /// Those of the first blocks, if the index has tables of scripts.
+    pub(super) settled: Option<Arc<Settled>>,
+    /// Those of each block behind them.
     pub(super) scripts: Vec<Arc<ScriptRows>>,
-    /// Those of all blocks, instead of `scripts`.
-    pub(super) settled: Option<Settled>,
 }
 
 /// The rows of scripts of a range of blocks, as they are kept.
@@ -113,14 +113,21 @@ impl Rows {
         self.blocks.iter().map(|block| block.transactions).collect()
     }
 
-    /// The parts: one for each block, or one for all. Positions count from the first block of a part.
+    /// The number of blocks whose rows are settled.
+    pub(super) fn settled_blocks(&self) -> usize {
+        self.settled.as_ref().map_or(0, |settled| settled.positions.len())
+    }
+
+    /// The parts: one for what is settled, and one for each block behind. Positions count from the first block of a
+    /// part.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let settled_blocks = u32::try_from(self.settled_blocks()).unwrap_or(u32::MAX);
         let whole = self.settled.as_ref().map(|settled| Part {
-            blocks: (0, u32::try_from(self.blocks.len()).unwrap_or(u32::MAX)),
+            blocks: (0, settled_blocks),
             creates: &settled.creates,
             spends: &settled.spends,
         });
-        let each = (0..).zip(&self.scripts).map(|(at, rows)| Part {
+        let each = (settled_blocks..).zip(&self.scripts).map(|(at, rows)| Part {
             blocks: (at, at + 1),
             creates: &rows.creates,
             spends: &rows.spends,
@@ -130,9 +137,9 @@ impl Rows {
 
     /// The table of positions of a block.
     pub(super) fn positions(&self, at: usize) -> Option<&[u8]> {
-        match &self.settled {
-            Some(settled) => settled.positions.get(at).map(Vec::as_slice),
-            None => self.scripts.get(at).map(|rows| rows.positions.as_slice()),
+        match at.checked_sub(self.settled_blocks()) {
+            Some(at) => self.scripts.get(at).map(|rows| rows.positions.as_slice()),
+            None => self.settled.as_ref()?.positions.get(at).map(Vec::as_slice),
         }
     }
 

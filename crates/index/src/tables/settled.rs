@@ -1,14 +1,14 @@
-//! The rows of scripts of a full group, in one array each: [`Settled`].
+//! The rows of scripts of the first blocks of a group, in one array each: [`Settled`].
 //!
-//! Input: the rows of the group's blocks, once its log has them. Output: the same rows, sorted by key over all blocks,
-//! with numbers of transactions instead of positions; and the rows of the blocks again, for a reorganisation. A lookup
-//! in a group that is not settled searches every block; here it takes two searches. Memory: that of the rows.
+//! Input: the rows of blocks, once the log has them. Output: the same rows, sorted by key over all blocks; and the rows
+//! of the blocks again, for a reorganisation. A lookup searches every block that is not settled; here it takes two
+//! searches. Memory: that of the rows.
 
 use super::rows::{CreateRow, ScriptRows, SpendRow};
 use std::sync::Arc;
 
-/// The rows of 256 blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The rows of the first blocks of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settled {
     /// The tables from the transactions of each block to their positions.
     pub(super) positions: Vec<Vec<u8>>,
@@ -18,21 +18,25 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// `counts`: the transactions of each block.
-    pub(super) fn new(blocks: &[Arc<ScriptRows>], counts: &[u32]) -> Settled {
+    /// Adds the blocks behind those of `below`. `counts`: the transactions of each block of the group.
+    pub(super) fn new(below: Option<&Settled>, blocks: &[Arc<ScriptRows>], counts: &[u32]) -> Settled {
         let firsts = firsts(counts);
-        let rows = || blocks.iter().zip(&firsts);
+        let settled = below.map_or(0, |below| below.positions.len());
+        let rows = || blocks.iter().zip(firsts.iter().skip(settled));
         let creates = rows().flat_map(|(rows, first)| {
             rows.creates.iter().map(move |row| CreateRow { position: first + row.position, ..*row })
         });
         let spends = rows().flat_map(|(rows, first)| {
             rows.spends.iter().map(move |row| SpendRow { position: first + row.position, ..*row })
         });
-        let (mut creates, mut spends): (Vec<CreateRow>, Vec<SpendRow>) = (creates.collect(), spends.collect());
-        creates.sort_unstable();
-        spends.sort_unstable();
-        let positions = blocks.iter().map(|rows| rows.positions.clone()).collect();
-        Settled { positions, creates, spends }
+        let mut all = below.cloned().unwrap_or_default();
+        all.creates.extend(creates);
+        all.spends.extend(spends);
+        all.positions.extend(blocks.iter().map(|rows| rows.positions.clone()));
+        // Parts of them are sorted, which this sort makes use of.
+        all.creates.sort();
+        all.spends.sort();
+        all
     }
 
     /// The rows of the blocks.
@@ -97,7 +101,10 @@ mod tests {
                 Arc::new(rows)
             })
             .collect();
-        let settled = Settled::new(&blocks, &counts);
+        let settled = Settled::new(None, &blocks, &counts);
+        let first = Settled::new(None, &blocks[..3], &counts);
+        assert_eq!(Settled::new(Some(&first), &blocks[3..], &counts), settled, "in two steps");
+        assert_eq!(first.blocks(&counts), blocks[..3]);
         assert!(settled.creates.is_sorted() && settled.spends.is_sorted());
         assert_eq!((settled.creates.len(), settled.spends.len()), (2 * 907, 907));
         assert_eq!(settled.blocks(&counts), blocks);

@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// The largest log of a group: 256 blocks with as many outputs as a block can have take less.
 const LOG_SIZE_MAX: u64 = 256 * (4 << 20);
 
+/// Blocks of a group that are settled at once.
+const SETTLED_AT_ONCE: usize = 32;
+
 /// Up to [`GROUP_BLOCKS`] blocks that will be sealed together.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -59,23 +62,29 @@ impl Group {
         rows.blocks.push(block.block);
     }
 
-    /// Whether the rows of scripts may be settled: nothing needs those of its blocks any more.
+    /// Blocks whose rows of scripts may be settled, and are worth it: the log has them, so that nothing else needs
+    /// them one by one.
     pub(super) fn may_settle(&self) -> bool {
-        self.is_full() && self.ends.len() == self.rows.blocks.len() && !self.rows.scripts.is_empty()
+        let (logged, all) = (self.ends.len(), self.rows.blocks.len());
+        logged == all && self.rows.scripts.len() >= SETTLED_AT_ONCE
     }
 
     /// The same rows, settled.
     pub(super) fn settle(rows: &Rows) -> Rows {
-        let settled = Some(Settled::new(&rows.scripts, &rows.counts()));
+        let settled = Some(Settled::new(rows.settled.as_deref(), &rows.scripts, &rows.counts()));
+        let settled = settled.map(Arc::new);
         Rows { blocks: rows.blocks.clone(), transactions: rows.transactions.clone(), scripts: Vec::new(), settled }
     }
 
     /// Removes the last block.
     pub(super) fn pop(&mut self) {
         let rows = Arc::make_mut(&mut self.rows);
-        if let Some(settled) = rows.settled.take() {
+        if rows.scripts.is_empty()
+            && let Some(settled) = rows.settled.take()
+        {
             rows.scripts = settled.blocks(&rows.counts());
         }
+        let settled = rows.settled_blocks();
         let Some(block) = rows.blocks.pop() else { return };
         let left = rows.transactions.len() - block.transactions as usize;
         for place in left..rows.transactions.len() {
@@ -85,7 +94,7 @@ impl Group {
             }
         }
         rows.transactions.truncate(left);
-        rows.scripts.truncate(rows.blocks.len());
+        rows.scripts.truncate(rows.blocks.len() - settled);
         self.ends.truncate(rows.blocks.len());
     }
 
@@ -127,10 +136,12 @@ impl Group {
         }
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         let mut first: usize = self.rows.blocks.iter().take(self.ends.len()).map(|row| row.transactions as usize).sum();
+        // What the log lacks is never settled.
+        let settled = self.rows.settled_blocks();
         for (height, block) in (self.from..).zip(&self.rows.blocks).skip(self.ends.len()) {
             let count = block.transactions as usize;
             let txs = self.rows.transactions.get(first..first + count).unwrap_or_default();
-            let scripts = self.rows.scripts.get((height - self.from) as usize).map(Arc::as_ref);
+            let scripts = self.rows.scripts.get((height - self.from) as usize - settled).map(Arc::as_ref);
             encode_record(&rows::encode(block, txs, scripts), u64::from(height), &mut bytes);
             ends.push(valid + bytes.len() as u64);
             first += count;
