@@ -2,8 +2,8 @@
 # Installs missing system packages, with apt if run as root; otherwise prints the command. Installed packages are never
 # changed. The exit code is 1 if something is still missing.
 # Argument: `build` for what `make build` needs (a C compiler), `test` for what Bitcoin Core and btcd need in `make
-# test` too, `browser` for the package that only the test of the report's page needs, `peers` for what other systems
-# need (`make test-peers`).
+# test` too, `browser` and `wallet` for the packages that only one test needs each (that of the report's page, and that
+# with the Electrum wallet), `peers` for what other systems need (`make test-peers`).
 set -eu
 rust_needed=1.95
 
@@ -38,6 +38,7 @@ case ${1:-build} in
     need libc6-dev have_c
     ;;
   browser) need chromium have_browser ;;
+  wallet) need electrum command -v electrum ;;
   peers)
     need npm command -v npm         # bcoin
     need make command -v make
@@ -59,7 +60,7 @@ case ${1:-build} in
     need golang-go command -v go
     ;;
   *)
-    echo "setup: unknown argument '$1'; build, test, browser or peers" >&2
+    echo "setup: unknown argument '$1'; build, test, browser, wallet or peers" >&2
     exit 1
     ;;
 esac
