@@ -67,7 +67,7 @@ echo "A second node syncs $blocks blocks from the server at 127.0.0.1:$port and 
 ended=
 started=$(date +%s.%N)
 "$bin/lydian" -regtest "-datadir=$node" "-connect=127.0.0.1:$port" -listen=0 "-rpcport=$rpcport" -assumevalid=0 -printtoconsole=0 \
-  -electrum "-electrumbind=127.0.0.1:$electrumport" </dev/null &
+  -electrum "-electrumbind=127.0.0.1:$electrumport" -electrumtlsbind=0 </dev/null &
 node_pid=$!
 synced=
 while kill -0 "$node_pid" 2>/dev/null && [ -z "$is_stopped" ]; do

@@ -6,7 +6,7 @@ use crate::session::Electrum;
 use crate::subscriptions::Subscriptions;
 use lydian_primitives::BlockHash;
 use lydian_query::{Calls, Query};
-use lydian_serve::{Budget, ListenSettings, Listener, Log, StartError, Subnet};
+use lydian_serve::{Budget, ListenSettings, Listener, Log, StartError, Subnet, TlsIdentity};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +27,8 @@ pub struct Identity {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub addresses: Vec<SocketAddr>,
+    /// Further addresses, with TLS.
+    pub tls: Option<(Vec<SocketAddr>, TlsIdentity)>,
     /// Addresses that may use the server, in addition to this machine.
     pub allowed: Vec<Subnet>,
     pub identity: Identity,
@@ -69,11 +71,12 @@ const THREADS: usize = 64;
 
 impl Server {
     pub fn start(source: Source, settings: Settings, log: Arc<dyn Log>) -> Result<Server, StartError> {
-        let Settings { addresses, allowed, identity } = settings;
+        let Settings { addresses, tls, allowed, identity } = settings;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
             name: "electrum",
             addresses,
+            tls,
             allowed,
             blocking_threads: THREADS,
             idle: Some(IDLE),

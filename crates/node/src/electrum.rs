@@ -5,31 +5,39 @@
 
 use crate::log::Log;
 use crate::run::Session;
+use lydian_disk::{DiskError, OwnDir, OwnFile, PathKind, Proof, read_whole};
 use lydian_electrum::{Identity, Server, Settings, Source};
 use lydian_engine::Engine;
 use lydian_index::TxIndexReader;
 use lydian_mempool::Mempool;
 use lydian_query::{CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Query, ScriptIndex};
 use lydian_rpc::Context;
-use lydian_serve::{BadAddress, ClientEvent, Event, StartError, Subnet, bind_addresses};
+use lydian_serve::{BadAddress, ClientEvent, Event, StartError, Subnet, TlsError, TlsIdentity, bind_addresses};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Why the server cannot be started.
 #[derive(Debug)]
 pub(crate) enum ElectrumError {
-    Bind(BadAddress),
+    Bind(&'static str, BadAddress),
+    /// A file of the certificate cannot be read or written.
+    File(DiskError),
+    /// The certificate or its key.
+    Tls(PathBuf, TlsError),
     Start(StartError),
 }
 
 impl fmt::Display for ElectrumError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ElectrumError::Bind(error) => write!(f, "-electrumbind: {error}"),
+            ElectrumError::Bind(option, error) => write!(f, "-{option}: {error}"),
+            ElectrumError::File(error) => write!(f, "Unable to start the Electrum server: {error}"),
+            ElectrumError::Tls(path, error) => write!(f, "{}: {error}", path.display()),
             ElectrumError::Start(error) => write!(f, "Unable to start the Electrum server: {error}"),
         }
     }
@@ -46,10 +54,18 @@ pub(crate) fn start(
     let settings = &session.settings.electrum;
     let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(engine));
     let index = index.filter(TxIndexReader::has_scripts);
-    let index = index.map(|reader| Arc::new(NodeIndex::new(reader, Arc::clone(&chain))) as Arc<dyn ScriptIndex>);
+    let index =
+        index.map(|reader| Arc::new(NodeIndex::new(reader, Arc::clone(&chain), engine)) as Arc<dyn ScriptIndex>);
     let pool = Arc::new(NodePool::new(mempool, engine));
     let query = Arc::new(Query::new(lydian_query::Settings { chain, index, pool }));
-    let addresses = bind_addresses(&settings.bind, settings.port).map_err(ElectrumError::Bind)?;
+    let bind = |option, texts: &[String], port| {
+        bind_addresses(texts, port).map_err(|error| ElectrumError::Bind(option, error))
+    };
+    let addresses = bind("electrumbind", &settings.bind, settings.port)?;
+    let tls = match &settings.tls_bind {
+        Some(texts) => Some((bind("electrumtlsbind", texts, settings.port + 1)?, identity_of(session)?)),
+        None => None,
+    };
     let identity = Identity {
         name: settings.name.clone(),
         banner: format!("Lydian {}: a Bitcoin node that serves wallets itself", env!("CARGO_PKG_VERSION")),
@@ -57,14 +73,55 @@ pub(crate) fn start(
         genesis: session.settings.params.genesis_hash,
     };
     // The option opens the server to every client that reaches the address.
-    let allowed = if settings.bind.is_empty() { Vec::new() } else { everyone() };
+    let is_open = !settings.bind.is_empty() || settings.tls_bind.as_ref().is_some_and(|texts| !texts.is_empty());
+    let allowed = if is_open { everyone() } else { Vec::new() };
     let source = Source { query, calls: Arc::new(NodeCalls(context)) };
     let log = Arc::new(ToLog(Arc::clone(&session.log)));
-    let server = Server::start(source, Settings { addresses, allowed, identity }, log).map_err(ElectrumError::Start)?;
+    let server =
+        Server::start(source, Settings { addresses, tls, allowed, identity }, log).map_err(ElectrumError::Start)?;
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
         session.log.info(format!("Electrum server: {}", try_it(*address)));
     }
     Ok(server)
+}
+
+/// The files of a self-made certificate, in [`TLS_DIR`].
+pub(crate) const TLS_FILES: &[OwnFile] =
+    &[OwnFile { name: CERTIFICATE, proof: Proof::Directory }, OwnFile { name: KEY, proof: Proof::Directory }];
+
+/// The directory, relative to the data directory of the chain, to which only its owner has access.
+pub(crate) const TLS_DIR: &str = "electrum";
+
+const CERTIFICATE: &str = "cert.pem";
+const KEY: &str = "key.pem";
+
+/// The largest file of a certificate or a key.
+const PEM_SIZE_MAX: u64 = 1 << 20;
+
+/// The certificate of the options; otherwise one that is made at the first start. Its fingerprint is logged.
+fn identity_of(session: &Session<'_>) -> Result<TlsIdentity, ElectrumError> {
+    let settings = &session.settings.electrum;
+    let dir = session.settings.datadir.join(TLS_DIR);
+    let (certificate, key) = match (&settings.certificate, &settings.key) {
+        (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+        _ => {
+            let (certificate, key) = (dir.join(CERTIFICATE), dir.join(KEY));
+            if session.disk.kind(&certificate) != Ok(PathKind::File) || session.disk.kind(&key) != Ok(PathKind::File) {
+                session.disk.create_dir(&dir).map_err(ElectrumError::File)?;
+                let own = OwnDir::new(&dir, TLS_FILES);
+                let made = TlsIdentity::self_made().map_err(|error| ElectrumError::Tls(dir.clone(), error))?;
+                for (path, text) in [(&key, &made.key), (&certificate, &made.certificate)] {
+                    own.replace(session.disk.as_ref(), path, text.as_bytes()).map_err(ElectrumError::File)?;
+                }
+            }
+            (certificate, key)
+        }
+    };
+    let read = |path: &Path| read_whole(session.disk.as_ref(), path, PEM_SIZE_MAX).map_err(ElectrumError::File);
+    let identity = TlsIdentity::from_pem(&read(&certificate)?, &read(&key)?);
+    let identity = identity.map_err(|error| ElectrumError::Tls(certificate, error))?;
+    session.log.info(format!("Electrum server: the SHA-256 of the TLS certificate is {}", identity.fingerprint()));
+    Ok(identity)
 }
 
 /// What a user can type to see that it answers.
@@ -120,9 +177,9 @@ struct ToLog(Arc<Log>);
 impl lydian_serve::Log for ToLog {
     fn event(&self, event: &Event<'_>) {
         match event {
-            Event::Binding(address) if !address.ip().is_loopback() => self.0.warning(format!(
-                "The Electrum server on {address} does not encrypt connections and is open to everyone who reaches it"
-            )),
+            Event::Binding(address) if !address.ip().is_loopback() => {
+                self.0.warning(format!("The Electrum server on {address} is open to everyone who reaches it"))
+            }
             Event::BindFailed(failure) => {
                 self.0.warning(format!("Electrum server: {failure}"));
             }
@@ -134,6 +191,9 @@ impl lydian_serve::Log for ToLog {
             }
             Event::Client { address, id, event: ClientEvent::Accepted } => {
                 self.0.debug(crate::log::Category::NET, || format!("Electrum: client {id} connected from {address}"));
+            }
+            Event::Client { id, event: ClientEvent::TlsFailed(error), .. } => {
+                self.0.debug(crate::log::Category::NET, || format!("Electrum: client {id}: TLS: {error}"));
             }
             Event::Client { id, event: ClientEvent::Disconnected, .. } => {
                 self.0.debug(crate::log::Category::NET, || format!("Electrum: client {id} disconnected"));

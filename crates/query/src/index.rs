@@ -6,22 +6,25 @@
 use crate::error::QueryError;
 use crate::source::{Chain, Numbered, ScriptIndex};
 use crate::txids::TxidCache;
+use lydian_engine::Engine;
 use lydian_index::{ScriptHash, ScriptOutputs, TxIndexReader};
 use lydian_primitives::{Height, Transaction, Txid};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The index of this node, with the chain whose transactions it names.
 #[derive(Clone, Debug)]
 pub struct NodeIndex {
     reader: TxIndexReader,
     chain: Arc<dyn Chain>,
+    /// Weak, since what has this may outlive the engine.
+    engine: Weak<Engine>,
     txids: Arc<TxidCache>,
 }
 
 impl NodeIndex {
     /// `reader` must have tables of scripts.
-    pub fn new(reader: TxIndexReader, chain: Arc<dyn Chain>) -> NodeIndex {
-        NodeIndex { reader, chain, txids: Arc::new(TxidCache::new()) }
+    pub fn new(reader: TxIndexReader, chain: Arc<dyn Chain>, engine: &Arc<Engine>) -> NodeIndex {
+        NodeIndex { reader, chain, engine: Arc::downgrade(engine), txids: Arc::new(TxidCache::new()) }
     }
 }
 
@@ -70,6 +73,12 @@ impl ScriptIndex for NodeIndex {
             }
         }
         Ok(None)
+    }
+
+    fn wait_for(&self, height: Height) {
+        if let Some(engine) = self.engine.upgrade() {
+            engine.wait_for_follower(self.reader.name(), height);
+        }
     }
 
     fn touched(&self, from: Height, scripts: &[ScriptHash]) -> Vec<ScriptHash> {

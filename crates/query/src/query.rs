@@ -12,7 +12,6 @@ use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
 use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid, push_hex_reversed};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What [`Query`] reads.
 #[derive(Clone, Debug)]
@@ -95,8 +94,8 @@ pub struct OutpointStatus {
 /// How often an answer is tried.
 const TRIES_MAX: u32 = 20;
 
-/// The time between two tries while the index is behind the mempool.
-const TRY_WAIT: Duration = Duration::from_millis(5);
+/// Blocks that arrive while an answer is tried: a sync is under way.
+const MANY_BLOCKS: u32 = 3;
 
 /// Confirmed outputs and what the mempool has, on the same block.
 #[derive(Debug)]
@@ -131,15 +130,21 @@ impl Query {
     ) -> Result<T, QueryError> {
         let index = self.index()?;
         index.check()?;
+        let mut first = None;
         for tries in 1..=TRIES_MAX {
             let mut pool = self.sources.pool.of_script(script)?;
             let found = index.outputs(script)?;
             if pool.tip != found.tip {
-                if tries < TRIES_MAX {
-                    self.wait_for_agreement(pool.tip, found.tip);
+                let height = found.tip.map_or(0, |tip| tip.height.0);
+                let many_blocks = height >= *first.get_or_insert(height) + MANY_BLOCKS;
+                if tries < TRIES_MAX && !many_blocks {
+                    self.wait_for_agreement(index, pool.tip, found.tip);
                     continue;
                 }
-                // While many blocks arrive one of the two is always behind, and the mempool matters to no wallet.
+                if !many_blocks {
+                    return Err(QueryError::Moving);
+                }
+                // One of the two is always behind during a sync, and the mempool matters to no wallet then.
                 pool = PoolScript::default();
             }
             let answer = make(index, View { outputs: found.outputs, pool })?;
@@ -151,11 +156,12 @@ impl Query {
     }
 
     /// Waits a moment for the one of index and mempool that is behind.
-    fn wait_for_agreement(&self, pool: Option<Tip>, index: Option<Tip>) {
+    fn wait_for_agreement(&self, index: &dyn ScriptIndex, of_pool: Option<Tip>, of_index: Option<Tip>) {
         let height = |tip: Option<Tip>| tip.map(|tip| tip.height);
-        match index.filter(|_| height(index) >= height(pool)) {
-            Some(tip) => self.sources.pool.wait_for(&tip.hash),
-            None => self.sources.pool.wait(TRY_WAIT),
+        match (of_pool, of_index) {
+            (_, Some(tip)) if height(of_index) >= height(of_pool) => self.sources.pool.wait_for(&tip.hash),
+            (Some(tip), _) => index.wait_for(tip.height),
+            (None, _) => {}
         }
     }
 

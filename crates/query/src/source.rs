@@ -56,6 +56,9 @@ pub trait ScriptIndex: Debug + Send + Sync {
     /// A transaction of the chain, with its number and height.
     fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError>;
 
+    /// Waits until the index has the block at a height, as long as it is about to.
+    fn wait_for(&self, height: Height);
+
     /// Those of the scripts that the blocks from a height on touch; all if that is not known.
     fn touched(&self, from: Height, scripts: &[ScriptHash]) -> Vec<ScriptHash>;
 }

@@ -36,6 +36,8 @@ pub enum Event<'a> {
 #[derive(Debug)]
 pub enum ClientEvent<'a> {
     Accepted,
+    /// The handshake of TLS failed.
+    TlsFailed(&'a io::Error),
     /// TCP_NODELAY could not be set.
     NoDelayFailed(&'a io::Error),
     Sent {

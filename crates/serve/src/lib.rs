@@ -8,9 +8,8 @@
 //! [`Login`] checks their credentials. A [`Budget`] bounds the bytes of all answers: their [`Room`] is returned once
 //! the client has read them, and clients that do not read are disconnected when others need the memory.
 //!
-//! A protocol reads and writes any stream of bytes, so that one on top of TLS is served like one on top of TCP, and
-//! protocols of lines need no HTTP. TLS and websocket are not here yet: they come with their first user, the Electrum
-//! server.
+//! A protocol reads and writes any stream of bytes, so that one on top of TLS (`tls`) is served like one on top of TCP,
+//! and protocols of lines need no HTTP. There is no websocket yet.
 //!
 //! Invariants: no input causes a panic; a client can neither take all places nor hold memory without limit; nothing
 //! here depends on Bitcoin, on the node or on the text of a log. Limits are constants in [`limits`].
@@ -28,6 +27,7 @@ mod login;
 mod places;
 mod server;
 mod stream;
+mod tls;
 
 pub use allow::{BadSubnet, Subnet};
 pub use bind::{BadAddress, BindFailure, bind_addresses};
@@ -36,3 +36,4 @@ pub use connection::{CallGuard, Connection, UnreadGuard};
 pub use event::{ClientEvent, Event, Log};
 pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users};
 pub use server::{ListenSettings, Listener, Protocol, Server, StartError, Stopped};
+pub use tls::{SelfMade, TlsError, TlsIdentity};

@@ -12,6 +12,7 @@ use crate::connection::Connection;
 use crate::event::{ClientEvent, Event, Log};
 use crate::places::{Place, Places};
 use crate::stream::WatchedStream;
+use crate::tls::TlsIdentity;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -37,6 +38,8 @@ pub struct ListenSettings {
     /// The name of the threads.
     pub name: &'static str,
     pub addresses: Vec<SocketAddr>,
+    /// Further addresses, with TLS.
+    pub tls: Option<(Vec<SocketAddr>, TlsIdentity)>,
     /// Addresses that may use the server, in addition to this machine.
     pub allowed: Vec<Subnet>,
     /// Threads for calls that block.
@@ -106,7 +109,8 @@ const SOCKET_THREADS: usize = 2;
 #[derive(Debug)]
 pub struct Listener {
     runtime: Runtime,
-    listeners: Vec<TcpListener>,
+    /// Each with the identity that it shows to clients, if it speaks TLS.
+    listeners: Vec<(TcpListener, Option<TlsIdentity>)>,
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     connections: Connections,
@@ -133,7 +137,10 @@ impl Listener {
             .build()
             .map_err(StartError::Threads)?;
         let (mut failures, mut addresses, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
-        for address in settings.addresses {
+        let plain = settings.addresses.into_iter().map(|address| (address, None));
+        let (of_tls, identity) = settings.tls.map_or((Vec::new(), None), |(of_tls, identity)| (of_tls, Some(identity)));
+        let of_tls = of_tls.into_iter().map(|address| (address, identity.clone()));
+        for (address, identity) in plain.chain(of_tls) {
             log.event(&Event::Binding(address));
             let listening = listen(address).and_then(|listener| {
                 let _entered = runtime.enter();
@@ -142,7 +149,7 @@ impl Listener {
             match listening.and_then(|listener| Ok((listener.local_addr()?, listener))) {
                 Ok((address, listener)) => {
                     addresses.push(address);
-                    listeners.push(listener);
+                    listeners.push((listener, identity));
                 }
                 Err(error) => {
                     let failure = BindFailure { address, error };
@@ -176,8 +183,8 @@ impl Listener {
     pub fn serve(self, protocol: impl Protocol) -> Server {
         let protocol = Arc::new(protocol);
         let places = Arc::clone(&self.connections.places);
-        for listener in self.listeners {
-            self.runtime.spawn(self.connections.clone().accept(listener, Arc::clone(&protocol)));
+        for (listener, identity) in self.listeners {
+            self.runtime.spawn(self.connections.clone().accept(listener, identity, Arc::clone(&protocol)));
         }
         Server { runtime: self.runtime, stop: self.stop, addresses: self.addresses, places }
     }
@@ -188,7 +195,7 @@ impl Connections {
         self.allowed.iter().any(|subnet| subnet.contains(address))
     }
 
-    async fn accept<P: Protocol>(mut self, listener: TcpListener, protocol: Arc<P>) {
+    async fn accept<P: Protocol>(mut self, listener: TcpListener, tls: Option<TlsIdentity>, protocol: Arc<P>) {
         loop {
             let accepted = tokio::select! {
                 () = self.stopped.wait() => return,
@@ -201,7 +208,7 @@ impl Connections {
                         continue;
                     };
                     let (protocol, stopped) = (Arc::clone(&protocol), self.stopped.clone());
-                    tokio::spawn(serve(protocol, stream, place, self.idle, stopped));
+                    tokio::spawn(serve(protocol, stream, tls.clone(), place, self.idle, stopped));
                 }
                 Err(error) => {
                     self.log.event(&Event::AcceptFailed(&error));
@@ -216,6 +223,7 @@ impl Connections {
 async fn serve<P: Protocol>(
     protocol: Arc<P>,
     stream: TcpStream,
+    tls: Option<TlsIdentity>,
     place: Place,
     idle: Option<Duration>,
     stopped: Stopped,
@@ -226,8 +234,17 @@ async fn serve<P: Protocol>(
     }
     connection.report(ClientEvent::Accepted);
     let stream = WatchedStream::new(stream, idle, Arc::clone(&connection));
+    let served = async {
+        match tls {
+            None => protocol.serve(stream, &connection, stopped.clone()).await,
+            Some(identity) => match identity.accept(stream).await {
+                Ok(stream) => protocol.serve(stream, &connection, stopped.clone()).await,
+                Err(error) => connection.report(ClientEvent::TlsFailed(&error)),
+            },
+        }
+    };
     tokio::select! {
-        () = protocol.serve(stream, &connection, stopped.clone()) => {}
+        () = served => {}
         () = connection.closed() => {}
     }
     connection.report(ClientEvent::Disconnected);
@@ -305,6 +322,7 @@ mod tests {
         ListenSettings {
             name: "test",
             addresses: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+            tls: None,
             allowed: Vec::new(),
             blocking_threads: 1,
             idle: Some(Duration::from_millis(300)),

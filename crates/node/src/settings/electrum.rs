@@ -6,6 +6,7 @@ use super::given::Given;
 use super::net::{NetProblem, has_good_port};
 use lydian_consensus::Chain;
 use lydian_options::{Setting, switch};
+use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ElectrumSettings {
@@ -15,6 +16,11 @@ pub(crate) struct ElectrumSettings {
     pub(crate) bind: Vec<String>,
     /// The port of addresses without one.
     pub(crate) port: u16,
+    /// `-electrumtlsbind`; empty for loopback, `None` for no TLS.
+    pub(crate) tls_bind: Option<Vec<String>>,
+    /// `-electrumcert` and `-electrumkey`.
+    pub(crate) certificate: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
     /// `-electrumname`.
     pub(crate) name: String,
     /// `-addressindex`; `None`: only if the server is on.
@@ -27,7 +33,16 @@ const NAME: &str = concat!("Lydian ", env!("CARGO_PKG_VERSION"), " (like Electru
 impl Default for ElectrumSettings {
     /// The defaults of the options.
     fn default() -> ElectrumSettings {
-        ElectrumSettings { is_on: false, bind: Vec::new(), port: 0, name: NAME.to_owned(), index: None }
+        ElectrumSettings {
+            is_on: false,
+            bind: Vec::new(),
+            port: 0,
+            tls_bind: Some(Vec::new()),
+            certificate: None,
+            key: None,
+            name: NAME.to_owned(),
+            index: None,
+        }
     }
 }
 
@@ -42,15 +57,25 @@ fn port(chain: Chain) -> u16 {
     }
 }
 
+/// The addresses that an option gives.
+fn addresses(given: &Given<'_>, option: &'static str) -> Result<Vec<String>, SettingsError> {
+    let found = given.net_list(option, |text| match has_good_port(text) {
+        true => Ok(text.to_owned()),
+        false => Err(NetProblem::Port { option, text: text.to_owned() }),
+    })?;
+    Ok(found.into_iter().filter(|text| !text.is_empty()).collect())
+}
+
 impl ElectrumSettings {
     /// Reads what depends on other options; the rest is stored by the entries of the table.
     pub(super) fn read(&mut self, chain: Chain, given: &Given<'_>) -> Result<(), SettingsError> {
         self.port = port(chain);
-        self.bind = given.net_list("electrumbind", |text| match has_good_port(text) {
-            true => Ok(text.to_owned()),
-            false => Err(NetProblem::Port { option: "electrumbind", text: text.to_owned() }),
-        })?;
-        self.bind.retain(|text| !text.is_empty());
+        self.bind = addresses(given, "electrumbind")?;
+        let has_tls = given.core("electrumtlsbind") != Some("0");
+        self.tls_bind = if has_tls { Some(addresses(given, "electrumtlsbind")?) } else { None };
+        if self.certificate.is_some() != self.key.is_some() {
+            return Err(ValueProblem::CertificateWithoutKey.into());
+        }
         let is_off = given.core("server").is_some_and(|text| !switch(text));
         if self.is_on && is_off {
             return Err(ValueProblem::ElectrumWithoutServer.into());

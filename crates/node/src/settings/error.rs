@@ -122,6 +122,7 @@ pub(crate) enum ValueProblem {
     },
     AddressIndexWithPrune,
     ElectrumWithoutServer,
+    CertificateWithoutKey,
     SignetChallengeCount,
     SignetChallengeHex {
         text: String,
@@ -233,6 +234,7 @@ impl fmt::Display for ValueProblem {
             Self::AddressIndexWithPrune => {
                 f.write_str("Prune mode is incompatible with -addressindex, which -electrum sets.")
             }
+            Self::CertificateWithoutKey => f.write_str("-electrumcert and -electrumkey must be given together."),
             Self::ElectrumWithoutServer => {
                 f.write_str("-electrum needs the RPC methods: it cannot be combined with -server=0.")
             }

@@ -109,6 +109,9 @@ fn settle(
     logging::read(&given, &mut settings.log, notices)?;
     settings.rpc.read(chain, &given, has_cjdns(&given)?)?;
     settings.electrum.read(chain, &given)?;
+    for path in [&mut settings.electrum.certificate, &mut settings.electrum.key].into_iter().flatten() {
+        *path = host.absolute(path);
+    }
     settings.rpc.cookie = settings.rpc.cookie.map(|path| settings.datadir.join(path));
     Ok(settings)
 }

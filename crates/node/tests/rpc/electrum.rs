@@ -12,6 +12,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+/// The default port of TLS is that of one node at a time.
+const NO_TLS: &str = "-electrumtlsbind=0";
+
 /// A wallet's connection.
 struct Wallet {
     stream: BufReader<TcpStream>,
@@ -370,7 +373,7 @@ fn start(test: &str) -> Option<(Pair, u16)> {
     let mut pair = Pair::start(test, &["-acceptnonstdtxn=0"])?;
     let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-electrumbind=127.0.0.1:{port}");
-    pair.lydian.restart(&["-acceptnonstdtxn=0", "-electrum", &bind]);
+    pair.lydian.restart(&["-acceptnonstdtxn=0", "-electrum", &bind, NO_TLS]);
     Some((pair, port))
 }
 
@@ -386,7 +389,7 @@ fn electrum_answers_follow_from_the_blocks() {
     }
     // Switched off and on again; then built anew while the node runs.
     let bind = format!("-electrumbind=127.0.0.1:{port}");
-    let options = ["-acceptnonstdtxn=0", "-electrum", &bind];
+    let options = ["-acceptnonstdtxn=0", "-electrum", &bind, NO_TLS];
     pair.lydian.restart(&[]);
     pair.lydian.restart(&options);
     let mut wallet = Wallet::connect(port, "1.6");
@@ -572,7 +575,7 @@ fn wallets_are_notified_of_what_changed() {
 /// Lydian alone, with a chain of 2,020 blocks.
 fn alone(test: &str) -> (Server, u16) {
     let port = lydian_oracle::free_port().unwrap();
-    let server = Server::lydian(test, &["-electrum", &format!("-electrumbind=127.0.0.1:{port}")]);
+    let server = Server::lydian(test, &["-electrum", &format!("-electrumbind=127.0.0.1:{port}"), NO_TLS]);
     server.result("generatetodescriptor", "[2020,\"raw(51)\"]");
     (server, port)
 }

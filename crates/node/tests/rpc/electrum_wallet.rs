@@ -29,11 +29,11 @@ struct Wallet {
 }
 
 impl Wallet {
-    fn start(port: u16) -> Wallet {
-        let folder = std::env::temp_dir().join(format!("lydian-electrum-wallet-{}", std::process::id()));
+    fn start(port: u16, transport: char) -> Wallet {
+        let folder = std::env::temp_dir().join(format!("lydian-electrum-wallet-{}-{port}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let wallet = Wallet { folder };
-        let server = format!("127.0.0.1:{port}:t");
+        let server = format!("127.0.0.1:{port}:{transport}");
         wallet.run(&["--offline", "create"]);
         wallet.run(&["daemon", "-d", "--oneserver", "-s", &server]);
         wallet.run(&["load_wallet"]);
@@ -87,11 +87,12 @@ fn the_electrum_wallet_receives_and_spends() {
     if !is_installed() {
         return;
     }
-    let port = lydian_oracle::free_port().unwrap();
+    let (port, tls) = (lydian_oracle::free_port().unwrap(), lydian_oracle::free_port().unwrap());
     let bind = format!("-electrumbind=127.0.0.1:{port}");
-    let server = Server::lydian("the_electrum_wallet_receives_and_spends", &["-electrum", &bind]);
+    let tls_bind = format!("-electrumtlsbind=127.0.0.1:{tls}");
+    let server = Server::lydian("the_electrum_wallet_receives_and_spends", &["-electrum", &bind, &tls_bind]);
     server.result("generatetodescriptor", "[1,\"raw(51)\"]");
-    let wallet = Wallet::start(port);
+    let wallet = Wallet::start(tls, 's');
     let address = wallet.run(&["getunusedaddress"]);
     server.result("generatetoaddress", &json!([1, address]).to_string());
     server.result("generatetodescriptor", "[100,\"raw(51)\"]");

@@ -77,6 +77,7 @@ impl Server {
         let listen = ListenSettings {
             name: "rpc",
             addresses: settings.addresses,
+            tls: None,
             allowed: settings.allowed,
             // One more thread answers `stop`.
             blocking_threads: threads + 1,

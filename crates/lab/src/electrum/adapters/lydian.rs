@@ -57,7 +57,9 @@ impl ElectrumServer for Lydian {
         // The blocks of the lab's chains are old.
         command.args(["-maxtipage=1000000000", "-assumevalid=0", "-printtoconsole=0"]);
         command.arg(format!("-rpcport={}", job.other_ports[0]));
-        command.arg("-electrum").arg(format!("-electrumbind={}", ServerJob::address(job.port)));
+        command
+            .args(["-electrum", "-electrumtlsbind=0"])
+            .arg(format!("-electrumbind={}", ServerJob::address(job.port)));
         command.args(&job.more);
         Ok(command)
     }

@@ -1,6 +1,6 @@
 //! Options of the Electrum server and its index. Data only: entries of the option table.
 
-use super::{Opt, SWITCH, TEXT, group};
+use super::{Opt, PATH, SWITCH, TEXT, group};
 use crate::settings::electrum;
 use lydian_options::{Kind, Set};
 
@@ -9,7 +9,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "electrum",
         is_own: true,
         group: group::ELECTRUM,
-        help: "Serve Electrum wallets: protocol 1.4 to 1.7 over TCP, on this machine only unless -electrumbind is set. Implies -addressindex",
+        help: "Serve Electrum wallets: protocol 1.4 to 1.7 over TCP and TLS, on this machine only unless -electrumbind or -electrumtlsbind is set. Implies -addressindex",
         set: Set::Switch(|settings, is_on| settings.electrum.is_on = is_on),
         ..SWITCH
     },
@@ -22,6 +22,34 @@ pub(super) const OPTIONS: &[Opt] = &[
         default: "127.0.0.1 and ::1, port 50001, testnet3: 60001, testnet4: 40001, signet: 60601, regtest: 60401",
         help: "Listen for wallets at the given address, for anyone who reaches it. Connections are not encrypted (may be used multiple times)",
         ..TEXT
+    },
+    Opt {
+        name: "electrumtlsbind",
+        argument: "<addr>[:port]",
+        is_own: true,
+        is_list: true,
+        group: group::ELECTRUM,
+        default: "127.0.0.1 and ::1, at the port after that of -electrumbind",
+        help: "Listen for wallets that speak TLS at the given address; 0 for no TLS (may be used multiple times)",
+        ..TEXT
+    },
+    Opt {
+        name: "electrumcert",
+        is_own: true,
+        group: group::ELECTRUM,
+        default: "self-made, in the data directory",
+        help: "Certificate for TLS in PEM, with those that certify it behind it",
+        set: Set::Path(|settings, path| settings.electrum.certificate = path),
+        ..PATH
+    },
+    Opt {
+        name: "electrumkey",
+        is_own: true,
+        group: group::ELECTRUM,
+        default: "self-made, in the data directory",
+        help: "Private key of -electrumcert in PEM",
+        set: Set::Path(|settings, path| settings.electrum.key = path),
+        ..PATH
     },
     Opt {
         name: "electrumname",
