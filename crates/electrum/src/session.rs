@@ -73,14 +73,15 @@ impl Session {
     }
 
     pub(crate) fn subscribe(&self, shared: &Shared, script: ScriptHash) -> Result<Status, Fault> {
-        let is_new = !lock(&self.state).scripts.contains(&script);
+        let own = self.own();
+        // At once, since a batch may have the same script several times.
+        let is_new = lock(&self.state).scripts.insert(script);
         let known = match is_new {
-            true => shared.subscriptions.join(self.id, &self.own(), script)?,
+            true => shared.subscriptions.join(self.id, &own, script).inspect_err(|_| {
+                lock(&self.state).scripts.remove(&script);
+            })?,
             false => shared.subscriptions.told(&script),
         };
-        if is_new {
-            lock(&self.state).scripts.insert(script);
-        }
         if let Some(status) = known {
             return Ok(status);
         }
@@ -114,9 +115,11 @@ impl Session {
         hint: Option<ScriptHash>,
     ) -> Result<OutpointStatus, Fault> {
         let script = shared.query.script_of(&outpoint)?.or(hint);
-        if !lock(&self.state).outpoints.contains(&outpoint) {
-            shared.subscriptions.join_outpoint(self.id, &self.own(), outpoint, script)?;
-            lock(&self.state).outpoints.insert(outpoint);
+        let own = self.own();
+        if lock(&self.state).outpoints.insert(outpoint) {
+            shared.subscriptions.join_outpoint(self.id, &own, outpoint, script).inspect_err(|_| {
+                lock(&self.state).outpoints.remove(&outpoint);
+            })?;
         }
         match shared.query.outpoint(&outpoint) {
             Ok(status) => {
