@@ -5,7 +5,7 @@
 //! transaction whose inputs were confirmed changes the status of its scripts too.
 
 use crate::server::Shared;
-use crate::subscriptions::Wanted;
+use crate::subscriptions::Affected;
 use lydian_primitives::{Height, OutPoint};
 use lydian_query::{PoolTouched, QueryError, ScriptHash};
 use lydian_stdx::AbortOnPanic;
@@ -57,7 +57,6 @@ impl Notifier {
             (self.left, self.left_outpoints, self.is_all_left) = Default::default();
             return Ok(());
         }
-        let wanted = shared.subscriptions.wanted();
         let mut touched = std::mem::take(&mut self.left);
         let mut is_all = std::mem::take(&mut self.is_all_left);
         match pool {
@@ -67,40 +66,32 @@ impl Notifier {
         if let Some((height, hash)) = before.filter(|_| !is_same) {
             match query.chain().hashes(Height(height), 1) {
                 Ok(found) if found.first() == Some(&hash) => {
-                    let scripts: Vec<ScriptHash> = all_scripts(&wanted);
-                    touched.extend(query.index()?.touched(Height(height + 1), &scripts));
+                    touched.extend(query.index()?.touched(Height(height + 1), &shared.subscriptions.scripts()));
                 }
                 Ok(_) | Err(_) => is_all = true,
             }
         }
-        self.tell(shared, &wanted, |script| is_all || touched.contains(script), is_all || !is_same || !is_quiet);
+        let subscriptions = &shared.subscriptions;
+        let affected = if is_all { subscriptions.all() } else { subscriptions.affected(&touched) };
+        self.tell(shared, affected);
         Ok(())
     }
 
-    /// Computes what may have changed. `is_new`: there is anything new at all.
-    fn tell(&mut self, shared: &Shared, wanted: &Wanted, is_touched: impl Fn(&ScriptHash) -> bool, is_new: bool) {
-        for script in wanted.scripts.iter().filter(|script| is_touched(script)) {
-            match shared.query.status(script) {
-                Ok(status) => shared.subscriptions.tell(script, status),
-                Err(_) => self.left.extend([*script]),
+    /// Computes what may have changed.
+    fn tell(&mut self, shared: &Shared, affected: Affected) {
+        for script in affected.scripts {
+            match shared.query.status(&script) {
+                Ok(status) => shared.subscriptions.tell(&script, status),
+                Err(_) => self.left.extend([script]),
             }
         }
-        for (outpoint, script) in &wanted.outpoints {
-            // An output that does not exist yet may be that of any new transaction.
-            let is_touched = script.as_ref().map_or(is_new, &is_touched) || self.left_outpoints.remove(outpoint);
-            if !is_touched {
-                continue;
-            }
-            match shared.query.outpoint(outpoint) {
-                Ok(status) => shared.subscriptions.tell_outpoint(outpoint, status),
-                Err(_) => self.left_outpoints.extend([*outpoint]),
+        let left = std::mem::take(&mut self.left_outpoints);
+        let outpoints: HashSet<OutPoint> = affected.outpoints.into_iter().chain(left).collect();
+        for outpoint in outpoints {
+            match shared.query.outpoint(&outpoint) {
+                Ok(status) => shared.subscriptions.tell_outpoint(&outpoint, status),
+                Err(_) => self.left_outpoints.extend([outpoint]),
             }
         }
     }
-}
-
-/// The scripts of all subscriptions.
-fn all_scripts(wanted: &Wanted) -> Vec<ScriptHash> {
-    let of_outputs = wanted.outpoints.iter().filter_map(|(_, script)| *script);
-    wanted.scripts.iter().copied().chain(of_outputs).collect()
 }

@@ -84,11 +84,11 @@ impl Outbox {
     }
 }
 
-/// What the notifier needs to know of all subscriptions.
+/// Subscriptions that something may have changed.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
-    pub(crate) scripts: HashSet<ScriptHash>,
-    pub(crate) outpoints: Vec<(OutPoint, Option<ScriptHash>)>,
+pub(crate) struct Affected {
+    pub(crate) scripts: Vec<ScriptHash>,
+    pub(crate) outpoints: Vec<OutPoint>,
 }
 
 impl Subscriptions {
@@ -162,12 +162,30 @@ impl Subscriptions {
         lock(&self.inner).leave_outpoint(id, outpoint);
     }
 
-    /// Everything that is watched.
-    pub(crate) fn wanted(&self) -> Wanted {
+    /// The scripts of all subscriptions.
+    pub(crate) fn scripts(&self) -> Vec<ScriptHash> {
         let inner = lock(&self.inner);
-        Wanted {
+        let of_outputs = inner.outpoints.values().filter_map(|output| output.script);
+        inner.scripts.keys().copied().chain(of_outputs).collect()
+    }
+
+    /// Everything that is watched.
+    pub(crate) fn all(&self) -> Affected {
+        let inner = lock(&self.inner);
+        Affected {
             scripts: inner.scripts.keys().copied().collect(),
-            outpoints: inner.outpoints.iter().map(|(outpoint, output)| (*outpoint, output.script)).collect(),
+            outpoints: inner.outpoints.keys().copied().collect(),
+        }
+    }
+
+    /// What is watched of these scripts; and the outputs that do not exist yet, which any new transaction may make.
+    pub(crate) fn affected(&self, touched: &HashSet<ScriptHash>) -> Affected {
+        let inner = lock(&self.inner);
+        let is_affected = |output: &Output| output.script.is_none_or(|script| touched.contains(&script));
+        let outpoints = inner.outpoints.iter().filter(|(_, output)| is_affected(output));
+        Affected {
+            scripts: touched.iter().filter(|script| inner.scripts.contains_key(*script)).copied().collect(),
+            outpoints: outpoints.map(|(outpoint, _)| *outpoint).collect(),
         }
     }
 

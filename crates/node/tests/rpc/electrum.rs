@@ -699,3 +699,111 @@ fn hostile_clients_do_not_disturb_wallets() {
     assert!(server.memory_bytes() < before + (64 << 20), "{before}");
     drop(silent);
 }
+
+/// A wallet of version 1.7 follows outputs from before they exist until they are spent, and back.
+#[test]
+fn wallets_follow_outputs() {
+    let Some((pair, port)) = start("wallets_follow_outputs") else { return };
+    let mut story = Story::begin(pair, port);
+    story.both("setmocktime", &json!([1_750_000_000]));
+    let descriptor = format!("raw({})", to_hex(&script(1)));
+    let blocks = story.both("generatetodescriptor", &json!([110, descriptor]));
+    let coinbase = |story: &Story, at: usize| -> Paid {
+        let block = story.pair.core.result("getblock", &format!("[{}]", blocks[at]));
+        (OutPoint { txid: text(&block["tx"][0]).parse().unwrap(), vout: 0 }, 5_000_000_000, 1)
+    };
+    let (first, paid) = pay(&[coinbase(&story, 0)], &[2, 3], 1_000);
+    let (second, _) = pay(&paid[..1], &[4], 1_000);
+    let mut wallet = Wallet::connect(port, "1.7");
+    let of = |outpoint: &OutPoint| json!([outpoint.txid.to_string(), outpoint.vout]);
+    let (known, unknown) = (paid[0].0, paid[1].0);
+    let hinted = json!([known.txid.to_string(), known.vout, to_hex(&script(2))]);
+    assert_eq!(wallet.result("blockchain.outpoint.subscribe", &hinted), json!({}));
+    assert_eq!(wallet.result("blockchain.outpoint.subscribe", &of(&unknown)), json!({}));
+    let expect = |wallet: &mut Wallet, outpoint: &OutPoint, status: &Value| {
+        // Others may come first, and states between two moments.
+        let expected = json!([outpoint.txid.to_string(), outpoint.vout, status]);
+        loop {
+            let notice = if wallet.notices.is_empty() { wallet.line() } else { wallet.notices.remove(0) };
+            assert_eq!(notice["method"], "blockchain.outpoint.subscribe", "waiting for {expected}");
+            if notice["params"] == expected {
+                break;
+            }
+        }
+        assert_eq!(wallet.result("blockchain.outpoint.get_status", &of(outpoint)), *status);
+    };
+    story.send(&first);
+    expect(&mut wallet, &known, &json!({"funder_height": 0}));
+    assert_eq!(wallet.result("blockchain.outpoint.get_status", &of(&unknown)), json!({"funder_height": 0}));
+    let spender = second.txid().to_string();
+    let spent = |funder: i64, height: i64| json!({"funder_height": funder, "spender_height": height, "spender_txhash": spender});
+    story.send(&second);
+    expect(&mut wallet, &known, &spent(0, -1));
+    let block = story.both("generatetodescriptor", &json!([1, descriptor]))[0].clone();
+    expect(&mut wallet, &known, &spent(111, 111));
+    story.both("invalidateblock", &json!([block]));
+    expect(&mut wallet, &known, &spent(0, -1));
+    story.both("reconsiderblock", &json!([block]));
+    expect(&mut wallet, &known, &spent(111, 111));
+    assert_eq!(wallet.result("blockchain.outpoint.get_status", &of(&unknown)), json!({"funder_height": 111}));
+    let missing = OutPoint { vout: 2, ..known };
+    assert_eq!(wallet.result("blockchain.outpoint.get_status", &of(&missing)), json!({}));
+    for is_there in [true, false] {
+        assert_eq!(wallet.result("blockchain.outpoint.unsubscribe", &of(&known)), is_there);
+    }
+    // Fulcrum's question about a coin, which 1.7 does not have.
+    let mut older = Wallet::connect(port, "1.4");
+    assert_eq!(older.result("blockchain.utxo.get_info", &of(&known)), Value::Null);
+    let value = paid[1].1;
+    let coin = json!({"confirmed_height": 111, "scripthash": scripthash(&script(3)), "value": value});
+    assert_eq!(older.result("blockchain.utxo.get_info", &of(&unknown)), coin);
+    let txid = first.txid().to_string();
+    assert_eq!(older.result("blockchain.transaction.get_height", &json!([txid])), 111);
+    let found = json!({"block_hash": block, "block_height": 111});
+    assert_eq!(older.result("blockchain.transaction.get_confirmed_blockhash", &json!([txid, true])), found);
+    let verbose = older.result("blockchain.transaction.get", &json!([txid, true]));
+    assert_eq!((&verbose["blockhash"], &verbose["confirmations"]), (&block, &json!(1)));
+    let use_of = older.result("blockchain.scripthash.get_first_use", &json!([scripthash(&script(3))]));
+    assert_eq!(use_of, json!({"block_hash": block, "height": 111, "tx_hash": txid}));
+}
+
+/// Fees, and packages, through the protocol.
+#[test]
+fn wallets_submit_packages_and_ask_for_fees() {
+    let Some((pair, port)) = start("wallets_submit_packages_and_ask_for_fees") else { return };
+    let mut story = Story::begin(pair, port);
+    story.both("setmocktime", &json!([1_750_000_000]));
+    let descriptor = format!("raw({})", to_hex(&script(1)));
+    let blocks = story.both("generatetodescriptor", &json!([110, descriptor]));
+    let block = story.pair.core.result("getblock", &format!("[{}]", blocks[0]));
+    let coin: Paid = (OutPoint { txid: text(&block["tx"][0]).parse().unwrap(), vout: 0 }, 5_000_000_000, 1);
+    let (parent, paid) = pay(&[coin], &[2], 0);
+    let (child, _) = pay(&paid, &[3], 10_000);
+    let [old, new] = &mut story.wallets;
+    let raw = |tx: &MutTx| to_hex(&tx.encode());
+    let tested = new.result("blockchain.transaction.testmempoolaccept", &json!([[raw(&parent)]]));
+    assert_eq!((&tested[0]["allowed"], &tested[0]["txid"]), (&json!(false), &json!(parent.txid().to_string())));
+    assert!(tested[0]["reason"].as_str().unwrap().contains("min relay fee not met"), "{tested}");
+    let alone = old.error("blockchain.transaction.broadcast", &json!([raw(&parent)]));
+    assert_eq!(alone.0, 1);
+    assert!(alone.1.contains("min relay fee not met"), "{}", alone.1);
+    let package = json!([[raw(&parent), raw(&child)]]);
+    assert_eq!(old.result("blockchain.transaction.broadcast_package", &package), json!({"success": true}));
+    let recent = new.result("mempool.recent", &json!([]));
+    let fees: BTreeMap<String, i64> =
+        recent.as_array().unwrap().iter().map(|tx| (text(&tx["txid"]), tx["fee"].as_i64().unwrap())).collect();
+    assert_eq!(fees, BTreeMap::from([(parent.txid().to_string(), 0), (child.txid().to_string(), 10_000)]));
+    let histogram = old.result("mempool.get_fee_histogram", &json!([]));
+    let vsize: i64 = recent.as_array().unwrap().iter().map(|tx| tx["vsize"].as_i64().unwrap()).sum();
+    assert_eq!((histogram.as_array().unwrap().len(), &histogram[0][1]), (1, &json!(vsize)), "one chunk: {histogram}");
+    let info = old.result("mempool.get_info", &json!([]));
+    let cores = story.pair.core.result("getmempoolinfo", "[]");
+    for name in ["mempoolminfee", "minrelaytxfee", "incrementalrelayfee"] {
+        assert_eq!(info[name], cores[name], "{name}");
+    }
+    assert_eq!(old.result("blockchain.estimatefee", &json!([6, "ECONOMICAL"])), -1);
+    let mut oldest = Wallet::connect(port, "1.4");
+    assert_eq!(oldest.result("blockchain.relayfee", &json!([])), cores["minrelaytxfee"]);
+    let features = oldest.result("server.features", &json!([]));
+    assert_eq!((&features["protocol_min"], &features["hash_function"]), (&json!("1.4"), &json!("sha256")));
+}
