@@ -99,7 +99,10 @@ fn a_failing_server_is_recorded_and_the_others_continue() {
 #[test]
 #[ignore = "needs `lydian-lab peers install electrs electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored, which make test-peers runs"]
 fn the_servers_answer_what_follows_from_the_blocks() {
-    let contenders = [contender("electrs", None), contender("electrumx", None), contender("lydian", None)];
+    // `make test-peers` builds it.
+    let tests = std::env::current_exe().unwrap();
+    let lydian = tests.parent().and_then(Path::parent).unwrap().join("lydian");
+    let contenders = [contender("electrs", None), contender("electrumx", None), contender("lydian", lydian.to_str())];
     let results = run("electrum-live", &contenders, settings(&[1, 4], 60)).unwrap();
     assert!(results.is_agreed, "{}", to_markdown(&results));
     for server in &results.servers {

@@ -509,6 +509,6 @@ mod tests {
         assert!(parity.starts_with("it was not among --nodes; build it from"), "{parity}");
         assert!(parity.ends_with("; experimental: never run"), "{parity}");
         let never: Vec<&str> = SYSTEMS.iter().filter(|system| system.never_runs()).map(|system| system.title).collect();
-        assert_eq!(never, ["Gocoin", "Floresta", "Zebra BTC", "Lydian"]);
+        assert_eq!(never, ["Gocoin", "Floresta", "Zebra BTC"]);
     }
 }
