@@ -2,7 +2,7 @@
 
 use super::{Call, Method};
 use crate::fault::Fault;
-use crate::version::{V1_4_2, V1_6, V1_7, Version};
+use crate::version::{V1_4_2, V1_7, Version};
 use crate::write::{Json, put, put_hash, put_hex};
 use lydian_primitives::OutPoint;
 use lydian_query::{Coin, History, OutpointStatus, PoolEntry, ScriptHash};
@@ -12,6 +12,7 @@ use std::ops::Range;
 const LAST: Version = Version(1, 6, u32::MAX);
 
 const HISTORY: &[&str] = &["scripthash", "from_height", "to_height"];
+const SCRIPT_HISTORY: &[&str] = &["scriptpubkey", "from_height", "to_height"];
 
 pub(super) const METHODS: &[Method] = &[
     Method::new("blockchain.scripthash.get_balance", balance).takes(&["scripthash"], 1).to(LAST),
@@ -23,7 +24,7 @@ pub(super) const METHODS: &[Method] = &[
     Method::new("blockchain.scripthash.get_first_use", first_use).takes(&["scripthash"], 1).to(LAST),
     Method::new("blockchain.scripthash.get_status", status).takes(&["scripthash"], 1).to(LAST),
     Method::new("blockchain.scriptpubkey.get_balance", balance).takes(&["scriptpubkey"], 1).from(V1_7),
-    Method::new("blockchain.scriptpubkey.get_history", history).takes(HISTORY, 1).from(V1_7),
+    Method::new("blockchain.scriptpubkey.get_history", history).takes(SCRIPT_HISTORY, 1).from(V1_7),
     Method::new("blockchain.scriptpubkey.get_mempool", pool).takes(&["scriptpubkey"], 1).from(V1_7),
     Method::new("blockchain.scriptpubkey.listunspent", coins).takes(&["scriptpubkey"], 1).from(V1_7),
     Method::new("blockchain.scriptpubkey.subscribe", subscribe).takes(&["scriptpubkey"], 1).from(V1_7),
@@ -218,6 +219,3 @@ fn coin_info(call: &Call<'_>) -> Result<Json, Fault> {
     put(&mut out, format_args!(",\"value\":{}}}", output.value.0));
     Ok(out)
 }
-
-/// Nothing here depends on 1.6 but the bound above.
-const _: () = assert!(V1_6.1 == LAST.1);

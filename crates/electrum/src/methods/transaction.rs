@@ -1,10 +1,10 @@
 //! The methods `blockchain.transaction.*`: transactions, proofs, submission.
 
 use super::{Call, Method};
-use crate::fault::Fault;
+use crate::fault::{Fault, code};
 use crate::version::{V1_6, V1_7};
-use crate::write::{Json, put, put_hash, put_hex, put_list, text};
-use lydian_primitives::push_hex_reversed;
+use crate::write::{Json, put, put_hash, put_hex, put_list};
+use lydian_primitives::{Txid, push_hex_reversed};
 use lydian_query::QueryError;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(super) const METHODS: &[Method] = &[
 fn get(call: &Call<'_>) -> Result<Json, Fault> {
     let txid = call.params.txid(0)?;
     if call.params.switch(1)? {
-        return verbose(call, &txid.to_string());
+        return verbose(call, &txid);
     }
     let tx = call.shared.query.transaction(&txid)?;
     let mut out = Vec::with_capacity(2 * tx.as_bytes().len() + 2);
@@ -33,9 +33,8 @@ fn get(call: &Call<'_>) -> Result<Json, Fault> {
 }
 
 /// The object of Core's `getrawtransaction`.
-fn verbose(call: &Call<'_>, txid: &str) -> Result<Json, Fault> {
-    let txid: lydian_primitives::Txid = txid.parse().map_err(|_| Fault::bad("not a txid"))?;
-    let block = call.shared.query.block_of(&txid)?;
+fn verbose(call: &Call<'_>, txid: &Txid) -> Result<Json, Fault> {
+    let block = call.shared.query.block_of(txid)?;
     let params = match block {
         Some((hash, _)) => json!([txid.to_string(), 1, hash.to_string()]),
         None => json!([txid.to_string(), 1]),
@@ -98,6 +97,11 @@ fn broadcast(call: &Call<'_>) -> Result<Json, Fault> {
     }
 }
 
+/// The JSON of an RPC method's answer.
+fn parsed(answer: &str) -> Result<Value, Fault> {
+    serde_json::from_str(answer).map_err(|error| Fault::new(code::INTERNAL, format!("the answer of RPC: {error}")))
+}
+
 /// Core's `submitpackage`.
 fn broadcast_package(call: &Call<'_>) -> Result<Json, Fault> {
     let (txs, is_verbose) = (call.params.hex_list(0)?, call.params.switch(1)?);
@@ -109,7 +113,7 @@ fn broadcast_package(call: &Call<'_>) -> Result<Json, Fault> {
     if is_verbose {
         return Ok(answer.into_bytes());
     }
-    let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+    let answer = parsed(&answer)?;
     let is_success = answer["package_msg"] == "success";
     let results = answer["tx-results"].as_object().into_iter().flatten();
     let errors = results.filter_map(|(_, result)| {
@@ -128,7 +132,9 @@ fn broadcast_package(call: &Call<'_>) -> Result<Json, Fault> {
 fn test(call: &Call<'_>) -> Result<Json, Fault> {
     let txs = call.params.hex_list(0)?;
     let answer = call.shared.calls.call("testmempoolaccept", &json!([txs]).to_string())?;
-    let Ok(Value::Array(results)) = serde_json::from_str(&answer) else { return Ok(text("")) };
+    let answer = parsed(&answer)?;
+    let not_a_list = || Fault::new(code::INTERNAL, "the answer of RPC is not a list");
+    let results = answer.as_array().ok_or_else(not_a_list)?;
     let fields = |result: &Value| -> Value {
         let pick = [("txid", "txid"), ("wtxid", "wtxid"), ("allowed", "allowed"), ("reason", "reject-reason")];
         pick.into_iter().filter_map(|(name, of)| Some((name, result.get(of)?.clone()))).collect()

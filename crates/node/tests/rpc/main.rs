@@ -14,6 +14,7 @@ mod compare;
 mod described;
 mod drivers;
 mod electrum;
+mod electrum_model;
 mod electrum_wallet;
 mod filters;
 mod foreign;
