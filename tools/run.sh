@@ -17,6 +17,7 @@ node=$run/node
 port=${RUN_PORT:-28444}
 rpcport=${RUN_RPC_PORT:-28443}
 electrumport=${RUN_ELECTRUM_PORT:-28401}
+esploraport=${RUN_ESPLORA_PORT:-28402}
 if [ -n "${RUN_SECONDS:-}" ]; then seconds=$RUN_SECONDS; elif [ -t 0 ]; then seconds=; else seconds=0; fi
 
 height() { "$bin/lydian" info --json -regtest "-datadir=$1" 2>/dev/null | sed -n 's/.*"height": *\([0-9]*\).*/\1/p' | head -1; }
@@ -67,7 +68,8 @@ echo "A second node syncs $blocks blocks from the server at 127.0.0.1:$port and 
 ended=
 started=$(date +%s.%N)
 "$bin/lydian" -regtest "-datadir=$node" "-connect=127.0.0.1:$port" -listen=0 "-rpcport=$rpcport" -assumevalid=0 -printtoconsole=0 \
-  -electrum "-electrumbind=127.0.0.1:$electrumport" -electrumtlsbind=0 </dev/null &
+  -electrum "-electrumbind=127.0.0.1:$electrumport" -electrumtlsbind=0 \
+  -esplora "-esplorabind=127.0.0.1:$esploraport" </dev/null &
 node_pid=$!
 synced=
 while kill -0 "$node_pid" 2>/dev/null && [ -z "$is_stopped" ]; do
@@ -93,6 +95,7 @@ $node. In another terminal:
   \$cli gettxoutsetinfo
   \$cli generatetoaddress 10 bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202
   echo '{"id":0,"method":"blockchain.headers.subscribe"}' | nc -q 1 127.0.0.1 $electrumport   # as an Electrum wallet
+  curl http://127.0.0.1:$esploraport/blocks/tip/height   # Esplora's REST API
   $bin/lydian info -regtest -datadir=$node
   $bin/lydian-lab sync --chain $chain --nodes lydian,bitcoind --runs 3   # compared with Bitcoin Core, once \`make judge\` has built it
 TEXT

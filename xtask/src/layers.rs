@@ -51,11 +51,12 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["mempool", "wire", "consensus", "chain", "engine", "disk"] },
     Layer { name: "query", level: 8, purpose: "answers about scripts, transactions and headers for servers: one view of chain, index and mempool", uses: &["index", "mempool", "engine", "chain", "script"] },
     Layer { name: "electrum", level: 9, purpose: "the Electrum protocol", uses: &["query", "serve"] },
+    Layer { name: "esplora", level: 9, purpose: "Esplora's REST API", uses: &["query", "serve", "descriptor", "consensus", "script"] },
     Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "mempool", "wire", "engine", "disk"] },
     Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "index", "mempool", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "zmq", level: 9, purpose: "notifications of blocks and transactions over ZeroMQ; ZMTP of its own", uses: &["engine", "consensus", "disk"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },
-    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "query", "p2p", "index", "mempool", "second-opinion", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
+    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "esplora", "query", "p2p", "index", "mempool", "second-opinion", "engine", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
     Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "wire", "curve", "disk"] },
 ];

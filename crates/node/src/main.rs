@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
 mod cli;
 mod clock;
 mod daemon;
@@ -12,6 +13,7 @@ mod datadir;
 mod disagreement;
 mod display;
 mod electrum;
+mod esplora;
 mod exit;
 mod explain;
 mod floor;

@@ -59,6 +59,22 @@ impl Header {
     }
 }
 
+/// The difficulty of compact target bits, relative to the easiest target of mainnet, on every chain: Core's
+/// `GetDifficulty`, with its rounding.
+pub fn difficulty(bits: u32) -> f64 {
+    let mut shift = bits >> 24;
+    let mut difficulty = f64::from(0xffff) / f64::from(bits & 0x00ff_ffff);
+    while shift < 29 {
+        difficulty *= 256.0;
+        shift += 1;
+    }
+    while shift > 29 {
+        difficulty /= 256.0;
+        shift -= 1;
+    }
+    difficulty
+}
+
 /// A header and its hash. Only this module can pair the two, so a caller that holds one need not hash the header again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashedHeader {

@@ -17,7 +17,7 @@ mod table;
 pub mod transaction;
 
 pub use block::{Block, RawBlock, WitnessCommitment};
-pub use header::{HEADER_SIZE, HashedHeader, Header};
+pub use header::{HEADER_SIZE, HashedHeader, Header, difficulty};
 pub use hex::{push_hex, push_hex_reversed};
 pub use ids::{Amount, BlockHash, Height, HexError, OutPoint, Txid, Wtxid, hex, to_hex};
 pub use reader::{ParseError, ParseErrorKind, Reader, compact_size_len, write_compact_size};

@@ -4,11 +4,11 @@
 //! transaction.
 
 use crate::error::QueryError;
-use crate::source::Chain;
+use crate::source::{BlockInfo, Chain};
 use lydian_chain::{HeaderId, HeaderTree};
 use lydian_engine::{Engine, Tip};
 use lydian_index::Place;
-use lydian_primitives::{BlockHash, Header, Height, Transaction, Txid};
+use lydian_primitives::{Block, BlockHash, Header, Height, Transaction, Txid};
 use std::sync::{Arc, Weak};
 
 /// The chain of an engine.
@@ -79,6 +79,27 @@ impl Chain for NodeChain {
             None if info.is_pruned() => Err(QueryError::Pruned(height)),
             None => Err(QueryError::Failed(format!("the block at height {height} cannot be read"))),
         }
+    }
+
+    fn block_info(&self, hash: &BlockHash) -> Result<Option<BlockInfo>, QueryError> {
+        let found = self.engine()?.header_info(hash);
+        Ok(found.map(|info| BlockInfo {
+            hash: info.node.hash,
+            header: info.node.header,
+            height: info.node.height.0,
+            median_time: info.median_time,
+            is_active: info.is_active,
+            next: info.next,
+        }))
+    }
+
+    fn block(&self, hash: &BlockHash) -> Result<Option<Block>, QueryError> {
+        let engine = self.engine()?;
+        let Some(info) = engine.header_info(hash) else { return Ok(None) };
+        if info.is_pruned() {
+            return Err(QueryError::Pruned(info.node.height));
+        }
+        Ok(engine.block(&info)?)
     }
 
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError> {

@@ -61,6 +61,14 @@ impl ScriptIndex for NodeIndex {
         numbers.iter().map(one).collect()
     }
 
+    fn transactions(&self, numbers: &[u32]) -> Result<Vec<Option<(u32, Transaction)>>, QueryError> {
+        let one = |number: &u32| -> Result<Option<(u32, Transaction)>, QueryError> {
+            let Some(place) = self.reader.place(*number)? else { return Ok(None) };
+            Ok(self.chain.transaction(place)?.map(|tx| (place.height.0, tx)))
+        };
+        numbers.iter().map(one).collect()
+    }
+
     fn height_of(&self, number: u32) -> Option<u32> {
         self.reader.height_of(number).map(|height| height.0)
     }

@@ -13,7 +13,9 @@
 #![forbid(unsafe_code)]
 
 mod chain;
+mod details;
 mod error;
+mod fees;
 mod index;
 mod merkle;
 mod pool;
@@ -22,6 +24,7 @@ mod source;
 mod txids;
 
 pub use chain::NodeChain;
+pub use details::{BlockPlace, Detailed, Page, Question, ScriptStats, Spending, SpentOutput};
 pub use error::QueryError;
 pub use index::NodeIndex;
 pub use lydian_index::ScriptHash;
@@ -31,5 +34,6 @@ pub use query::{
     Balance, Coin, Confirmed, History, OutpointStatus, PoolEntry, Query, Settings, status_of, status_of_history,
 };
 pub use source::{
-    CallError, Calls, Chain, FeeRow, Numbered, Pool, PoolFees, PoolRow, PoolScript, PoolTouched, ScriptIndex,
+    BlockInfo, CallError, Calls, Chain, FeeRow, Numbered, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched,
+    ScriptIndex,
 };

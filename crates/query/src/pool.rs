@@ -7,7 +7,7 @@
 //! Memory: about 120 bytes for an output or an input of the mempool.
 
 use crate::error::QueryError;
-use crate::source::{FeeRow, Pool, PoolFees, PoolRow, PoolScript, PoolTouched};
+use crate::source::{FeeRow, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched};
 use lydian_engine::Engine;
 use lydian_index::ScriptHash;
 use lydian_mempool::Mempool;
@@ -222,6 +222,20 @@ impl Pool for NodePool {
             relay: relay.fee_per_kvb(),
             incremental: settings.incremental_relay_fee.fee_per_kvb(),
         }
+    }
+
+    fn totals(&self) -> PoolTotals {
+        let snapshot = self.mempool.snapshot();
+        let entries = snapshot.members().map(|member| member.entry());
+        entries.fold(PoolTotals::default(), |PoolTotals { count, vsize, fee }, entry| PoolTotals {
+            count: count + 1,
+            vsize: vsize + i64::from(entry.vsize()),
+            fee: fee + entry.fee().0,
+        })
+    }
+
+    fn txids(&self) -> Vec<Txid> {
+        self.mempool.snapshot().members().map(|member| member.entry().txid()).collect()
     }
 
     fn chunks(&self) -> Vec<(i64, i64)> {

@@ -92,16 +92,16 @@ pub struct OutpointStatus {
 }
 
 /// How often an answer is tried.
-const TRIES_MAX: u32 = 20;
+pub(crate) const TRIES_MAX: u32 = 20;
 
 /// Blocks that arrive while an answer is tried: a sync is under way.
 const MANY_BLOCKS: u32 = 3;
 
 /// Confirmed outputs and what the mempool has, on the same block.
 #[derive(Debug)]
-struct View {
-    outputs: Vec<ScriptOutput>,
-    pool: PoolScript,
+pub(crate) struct View {
+    pub(crate) outputs: Vec<ScriptOutput>,
+    pub(crate) pool: PoolScript,
 }
 
 impl Query {
@@ -123,7 +123,7 @@ impl Query {
     }
 
     /// Computes an answer from one view.
-    fn with_view<T>(
+    pub(crate) fn with_view<T>(
         &self,
         script: &ScriptHash,
         make: impl Fn(&dyn ScriptIndex, View) -> Result<Option<T>, QueryError>,
@@ -247,7 +247,7 @@ impl Query {
         found.ok_or(QueryError::NoTransaction(*txid))
     }
 
-    fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError> {
+    pub(crate) fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError> {
         let index = self.index()?;
         for _ in 0..TRIES_MAX {
             let epoch = index.epoch();
@@ -378,7 +378,7 @@ impl Query {
 
 /// The numbers of the transactions that pay to a script or spend from it, in the order of the chain. An output that was
 /// overwritten is that of a transaction that is in the chain again, under the same txid.
-fn transactions_of(outputs: &[ScriptOutput]) -> Vec<u32> {
+pub(crate) fn transactions_of(outputs: &[ScriptOutput]) -> Vec<u32> {
     let mut numbers = Vec::with_capacity(outputs.len());
     for output in outputs {
         match output.fate {

@@ -6,7 +6,7 @@
 use crate::error::QueryError;
 use lydian_engine::Tip;
 use lydian_index::{Place, ScriptHash, ScriptOutputs};
-use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid};
+use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, Transaction, Txid};
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -26,8 +26,28 @@ pub trait Chain: Debug + Send + Sync {
     /// The hash and the txids of a block; `None` above the tip.
     fn txids(&self, height: Height) -> Result<Option<(BlockHash, Vec<Txid>)>, QueryError>;
 
+    /// A block whose header the node has, on the active chain or beside it.
+    fn block_info(&self, hash: &BlockHash) -> Result<Option<BlockInfo>, QueryError>;
+
+    /// A whole block, on the active chain or beside it; `None` if the node does not have it.
+    fn block(&self, hash: &BlockHash) -> Result<Option<Block>, QueryError>;
+
     /// The transaction at a place; `None` if there is none now.
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError>;
+}
+
+/// A block's place in the tree of headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockInfo {
+    pub hash: BlockHash,
+    pub header: Header,
+    pub height: u32,
+    /// Seconds since 1970: Core's `GetMedianTimePast`.
+    pub median_time: i64,
+    /// Whether it is on the active chain.
+    pub is_active: bool,
+    /// The block after it on the active chain.
+    pub next: Option<BlockHash>,
 }
 
 /// The transaction with a number in the chain.
@@ -49,6 +69,9 @@ pub trait ScriptIndex: Debug + Send + Sync {
 
     /// The transactions with these numbers, in their order; `None` for a number that the chain does not have now.
     fn numbered(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError>;
+
+    /// The same transactions with their bytes and the heights of their blocks.
+    fn transactions(&self, numbers: &[u32]) -> Result<Vec<Option<(u32, Transaction)>>, QueryError>;
 
     /// The height of a transaction's block.
     fn height_of(&self, number: u32) -> Option<u32>;
@@ -98,6 +121,16 @@ pub struct PoolFees {
     pub incremental: i64,
 }
 
+/// The sums over the mempool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolTotals {
+    pub count: usize,
+    /// In virtual bytes.
+    pub vsize: i64,
+    /// In satoshis.
+    pub fee: i64,
+}
+
 /// The scripts that the mempool touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolTouched {
@@ -116,6 +149,11 @@ pub trait Pool: Debug + Send + Sync {
     fn transaction(&self, txid: &Txid) -> Option<(Arc<Transaction>, bool)>;
 
     fn fees(&self) -> PoolFees;
+
+    fn totals(&self) -> PoolTotals;
+
+    /// The txids of the mempool, in the order in which Bitcoin Core lists them.
+    fn txids(&self) -> Vec<Txid>;
 
     /// Fee in satoshis and size in virtual bytes of every chunk, the one that is mined first at the front.
     fn chunks(&self) -> Vec<(i64, i64)>;

@@ -19,6 +19,7 @@ const ALLOWED: &[&str] = &[
     "ISC",
     "MIT",
     "MIT-0",
+    "MITNFA",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",

@@ -23,7 +23,7 @@ pub(crate) struct ElectrumSettings {
     pub(crate) key: Option<PathBuf>,
     /// `-electrumname`.
     pub(crate) name: String,
-    /// `-addressindex`; `None`: only if the server is on.
+    /// `-addressindex`; `None`: only if a server needs it.
     pub(crate) index: Option<bool>,
 }
 
@@ -58,7 +58,7 @@ fn port(chain: Chain) -> u16 {
 }
 
 /// The addresses that an option gives.
-fn addresses(given: &Given<'_>, option: &'static str) -> Result<Vec<String>, SettingsError> {
+pub(super) fn addresses(given: &Given<'_>, option: &'static str) -> Result<Vec<String>, SettingsError> {
     let found = given.net_list(option, |text| match has_good_port(text) {
         true => Ok(text.to_owned()),
         false => Err(NetProblem::Port { option, text: text.to_owned() }),
@@ -78,17 +78,9 @@ impl ElectrumSettings {
         }
         let is_off = given.core("server").is_some_and(|text| !switch(text));
         if self.is_on && is_off {
-            return Err(ValueProblem::ElectrumWithoutServer.into());
-        }
-        if self.has_index() && given.integer("prune").is_some_and(|prune| prune != 0) {
-            return Err(ValueProblem::AddressIndexWithPrune.into());
+            return Err(ValueProblem::WalletsWithoutServer { option: "electrum" }.into());
         }
         Ok(())
-    }
-
-    /// Whether the node keeps the index of scripts.
-    pub(crate) fn has_index(&self) -> bool {
-        self.index.unwrap_or(self.is_on)
     }
 }
 

@@ -121,7 +121,14 @@ pub(crate) enum ValueProblem {
         text: String,
     },
     AddressIndexWithPrune,
-    ElectrumWithoutServer,
+    /// `-electrum` or `-esplora` with `-server=0`.
+    WalletsWithoutServer {
+        option: &'static str,
+    },
+    /// `-esploracors`.
+    Cors {
+        text: String,
+    },
     CertificateWithoutKey,
     SignetChallengeCount,
     SignetChallengeHex {
@@ -232,12 +239,13 @@ impl fmt::Display for ValueProblem {
                 write!(f, "Unknown -addressindex value {text}: it must be compact, or 0 for no index.")
             }
             Self::AddressIndexWithPrune => {
-                f.write_str("Prune mode is incompatible with -addressindex, which -electrum sets.")
+                f.write_str("Prune mode is incompatible with -addressindex, which -electrum and -esplora set.")
             }
             Self::CertificateWithoutKey => f.write_str("-electrumcert and -electrumkey must be given together."),
-            Self::ElectrumWithoutServer => {
-                f.write_str("-electrum needs the RPC methods: it cannot be combined with -server=0.")
+            Self::WalletsWithoutServer { option } => {
+                write!(f, "-{option} needs the RPC methods: it cannot be combined with -server=0.")
             }
+            Self::Cors { text } => write!(f, "Invalid -esploracors: {text:?} cannot be in an HTTP header."),
             Self::SignetChallengeCount => f.write_str("-signetchallenge cannot be multiple values."),
             Self::SignetChallengeHex { text } => write!(f, "-signetchallenge must be hex, not '{text}'."),
         }

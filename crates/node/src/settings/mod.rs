@@ -15,6 +15,7 @@ mod deployments;
 mod document;
 pub(crate) mod electrum;
 mod error;
+pub(crate) mod esplora;
 mod given;
 pub(crate) mod help;
 mod logging;

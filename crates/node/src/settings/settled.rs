@@ -2,6 +2,7 @@
 //! depend on nothing else.
 
 use super::electrum::ElectrumSettings;
+use super::esplora::EsploraSettings;
 use super::net::NetSettings;
 use super::rpc::RpcSettings;
 use super::values::{DBCACHE_MIB_DEFAULT, dbcache_bytes};
@@ -69,6 +70,7 @@ pub(crate) struct Settings {
     pub(crate) mempool: lydian_mempool::policy::Settings,
     pub(crate) zmq: ZmqSettings,
     pub(crate) electrum: ElectrumSettings,
+    pub(crate) esplora: EsploraSettings,
     /// The time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
     /// With an older tip, the node is in initial block download.
@@ -126,6 +128,11 @@ pub(crate) struct LogSettings {
 }
 
 impl Settings {
+    /// Whether the node keeps the index of scripts: `-addressindex`, or a server that needs it.
+    pub(crate) fn has_address_index(&self) -> bool {
+        self.electrum.index.unwrap_or(self.electrum.is_on || self.esplora.is_on)
+    }
+
     /// The defaults of the options; the directory is that of the chain.
     pub(super) fn new(params: Params, is_signet_of_others: bool, datadir: PathBuf, net: NetSettings) -> Settings {
         let chain = params.chain;
@@ -172,6 +179,7 @@ impl Settings {
             mempool: lydian_mempool::policy::Settings::default(),
             zmq: ZmqSettings::default(),
             electrum: ElectrumSettings::default(),
+            esplora: EsploraSettings::default(),
             mocktime: None,
             max_tip_age_seconds: TIP_AGE_SECONDS_DEFAULT,
             is_signet_of_others,

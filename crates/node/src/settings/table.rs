@@ -7,6 +7,7 @@
 mod connection;
 mod debug;
 mod electrum;
+mod esplora;
 mod general;
 mod mempool;
 mod rpc;
@@ -33,13 +34,14 @@ pub(crate) mod group {
     pub(crate) const CONNECTION: Group = Group("Connection options");
     pub(crate) const RELAY: Group = Group("Node relay options");
     pub(crate) const ELECTRUM: Group = Group("Electrum server options");
+    pub(crate) const ESPLORA: Group = Group("Esplora server options");
     pub(crate) const ZMQ: Group = Group("ZeroMQ notification options");
     /// Options of single commands.
     pub(crate) const COMMAND: Group = Group("Options of commands");
 
     /// In the order of help.
-    pub(crate) const SHOWN: [Group; 10] =
-        [START, COMMAND, OPTIONS, ELECTRUM, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, RPC];
+    pub(crate) const SHOWN: [Group; 11] =
+        [START, COMMAND, OPTIONS, ELECTRUM, ESPLORA, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, RPC];
 }
 
 /// A command: the first word that is not an option.
@@ -97,6 +99,7 @@ const PARTS: &[&[Opt]] = &[
     debug::OPTIONS,
     rpc::OPTIONS,
     electrum::OPTIONS,
+    esplora::OPTIONS,
     connection::OPTIONS,
     zmq::OPTIONS,
 ];

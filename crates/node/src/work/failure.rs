@@ -2,6 +2,7 @@
 
 use super::advice::advice;
 use crate::electrum::ElectrumError;
+use crate::esplora::EsploraError;
 use crate::exit;
 use crate::serve::ServeError;
 use lydian_chain::{ChainError, ReadError};
@@ -35,6 +36,8 @@ pub(super) enum Failure {
     Zmq(lydian_zmq::StartError),
     /// The Electrum server could not be started.
     Electrum(ElectrumError),
+    /// The Esplora server could not be started.
+    Esplora(EsploraError),
     /// The network could not be started.
     Network(NetworkError),
     /// `-sigengine` names an engine that this machine lacks.
@@ -52,6 +55,7 @@ impl Failure {
             Failure::Serve(_)
             | Failure::Zmq(_)
             | Failure::Electrum(_)
+            | Failure::Esplora(_)
             | Failure::Network(_)
             | Failure::NoSecondOpinion => exit::SETTINGS,
             // The path on the command line is wrong.
@@ -97,6 +101,7 @@ impl fmt::Display for Failure {
             Failure::Serve(error) => error.fmt(f),
             Failure::Zmq(error) => error.fmt(f),
             Failure::Electrum(error) => error.fmt(f),
+            Failure::Esplora(error) => error.fmt(f),
             Failure::Index(name, error) => write!(f, "{name}: {error}"),
             Failure::Network(error @ NetworkError::Bind { .. }) => {
                 // Two messages, as in Core.

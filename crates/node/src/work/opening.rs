@@ -144,7 +144,7 @@ fn try_open(
 fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
     let settings = session.settings;
     let mut opened = OpenIndexes::default();
-    let has_index = settings.electrum.has_index();
+    let has_index = settings.has_address_index();
     let tables = [
         (settings.txindex, TXINDEX_NAME),
         (settings.txospenderindex, TXOSPENDERINDEX_NAME),

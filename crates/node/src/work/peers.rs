@@ -7,16 +7,17 @@ use super::failure::Failure;
 use super::load::{self, Loaded};
 use super::watcher::Watcher;
 use super::{Node, Task, finish, init_message, mempool, words};
+use crate::answers::Answers;
 use crate::clock::Stopwatch;
 use crate::daemon;
 use crate::display::{Doing, Figures};
-use crate::electrum;
 use crate::exit;
 use crate::net::{self, LOOK};
 use crate::run::Session;
 use crate::serve::Serving;
-use lydian_electrum::Server;
+use crate::{electrum, esplora};
 use lydian_engine::Engine;
+use lydian_mempool::Mempool;
 use lydian_net::{Network, ValidationEnd};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -30,14 +31,14 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
     let (session, engine, watcher) = (node.session, Arc::clone(&node.engine), Arc::clone(&node.watcher));
     // Core's `ImportingNow`: until it is over, nothing is downloaded from peers.
     session.initial_download.set_loading(true);
-    let (network, electrum) = begin(&node, server.as_ref())?;
+    let (network, wallets) = begin(&node, server.as_ref())?;
     let mut alerts = Alerts::new(session);
     let loaded = load_behind(&node, is_loss, &mut alerts)?;
     session.initial_download.set_loading(false);
     watcher.update_ibd_status(&engine.tip_update());
     if load::ends_by_itself(&node) {
         session.announce_shutdown();
-        drop((electrum, network, server));
+        drop((wallets, network, server));
         // RPC and peers may have added blocks since the checkpoint at the end of loading.
         engine.checkpoint(watcher.as_ref())?;
         return Ok(loaded.code());
@@ -54,7 +55,7 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
         }
     }
     // No block may arrive while the last checkpoint is made.
-    drop((electrum, server));
+    drop((wallets, server));
     if let Some(file) = file {
         file.save();
     }
@@ -64,8 +65,28 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
     Ok(exit::DONE)
 }
 
-/// Starts the network and lets RPC and Electrum answer: Core's steps 12 and 13.
-fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Option<Server>), Failure> {
+/// The servers for wallets. They answer until this is dropped.
+#[derive(Debug, Default)]
+struct Wallets {
+    _electrum: Option<lydian_electrum::Server>,
+    _esplora: Option<lydian_esplora::Server>,
+}
+
+/// Starts the servers for wallets that the settings ask for.
+fn serve_wallets(node: &Node<'_>, mempool: &Arc<Mempool>, server: &Serving) -> Result<Wallets, Failure> {
+    let session = node.session;
+    let (has_electrum, has_esplora) = (session.settings.electrum.is_on, session.settings.esplora.is_on);
+    if !has_electrum && !has_esplora {
+        return Ok(Wallets::default());
+    }
+    let answers = Answers::new(&node.engine, mempool, node.scripts.clone(), server.context());
+    let electrum = has_electrum.then(|| electrum::start(session, &answers)).transpose().map_err(Failure::Electrum)?;
+    let esplora = has_esplora.then(|| esplora::start(session, &answers)).transpose().map_err(Failure::Esplora)?;
+    Ok(Wallets { _electrum: electrum, _esplora: esplora })
+}
+
+/// Starts the network and lets RPC and the servers for wallets answer: Core's steps 12 and 13.
+fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Wallets), Failure> {
     let session = node.session;
     words::before_network(session, &node.engine);
     init_message(session, server, "Starting network threads…");
@@ -76,17 +97,11 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Option<S
         server.has_peers(&network);
         server.begins(&node.engine);
     }
-    let electrum = match server.filter(|_| session.settings.electrum.is_on) {
-        Some(server) => {
-            let started = electrum::start(session, &node.engine, mempool, node.scripts.clone(), server.context());
-            Some(started.map_err(Failure::Electrum)?)
-        }
-        None => None,
-    };
+    let wallets = server.map(|server| serve_wallets(node, mempool, server)).transpose()?.unwrap_or_default();
     init_message(session, server, "Done loading");
     session.notifier.start(&session.settings.startupnotify, "");
     daemon::ready();
-    Ok((network, electrum))
+    Ok((network, wallets))
 }
 
 /// Loads the blocks on disk in a thread, Core's `initload`.

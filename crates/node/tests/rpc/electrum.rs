@@ -16,7 +16,7 @@ use std::time::Duration;
 const NO_TLS: &str = "-electrumtlsbind=0";
 
 /// The root that a branch leads to.
-fn root_of(leaf: &str, mut position: usize, branch: &Value) -> String {
+pub(crate) fn root_of(leaf: &str, mut position: usize, branch: &Value) -> String {
     let bytes = |text: &str| text.parse::<Txid>().unwrap().0;
     let mut hash = bytes(leaf);
     for sibling in branch.as_array().unwrap() {
@@ -114,15 +114,15 @@ fn electrum_answers_follow_from_the_blocks() {
 }
 
 /// P2WSH of OP_1 to OP_16, which need no signature.
-fn script(number: u8) -> Vec<u8> {
+pub(crate) fn script(number: u8) -> Vec<u8> {
     [&[0x00, 0x20][..], &sha256(&[0x50 + number])].concat()
 }
 
 /// An output with the number of its script.
-type Paid = (OutPoint, i64, u8);
+pub(crate) type Paid = (OutPoint, i64, u8);
 
 /// A transaction that spends outputs and shares the rest equally.
-fn pay(from: &[Paid], to: &[u8], fee: i64) -> (MutTx, Vec<Paid>) {
+pub(crate) fn pay(from: &[Paid], to: &[u8], fee: i64) -> (MutTx, Vec<Paid>) {
     let input = |(prevout, _, number): &Paid| MutInput {
         prevout: *prevout,
         script_sig: Vec::new(),

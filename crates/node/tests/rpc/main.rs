@@ -9,6 +9,7 @@
 mod abuse;
 mod alerts;
 mod chain;
+mod clients;
 mod coinstats;
 mod compare;
 mod described;
@@ -16,6 +17,7 @@ mod drivers;
 mod electrum;
 mod electrum_model;
 mod electrum_wallet;
+mod esplora;
 mod filters;
 mod foreign;
 mod http;

@@ -4,13 +4,13 @@ use crate::context::{Context, ProgressOf, PruneMode};
 use crate::error::{RpcError, code};
 use crate::json::{Double, Json};
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
-use crate::output::{HeaderAnswer, Hex, difficulty, target};
+use crate::output::{HeaderAnswer, Hex, target};
 use crate::result::{Map, Time, cases, result};
 use crate::versionbits::{Bip9, testdummy};
 use lydian_consensus::deployment::script_flags;
 use lydian_consensus::{Deployment, U256};
 use lydian_engine::{ChainTip, Engine, HeaderInfo, Standing};
-use lydian_primitives::{BlockHash, Height};
+use lydian_primitives::{BlockHash, Height, difficulty};
 
 pub(crate) const METHODS: &[Method] = &[
     Method {

@@ -7,7 +7,7 @@ use crate::json::{Amount, Double, Json};
 use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
 use crate::methods::blockchain::Warnings;
 use crate::methods::descriptor::{UNDERSTOOD, paid_script};
-use crate::output::{Hex, difficulty, target};
+use crate::output::{Hex, target};
 use crate::raw_tx::{Reading, decode};
 use crate::result::result;
 use crate::versionbits::next_version;
@@ -17,7 +17,7 @@ use lydian_descriptor::Address;
 use lydian_engine::Engine;
 use lydian_mempool::pool::{BlockContent, BlockOptions};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid, write_compact_size};
+use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid, difficulty, write_compact_size};
 use lydian_script::ScriptBuilder;
 
 const TRIES: Arg = Arg::new("maxtries", Kind::Number, "the number of nonces to try").default("1000000");

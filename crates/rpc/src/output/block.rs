@@ -8,7 +8,7 @@ use crate::json::Double;
 use crate::result::{Answer, Form, Inline, Time, close, result, write_array};
 use lydian_consensus::{Chain, Coin, Params, U256, pow};
 use lydian_engine::HeaderInfo;
-use lydian_primitives::{Block, BlockHash, RawBlock};
+use lydian_primitives::{Block, BlockHash, RawBlock, difficulty};
 
 result! {
     /// The answer of `getblockheader`.
@@ -77,21 +77,6 @@ impl HeaderAnswer {
 /// The target of a header.
 pub(crate) fn target(bits: u32, params: &Params) -> U256 {
     pow::derive_target(bits, params).unwrap_or(U256::ZERO)
-}
-
-/// The difficulty relative to the easiest target of mainnet, on every chain: Core's `GetDifficulty`, with its rounding.
-pub(crate) fn difficulty(bits: u32) -> f64 {
-    let mut shift = bits >> 24;
-    let mut difficulty = f64::from(0xffff) / f64::from(bits & 0x00ff_ffff);
-    while shift < 29 {
-        difficulty *= 256.0;
-        shift += 1;
-    }
-    while shift > 29 {
-        difficulty /= 256.0;
-        shift -= 1;
-    }
-    difficulty
 }
 
 result! {

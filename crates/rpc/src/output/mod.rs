@@ -8,7 +8,7 @@ mod hashes;
 mod script;
 mod transaction;
 
-pub(crate) use block::{BlockAnswer, HeaderAnswer, SerializedBlock, Transactions, TxIds, difficulty, target};
+pub(crate) use block::{BlockAnswer, HeaderAnswer, SerializedBlock, Transactions, TxIds, target};
 pub(crate) use hashes::Hex;
 pub(crate) use script::{Asm, OwnedScript};
 pub(crate) use transaction::{DecodedTransaction, Detail, OwnedTransaction};

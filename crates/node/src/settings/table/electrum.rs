@@ -70,7 +70,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         kind: Kind::Text,
         group: group::ELECTRUM,
-        default: "compact with -electrum, otherwise 0",
+        default: "compact with -electrum or -esplora, otherwise 0",
         help: "Maintain an index of all outputs by script, and of the inputs that spend them. <profile> is compact; 0 for none",
         set: Set::Value(|settings, setting| {
             electrum::index(setting).map(|is_on| settings.electrum.index = Some(is_on))

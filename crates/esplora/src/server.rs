@@ -1,0 +1,229 @@
+//! [`Server`]: starts, routes requests to their answers, stops.
+
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::limits::ANSWERS_SIZE_MAX;
+use crate::reply::Reply;
+use crate::routes::{ROUTES, Route, Verb};
+use axum::extract::{Query as Options, RawPathParams, Request, State};
+use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue};
+use axum::http::{StatusCode, Uri};
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use axum::{Extension, Router};
+use lydian_consensus::Chain;
+use lydian_query::{Calls, Query};
+use lydian_serve::http::{Bodies, Http, answer, status};
+use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Room, StartError, Subnet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Settings of the server.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub addresses: Vec<SocketAddr>,
+    /// Addresses that may use the server, in addition to this machine.
+    pub allowed: Vec<Subnet>,
+    /// The chain of the addresses.
+    pub chain: Chain,
+    /// `None`: browsers refuse the answers to pages of other sites.
+    pub cors: Option<Origin>,
+}
+
+/// The pages that may read the answers: the value of `Access-Control-Allow-Origin`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin(HeaderValue);
+
+impl Origin {
+    /// `None` if the text cannot be in a header.
+    pub fn parse(text: &str) -> Option<Origin> {
+        HeaderValue::from_str(text).ok().map(Origin)
+    }
+}
+
+/// What the server answers from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub query: Arc<Query>,
+    pub calls: Arc<dyn Calls>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) query: Arc<Query>,
+    pub(crate) calls: Arc<dyn Calls>,
+    pub(crate) chain: Chain,
+    cors: Option<Origin>,
+    answers: Arc<Budget>,
+    bodies: Bodies,
+}
+
+/// A running server. It answers until it is dropped.
+#[derive(Debug)]
+pub struct Server(Option<lydian_serve::Server>);
+
+/// A connection without a request for this long ends.
+const IDLE: Duration = Duration::from_secs(120);
+
+/// Time for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Threads that answer requests.
+const THREADS: usize = 32;
+
+impl Server {
+    pub fn start(source: Source, settings: Settings, log: Arc<dyn Log>) -> Result<Server, StartError> {
+        let Settings { addresses, allowed, chain, cors } = settings;
+        let answers = Budget::new(ANSWERS_SIZE_MAX);
+        let listen = ListenSettings {
+            name: "esplora",
+            addresses,
+            tls: None,
+            allowed,
+            blocking_threads: THREADS,
+            idle: Some(IDLE),
+            answers: Arc::clone(&answers),
+        };
+        let listener = Listener::bind(listen, log)?;
+        let Source { query, calls } = source;
+        let shared = Shared { query, calls, chain, cors, answers, bodies: Bodies::default() };
+        let server = listener.serve(Http::new(router(Arc::new(shared)), Some(HEAD_TIMEOUT)));
+        Ok(Server(Some(server)))
+    }
+
+    /// The addresses it listens on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.0.as_ref().map_or(&[], lydian_serve::Server::addresses)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(server) = self.0.take() {
+            // Connections that are still open end with the threads.
+            let _ = server.close();
+            server.end();
+        }
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        let filter = match route.verb {
+            Verb::Get => MethodFilter::GET,
+            Verb::Post => MethodFilter::POST,
+        };
+        let respond = move |State(shared): State<Arc<Shared>>,
+                            Extension(connection): Extension<Arc<Connection>>,
+                            values: RawPathParams,
+                            Options(options): Options<Vec<(String, String)>>,
+                            request: Request| {
+            let values = values.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            respond(route, shared, connection, values, options, request)
+        };
+        router = router.route(route.path, on(filter, respond));
+    }
+    router.fallback(no_route).method_not_allowed_fallback(wrong_method).with_state(shared)
+}
+
+async fn no_route(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    uri: Uri,
+) -> Response {
+    finish(&shared, &connection, Err(Fault::not_found(format!("endpoint does not exist: {}", uri.path()))))
+}
+
+async fn wrong_method(
+    State(shared): State<Arc<Shared>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response {
+    let message = format!("{} does not answer {}", request.uri().path(), request.method());
+    finish(&shared, &connection, Err(Fault { code: StatusCode::METHOD_NOT_ALLOWED, message }))
+}
+
+/// Answers a request on a thread that may block.
+async fn respond(
+    route: &'static Route,
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+    values: Vec<(String, String)>,
+    options: Vec<(String, String)>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let (body, room) = match shared.bodies.read(&connection, &parts.headers, body).await {
+        Ok(read) => read,
+        Err(refusal) => return refusal,
+    };
+    let answering = tokio::task::spawn_blocking(move || {
+        let call = Call { shared: &shared, values: &values, options: &options, body: &body };
+        let reply = (route.answer)(&call);
+        drop(room);
+        finish(&shared, &connection, reply)
+    });
+    // An error means a panic, which is in the log.
+    answering.await.unwrap_or_else(|_| status(StatusCode::INTERNAL_SERVER_ERROR))
+}
+
+/// Memory for an answer; `None` if others were not read for too long.
+fn room_for(answers: &Arc<Budget>, bytes: usize) -> Option<Room> {
+    let mut room = answers.room();
+    room.grow(bytes).then_some(room)
+}
+
+/// Makes the response. May block until other answers were read, if this one is large.
+fn finish(shared: &Shared, connection: &Arc<Connection>, reply: Result<Reply, Fault>) -> Response {
+    let mut response = match reply {
+        Ok(reply) => {
+            let Some(room) = room_for(&shared.answers, reply.body.len()) else {
+                return status(StatusCode::SERVICE_UNAVAILABLE);
+            };
+            let (keep, total) = reply.headers();
+            let mut response = answer(StatusCode::OK, reply.kind, reply.body, room, connection);
+            Reply::put_headers(keep, total, &mut response);
+            response
+        }
+        // Short, so that it needs no room.
+        Err(Fault { code, message }) => {
+            answer(code, "text/plain", message.into_bytes(), shared.answers.room(), connection)
+        }
+    };
+    if let Some(Origin(origin)) = &shared.cors {
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// limit: ANSWERS_SIZE_MAX at
+    /// limit: ANSWERS_SIZE_MAX above
+    #[test]
+    fn an_answer_waits_until_others_are_read() {
+        let answers = Budget::new(ANSWERS_SIZE_MAX);
+        let unread = room_for(&answers, ANSWERS_SIZE_MAX).unwrap();
+        let waiting = Arc::clone(&answers);
+        let one_more = std::thread::spawn(move || room_for(&waiting, 1 << 20).is_some());
+        drop(unread);
+        assert!(one_more.join().unwrap());
+        assert!(room_for(&answers, ANSWERS_SIZE_MAX + 1).is_some(), "a larger one is sent alone");
+    }
+
+    #[test]
+    fn every_route_has_a_place_in_the_router() {
+        // Paths that exclude each other are a panic here.
+        let mut router: Router<()> = Router::new();
+        for route in ROUTES {
+            let filter = if route.verb == Verb::Get { MethodFilter::GET } else { MethodFilter::POST };
+            router = router.route(route.path, on(filter, || async {}));
+        }
+        assert!(router.has_routes());
+    }
+}

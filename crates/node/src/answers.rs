@@ -1,0 +1,127 @@
+//! What the servers for wallets answer from: one [`Query`] and the RPC methods of this process; and their log.
+
+use crate::log::{Category, Log};
+use lydian_engine::Engine;
+use lydian_index::TxIndexReader;
+use lydian_mempool::Mempool;
+use lydian_query::{CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Query, ScriptIndex};
+use lydian_rpc::Context;
+use lydian_serve::{ClientEvent, Event, Subnet};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// What every server for wallets answers from.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    pub(crate) query: Arc<Query>,
+    context: Arc<Context>,
+}
+
+impl Answers {
+    /// `index` is `None` with `-addressindex=0`, or if it could not be opened.
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        mempool: &Arc<Mempool>,
+        index: Option<TxIndexReader>,
+        context: Arc<Context>,
+    ) -> Answers {
+        let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(engine));
+        let index = index.filter(TxIndexReader::has_scripts);
+        let index =
+            index.map(|reader| Arc::new(NodeIndex::new(reader, Arc::clone(&chain), engine)) as Arc<dyn ScriptIndex>);
+        let pool = Arc::new(NodePool::new(mempool, engine));
+        Answers { query: Arc::new(Query::new(lydian_query::Settings { chain, index, pool })), context }
+    }
+
+    /// The RPC methods. `user`: the name under which calls are logged.
+    pub(crate) fn calls(&self, user: &'static str) -> Arc<dyn Calls> {
+        Arc::new(NodeCalls { context: Arc::clone(&self.context), user })
+    }
+}
+
+pub(crate) fn everyone() -> Vec<Subnet> {
+    ["0.0.0.0/0", "::/0"].into_iter().filter_map(|text| Subnet::parse(text, true).ok()).collect()
+}
+
+/// The RPC methods of this process.
+#[derive(Debug)]
+struct NodeCalls {
+    context: Arc<Context>,
+    /// The name under which the calls are logged.
+    user: &'static str,
+}
+
+/// An answer of RPC.
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<AnswerError>,
+}
+
+#[derive(Deserialize)]
+struct AnswerError {
+    code: i32,
+    message: String,
+}
+
+impl Calls for NodeCalls {
+    fn call(&self, method: &str, params: &str) -> Result<String, CallError> {
+        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":{},\"params\":{params}}}", json!(method));
+        let (methods, whitelist) = (lydian_rpc::table::METHODS, lydian_rpc::Whitelist::default());
+        let reply = lydian_rpc::exec::execute(&self.context, methods, &whitelist, self.user, body.as_bytes());
+        let body = reply.body.unwrap_or_default();
+        let unreadable = |error: serde_json::Error| CallError { code: -32603, message: error.to_string() };
+        let answer: Answer<'_> = serde_json::from_slice(&body).map_err(unreadable)?;
+        match (answer.error, answer.result) {
+            (Some(AnswerError { code, message }), _) => Err(CallError { code, message }),
+            (None, Some(result)) => Ok(result.get().to_owned()),
+            (None, None) => Ok("null".to_owned()),
+        }
+    }
+}
+
+/// Writes what happens in a server to the log.
+#[derive(Debug)]
+pub(crate) struct ToLog {
+    server: &'static str,
+    log: Arc<Log>,
+}
+
+impl ToLog {
+    /// `server`: its name.
+    pub(crate) fn new(server: &'static str, log: &Arc<Log>) -> Arc<ToLog> {
+        Arc::new(ToLog { server, log: Arc::clone(log) })
+    }
+
+    fn debug(&self, words: impl FnOnce() -> String) {
+        self.log.debug(Category::NET, || format!("{}: {}", self.server, words()));
+    }
+}
+
+impl lydian_serve::Log for ToLog {
+    fn event(&self, event: &Event<'_>) {
+        let server = self.server;
+        match event {
+            Event::Binding(address) if !address.ip().is_loopback() => {
+                self.log.warning(format!("The {server} server on {address} is open to everyone who reaches it"))
+            }
+            Event::BindFailed(failure) => {
+                self.log.warning(format!("{server} server: {failure}"));
+            }
+            Event::NoPlace(address) => self.debug(|| format!("no place for {address}")),
+            Event::AcceptFailed(error) => self.debug(|| format!("cannot accept a connection: {error}")),
+            Event::Client { address, id, event } => match event {
+                ClientEvent::Accepted => self.debug(|| format!("client {id} connected from {address}")),
+                ClientEvent::TlsFailed(error) => self.debug(|| format!("client {id}: TLS: {error}")),
+                ClientEvent::Disconnected => self.debug(|| format!("client {id} disconnected")),
+                ClientEvent::Request { method, uri } => self.debug(|| format!("client {id}: {method} {uri}")),
+                ClientEvent::HttpFailed(error) => self.debug(|| format!("client {id}: {error}")),
+                _ => {}
+            },
+            Event::Binding(_) => {}
+        }
+    }
+}

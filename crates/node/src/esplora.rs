@@ -1,0 +1,43 @@
+//! The Esplora server of the node. Input: a session, and what its servers answer from. Output: a server that answers
+//! until it is dropped.
+//!
+//! Wiring only: `lydian_query` reads, `lydian_esplora` speaks HTTP.
+
+use crate::answers::{Answers, ToLog, everyone};
+use crate::run::Session;
+use lydian_esplora::{Server, Settings, Source};
+use lydian_serve::{BadAddress, StartError, bind_addresses};
+use std::fmt;
+use std::sync::Arc;
+
+/// Why the server cannot be started.
+#[derive(Debug)]
+pub(crate) enum EsploraError {
+    Bind(BadAddress),
+    Start(StartError),
+}
+
+impl fmt::Display for EsploraError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EsploraError::Bind(error) => write!(f, "-esplorabind: {error}"),
+            EsploraError::Start(error) => write!(f, "Unable to start the Esplora server: {error}"),
+        }
+    }
+}
+
+/// Starts the server.
+pub(crate) fn start(session: &Session<'_>, source: &Answers) -> Result<Server, EsploraError> {
+    let settings = &session.settings.esplora;
+    let addresses = bind_addresses(&settings.bind, settings.port).map_err(EsploraError::Bind)?;
+    // The option opens the server to every client that reaches the address.
+    let allowed = if settings.bind.is_empty() { Vec::new() } else { everyone() };
+    let settings = Settings { addresses, allowed, chain: session.settings.params.chain, cors: settings.cors.clone() };
+    let source = Source { query: Arc::clone(&source.query), calls: source.calls("esplora") };
+    let server = Server::start(source, settings, ToLog::new("Esplora", &session.log)).map_err(EsploraError::Start)?;
+    if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
+        let words = format!("listening on {address}; try it with: curl http://{address}/blocks/tip/height");
+        session.log.info(format!("Esplora server: {words}"));
+    }
+    Ok(server)
+}

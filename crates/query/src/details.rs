@@ -1,0 +1,329 @@
+//! What explorers ask: transactions with the outputs that they spend, pages of a script's transactions, sums, spenders.
+//!
+//! Cost: the bytes of each transaction that an answer names, and of those that it spends from.
+
+use crate::error::QueryError;
+use crate::query::{Query, TRIES_MAX, View, transactions_of};
+use crate::source::{PoolRow, ScriptIndex};
+use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
+use lydian_primitives::{BlockHash, OutPoint, Transaction, Txid};
+use lydian_script::is_unspendable;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A block of the active chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockPlace {
+    pub height: u32,
+    pub hash: BlockHash,
+    /// Seconds since 1970.
+    pub time: u32,
+}
+
+/// An output that an input spends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpentOutput {
+    /// In satoshis.
+    pub value: i64,
+    pub script_pubkey: Box<[u8]>,
+}
+
+/// A transaction with what it spends.
+#[derive(Clone, Debug)]
+pub struct Detailed {
+    pub tx: Arc<Transaction>,
+    /// `None`: in the mempool, or in a block beside the active chain.
+    pub block: Option<BlockPlace>,
+    /// For each input; `None` for that of a coinbase, and for one that the active chain does not have.
+    pub spent: Vec<Option<SpentOutput>>,
+}
+
+/// Which transactions of a script are asked for, the newest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Question<'a> {
+    /// The most of the mempool.
+    pub pool_max: usize,
+    /// The most of the chain.
+    pub chain_max: usize,
+    /// Only what comes after this transaction.
+    pub after: Option<&'a Txid>,
+}
+
+/// Transactions of a script, the newest first.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub transactions: Vec<Detailed>,
+    /// How many transactions the mempool and the chain have of the script.
+    pub pool_total: usize,
+    pub chain_total: usize,
+}
+
+/// Counts and sums of a script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScriptStats {
+    pub transactions: usize,
+    pub funded_count: usize,
+    /// In satoshis.
+    pub funded_sum: i64,
+    pub spent_count: usize,
+    /// In satoshis.
+    pub spent_sum: i64,
+}
+
+/// The input that spends an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spending {
+    pub txid: Txid,
+    pub vin: u32,
+    /// `None`: in the mempool.
+    pub block: Option<BlockPlace>,
+}
+
+/// A transaction, with its height if it is in the chain.
+type Found = (Arc<Transaction>, Option<BlockPlace>);
+
+/// Transactions whose bytes are in memory at once while a script's outputs are summed up.
+const SUMMED_AT_ONCE: usize = 16;
+
+impl Query {
+    /// Computes an answer again if blocks left the index meanwhile, or if there is none.
+    fn steady<T>(&self, make: impl Fn(&dyn ScriptIndex) -> Result<Option<T>, QueryError>) -> Result<T, QueryError> {
+        let index = self.index()?;
+        for _ in 0..TRIES_MAX {
+            let epoch = index.epoch();
+            let answer = make(index)?;
+            if let Some(answer) = answer.filter(|_| index.epoch() == epoch) {
+                return Ok(answer);
+            }
+        }
+        Err(QueryError::Moving)
+    }
+
+    /// The block of the active chain at a height.
+    pub fn place(&self, height: u32) -> Result<BlockPlace, QueryError> {
+        let header = self.header(height)?;
+        Ok(BlockPlace { height, hash: header.hash(), time: header.time })
+    }
+
+    /// The block of a transaction of the chain, `None` for one of the mempool.
+    pub fn place_of(&self, txid: &Txid) -> Result<Option<BlockPlace>, QueryError> {
+        self.steady(|_| match self.block_of(txid)? {
+            None => Ok(Some(None)),
+            Some((hash, height)) => {
+                Ok(Some(Some(self.place(height)?)).filter(|place| place.map(|of| of.hash) == Some(hash)))
+            }
+        })
+    }
+
+    /// A transaction of the mempool or of the chain, with what it spends.
+    pub fn detailed(&self, txid: &Txid) -> Result<Detailed, QueryError> {
+        let found = self.steady(|_| {
+            if let Some((tx, _)) = self.pool().transaction(txid) {
+                return Ok(Some((tx, None)));
+            }
+            let Some((_, height, tx)) = self.find(txid)? else { return Err(QueryError::NoTransaction(*txid)) };
+            Ok(Some((Arc::new(tx), Some(self.place(height)?))))
+        })?;
+        let detailed = self.with_spent(vec![found])?.pop();
+        detailed.ok_or(QueryError::NoTransaction(*txid))
+    }
+
+    /// Looks up what transactions spend: once for each transaction that they spend from.
+    pub fn with_spent(&self, found: Vec<Found>) -> Result<Vec<Detailed>, QueryError> {
+        let mut wanted: BTreeMap<Txid, Vec<(usize, usize, u32)>> = BTreeMap::new();
+        for (at, (tx, _)) in found.iter().enumerate() {
+            for (input, spending) in tx.view().inputs().enumerate().filter(|(_, spending)| !spending.prevout.is_null())
+            {
+                let OutPoint { txid, vout } = spending.prevout;
+                wanted.entry(txid).or_default().push((at, input, vout));
+            }
+        }
+        let mut all: Vec<Detailed> = found
+            .into_iter()
+            .map(|(tx, block)| Detailed { spent: vec![None; tx.view().input_count()], tx, block })
+            .collect();
+        for (txid, inputs) in wanted {
+            let parent = match self.transaction(&txid) {
+                Ok(parent) => parent,
+                // Spent beside the active chain.
+                Err(QueryError::NoTransaction(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let parent = parent.view();
+            for (at, input, vout) in inputs.into_iter().filter(|(.., vout)| (*vout as usize) < parent.output_count()) {
+                let output = parent.output(vout as usize);
+                all[at].spent[input] =
+                    Some(SpentOutput { value: output.value.0, script_pubkey: output.script_pubkey.into() });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Transactions of a script: those of the mempool that came last, then those of the chain.
+    pub fn page(&self, script: &ScriptHash, asked: Question<'_>) -> Result<Page, QueryError> {
+        let (found, pool_total, chain_total) = self.with_view(script, |index, view| {
+            let numbers = transactions_of(&view.outputs);
+            let (pool_total, chain_total) = (view.pool.transactions.len(), numbers.len());
+            let Some(found) = self.found(index, &view, &numbers, asked)? else { return Ok(None) };
+            Ok(Some((found, pool_total, chain_total)))
+        })?;
+        Ok(Page { transactions: self.with_spent(found)?, pool_total, chain_total })
+    }
+
+    /// `None` if one of the transactions is no longer where it was.
+    fn found(
+        &self,
+        index: &dyn ScriptIndex,
+        view: &View,
+        numbers: &[u32],
+        asked: Question<'_>,
+    ) -> Result<Option<Vec<Found>>, QueryError> {
+        // The newest are the last.
+        let (mut pool_end, mut chain_end) = (view.pool.transactions.len(), numbers.len());
+        if let Some(after) = asked.after {
+            match view.pool.transactions.iter().position(|(row, ..)| row.txid == *after) {
+                Some(at) => pool_end = at,
+                None => {
+                    let number = index.find(after)?.map(|(number, ..)| number);
+                    let at = number.and_then(|number| numbers.binary_search(&number).ok());
+                    (pool_end, chain_end) = (0, at.unwrap_or(0));
+                }
+            }
+        }
+        let mut found: Vec<Found> = Vec::new();
+        for (row, ..) in view.pool.transactions[..pool_end].iter().rev().take(asked.pool_max) {
+            let Some((tx, _)) = self.pool().transaction(&row.txid) else { return Ok(None) };
+            found.push((tx, None));
+        }
+        let numbers: Vec<u32> = numbers[..chain_end].iter().rev().take(asked.chain_max).copied().collect();
+        for one in index.transactions(&numbers)? {
+            let Some((height, tx)) = one else { return Ok(None) };
+            found.push((Arc::new(tx), Some(self.place(height)?)));
+        }
+        Ok(Some(found))
+    }
+
+    /// Counts and sums of a script in the chain, and what the mempool adds to them.
+    pub fn stats(&self, script: &ScriptHash) -> Result<(ScriptStats, ScriptStats), QueryError> {
+        self.with_view(script, |index, view| {
+            let Some(chain) = chain_stats(index, &view.outputs)? else { return Ok(None) };
+            let mut pool = ScriptStats { transactions: view.pool.transactions.len(), ..ScriptStats::default() };
+            for row in view.pool.transactions.iter().flat_map(|(_, _, rows)| rows) {
+                match *row {
+                    PoolRow::Pays { value, .. } => {
+                        pool.funded_count += 1;
+                        pool.funded_sum += value;
+                    }
+                    PoolRow::Spends { value, .. } => {
+                        pool.spent_count += 1;
+                        pool.spent_sum += value;
+                    }
+                }
+            }
+            Ok(Some((chain, pool)))
+        })
+    }
+
+    /// The input that spends each output of a transaction.
+    pub fn spendings(&self, txid: &Txid) -> Result<Vec<Option<Spending>>, QueryError> {
+        self.steady(|index| {
+            let (number, tx) = match self.pool().transaction(txid) {
+                Some((tx, _)) => (None, tx),
+                None => match self.find(txid)? {
+                    Some((number, _, tx)) => (Some(number), Arc::new(tx)),
+                    None => return Err(QueryError::NoTransaction(*txid)),
+                },
+            };
+            let outputs = 0..u32::try_from(tx.view().output_count()).unwrap_or(u32::MAX);
+            let outpoints: Vec<OutPoint> = outputs.map(|vout| OutPoint { txid: *txid, vout }).collect();
+            // The mempool first: what leaves it for a block meanwhile is found there.
+            let Some(mut spendings) = self.in_pool(&outpoints) else { return Ok(None) };
+            let Some(number) = number else { return Ok(Some(spendings)) };
+            let mut scripts: BTreeMap<ScriptHash, Vec<u32>> = BTreeMap::new();
+            for (vout, output) in (0..).zip(tx.view().outputs()) {
+                if !is_unspendable(output.script_pubkey) {
+                    scripts.entry(ScriptHash::of(output.script_pubkey)).or_default().push(vout);
+                }
+            }
+            for (script, vouts) in scripts {
+                let mut outputs = index.outputs(&script)?.outputs;
+                outputs.retain(|output| output.number == number && vouts.binary_search(&output.vout).is_ok());
+                for output in outputs {
+                    let OutputFate::Spent(by) = output.fate else { continue };
+                    let outpoint = OutPoint { txid: *txid, vout: output.vout };
+                    let spending = self.in_chain(index, by, &outpoint)?;
+                    let Some(place) = spendings.get_mut(output.vout as usize).filter(|_| spending.is_some()) else {
+                        return Ok(None);
+                    };
+                    *place = spending;
+                }
+            }
+            index.check()?;
+            Ok(Some(spendings))
+        })
+    }
+
+    /// `None` if a transaction left the mempool meanwhile.
+    fn in_pool(&self, outpoints: &[OutPoint]) -> Option<Vec<Option<Spending>>> {
+        let one = |(outpoint, spender): (&OutPoint, Option<(Txid, bool)>)| {
+            let Some((txid, _)) = spender else { return Some(None) };
+            let (tx, _) = self.pool().transaction(&txid)?;
+            Some(Some(Spending { txid, vin: input_of(&tx, outpoint)?, block: None }))
+        };
+        outpoints.iter().zip(self.pool().spenders(outpoints)).map(one).collect()
+    }
+
+    /// `None` if the transaction with the number does not spend the output.
+    fn in_chain(
+        &self,
+        index: &dyn ScriptIndex,
+        number: u32,
+        outpoint: &OutPoint,
+    ) -> Result<Option<Spending>, QueryError> {
+        let Some((height, tx)) = index.transactions(&[number])?.pop().flatten() else { return Ok(None) };
+        let Some(vin) = input_of(&tx, outpoint) else { return Ok(None) };
+        Ok(Some(Spending { txid: tx.view().txid(), vin, block: Some(self.place(height)?) }))
+    }
+}
+
+/// The input of a transaction that spends an output.
+fn input_of(tx: &Transaction, outpoint: &OutPoint) -> Option<u32> {
+    let position = tx.view().inputs().position(|input| input.prevout == *outpoint);
+    position.and_then(|position| u32::try_from(position).ok())
+}
+
+/// `None` if a transaction is no longer where it was.
+fn chain_stats(index: &dyn ScriptIndex, outputs: &[ScriptOutput]) -> Result<Option<ScriptStats>, QueryError> {
+    let mut stats = ScriptStats { transactions: transactions_of(outputs).len(), ..ScriptStats::default() };
+    let mut spent: Vec<(u32, u32)> = Vec::new();
+    for output in outputs {
+        match output.fate {
+            OutputFate::Overwritten => continue,
+            OutputFate::Unspent(value) => stats.funded_sum += i64::try_from(value).unwrap_or(i64::MAX),
+            OutputFate::Spent(_) => spent.push((output.number, output.vout)),
+        }
+        stats.funded_count += 1;
+    }
+    stats.spent_count = spent.len();
+    let mut spent = spent.into_iter().peekable();
+    while spent.peek().is_some() {
+        let mut numbers: Vec<u32> = Vec::with_capacity(SUMMED_AT_ONCE);
+        let mut places: Vec<(usize, u32)> = Vec::new();
+        while let Some((number, vout)) =
+            spent.next_if(|(number, _)| numbers.last() == Some(number) || numbers.len() < SUMMED_AT_ONCE)
+        {
+            if numbers.last() != Some(&number) {
+                numbers.push(number);
+            }
+            places.push((numbers.len() - 1, vout));
+        }
+        let found = index.transactions(&numbers)?;
+        for (at, vout) in places {
+            let value = found[at].as_ref().and_then(|(_, tx)| tx.view().outputs().nth(vout as usize));
+            let Some(output) = value else { return Ok(None) };
+            stats.spent_sum += output.value.0;
+        }
+    }
+    stats.funded_sum += stats.spent_sum;
+    Ok(Some(stats))
+}
