@@ -68,7 +68,7 @@ echo "A second node syncs $blocks blocks from the server at 127.0.0.1:$port and 
 ended=
 started=$(date +%s.%N)
 "$bin/lydian" -regtest "-datadir=$node" "-connect=127.0.0.1:$port" -listen=0 "-rpcport=$rpcport" -assumevalid=0 -printtoconsole=0 \
-  -electrum "-electrumbind=127.0.0.1:$electrumport" -electrumtlsbind=0 \
+  -electrum "-electrumbind=127.0.0.1:$electrumport" -electrumtlsbind=0 -electrumwsbind=0 \
   -esplora "-esplorabind=127.0.0.1:$esploraport" </dev/null &
 node_pid=$!
 synced=

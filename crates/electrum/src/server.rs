@@ -1,12 +1,12 @@
 //! [`Server`]: starts, serves, stops.
 
-use crate::limits::{ANSWERS_SIZE_MAX, LINES_SIZE_MAX};
+use crate::limits::{ANSWERS_SIZE_MAX, LINE_SIZE_MAX, LINES_SIZE_MAX};
 use crate::notify;
 use crate::session::Electrum;
 use crate::subscriptions::Subscriptions;
 use lydian_primitives::BlockHash;
 use lydian_query::{Calls, Query};
-use lydian_serve::{Budget, ListenSettings, Listener, Log, StartError, Subnet, TlsIdentity};
+use lydian_serve::{Budget, ListenSettings, Listener, Log, Origin, StartError, Subnet, TlsIdentity, Websocket};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +32,8 @@ pub struct Settings {
     /// Addresses that may use the server, in addition to this machine.
     pub allowed: Vec<Subnet>,
     pub identity: Identity,
+    /// The web pages that may connect over a websocket, which every address serves too.
+    pub origin: Option<Origin>,
 }
 
 /// What the server answers from.
@@ -71,7 +73,7 @@ const THREADS: usize = 64;
 
 impl Server {
     pub fn start(source: Source, settings: Settings, log: Arc<dyn Log>) -> Result<Server, StartError> {
-        let Settings { addresses, tls, allowed, identity } = settings;
+        let Settings { addresses, tls, allowed, identity, origin } = settings;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
             name: "electrum",
@@ -96,7 +98,8 @@ impl Server {
         let notifying = Arc::clone(&shared);
         let run = move || notify::run(&notifying);
         let notifier = Builder::new().name("electrum-notify".to_owned()).spawn(run).map_err(StartError::Threads)?;
-        let server = listener.serve(Electrum(Arc::clone(&shared)));
+        let websocket = Websocket { message_max: LINE_SIZE_MAX, lines: Arc::clone(&shared.lines), origin };
+        let server = listener.serve(Electrum { shared: Arc::clone(&shared), websocket });
         Ok(Server { server: Some(server), shared, notifier: Some(notifier) })
     }
 

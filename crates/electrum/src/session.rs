@@ -12,7 +12,7 @@ use crate::subscriptions::{Outbox, Own, Status};
 use crate::version::{MIN, Version};
 use lydian_primitives::OutPoint;
 use lydian_query::{OutpointStatus, ScriptHash};
-use lydian_serve::{Budget, Connection, Protocol, Room, Stopped};
+use lydian_serve::{Budget, Connection, Lined, Protocol, Room, Stopped, Websocket, first_byte};
 use lydian_stdx::lock;
 use std::collections::HashSet;
 use std::io;
@@ -165,9 +165,15 @@ impl Drop for Open {
     }
 }
 
-/// Serves the protocol on connections.
+/// Serves the protocol on connections, over websockets for clients that begin with an HTTP request.
 #[derive(Debug)]
-pub(crate) struct Electrum(pub(crate) Arc<Shared>);
+pub(crate) struct Electrum {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) websocket: Websocket,
+}
+
+/// The first byte of an HTTP request for a websocket. No line of JSON begins with it.
+const GET: u8 = b'G';
 
 impl Protocol for Electrum {
     async fn serve<S>(&self, stream: S, connection: &Arc<Connection>, mut stopped: Stopped)
@@ -177,7 +183,29 @@ impl Protocol for Electrum {
         if !connection.is_allowed {
             return;
         }
-        let open = Open::new(&self.0, connection);
+        let first = tokio::select! {
+            first = first_byte(stream) => first,
+            () = stopped.wait() => return,
+        };
+        let plain = Plain(&self.shared);
+        match first {
+            Some((GET, stream)) => self.websocket.serve(&plain, stream, connection, stopped).await,
+            Some((_, stream)) => plain.run(stream, connection, stopped).await,
+            None => {}
+        }
+    }
+}
+
+/// The protocol as lines.
+#[derive(Debug)]
+struct Plain<'a>(&'a Arc<Shared>);
+
+impl Lined for Plain<'_> {
+    async fn run<S>(&self, stream: S, connection: &Arc<Connection>, mut stopped: Stopped)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin,
+    {
+        let open = Open::new(self.0, connection);
         let session = &open.session;
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut lines = Lines::new(&self.0.lines);
@@ -190,7 +218,7 @@ impl Protocol for Electrum {
             let answer = match line {
                 Some(Ok(Some(line))) => {
                     let _busy = connection.begin_call();
-                    batch::answer(&self.0, session, line).await
+                    batch::answer(self.0, session, line).await
                 }
                 Some(Ok(None)) => return,
                 Some(Err(TooLong { words })) => {
@@ -198,7 +226,7 @@ impl Protocol for Electrum {
                     let _ = writer.write_all(&batch::too_long(&words)).await;
                     return;
                 }
-                None => batch::on_thread(&self.0, session, notices).await,
+                None => batch::on_thread(self.0, session, notices).await,
             };
             let Some(answer) = answer else { return };
             if !answer.bytes.is_empty() && writer.write_all(&answer.bytes).await.is_err() {

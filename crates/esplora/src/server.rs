@@ -6,7 +6,7 @@ use crate::limits::ANSWERS_SIZE_MAX;
 use crate::reply::Reply;
 use crate::routes::{ROUTES, Route, Verb};
 use axum::extract::{Query as Options, RawPathParams, Request, State};
-use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue};
+use axum::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
@@ -14,7 +14,7 @@ use axum::{Extension, Router};
 use lydian_consensus::Chain;
 use lydian_query::{Calls, Query};
 use lydian_serve::http::{Bodies, Http, answer, status};
-use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Room, StartError, Subnet};
+use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Origin, Room, StartError, Subnet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,17 +29,6 @@ pub struct Settings {
     pub chain: Chain,
     /// `None`: browsers refuse the answers to pages of other sites.
     pub cors: Option<Origin>,
-}
-
-/// The pages that may read the answers: the value of `Access-Control-Allow-Origin`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin(HeaderValue);
-
-impl Origin {
-    /// `None` if the text cannot be in a header.
-    pub fn parse(text: &str) -> Option<Origin> {
-        HeaderValue::from_str(text).ok().map(Origin)
-    }
 }
 
 /// What the server answers from.
@@ -193,8 +182,8 @@ fn finish(shared: &Shared, connection: &Arc<Connection>, reply: Result<Reply, Fa
             answer(code, "text/plain", message.into_bytes(), shared.answers.room(), connection)
         }
     };
-    if let Some(Origin(origin)) = &shared.cors {
-        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    if let Some(origin) = &shared.cors {
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.header().clone());
     }
     response
 }

@@ -41,11 +41,19 @@ pub(crate) fn start(session: &Session<'_>, source: &Answers) -> Result<Server, E
     let bind = |option, texts: &[String], port| {
         bind_addresses(texts, port).map_err(|error| ElectrumError::Bind(option, error))
     };
-    let addresses = bind("electrumbind", &settings.bind, settings.port)?;
-    let tls = match &settings.tls_bind {
-        Some(texts) => Some((bind("electrumtlsbind", texts, settings.port + 1)?, identity_of(session)?)),
-        None => None,
-    };
+    let mut addresses = bind("electrumbind", &settings.bind, settings.port)?;
+    if let Some(texts) = &settings.ws_bind {
+        addresses.extend(bind("electrumwsbind", texts, settings.port + 2)?);
+    }
+    let mut of_tls = Vec::new();
+    if let Some(texts) = &settings.tls_bind {
+        of_tls.extend(bind("electrumtlsbind", texts, settings.port + 1)?);
+    }
+    // Without a certificate for one, the other's default would be a surprise.
+    if let Some(texts) = settings.wss_bind.as_ref().filter(|texts| settings.tls_bind.is_some() || !texts.is_empty()) {
+        of_tls.extend(bind("electrumwssbind", texts, settings.port + 3)?);
+    }
+    let tls = if of_tls.is_empty() { None } else { Some((of_tls, identity_of(session)?)) };
     let identity = Identity {
         name: settings.name.clone(),
         banner: format!("Lydian {}: a Bitcoin node that serves wallets itself", env!("CARGO_PKG_VERSION")),
@@ -53,12 +61,14 @@ pub(crate) fn start(session: &Session<'_>, source: &Answers) -> Result<Server, E
         genesis: session.settings.params.genesis_hash,
     };
     // The option opens the server to every client that reaches the address.
-    let is_open = !settings.bind.is_empty() || settings.tls_bind.as_ref().is_some_and(|texts| !texts.is_empty());
+    let of_options = [&settings.tls_bind, &settings.ws_bind, &settings.wss_bind];
+    let is_open = !settings.bind.is_empty() || of_options.into_iter().flatten().any(|texts| !texts.is_empty());
     let allowed = if is_open { everyone() } else { Vec::new() };
     let source = Source { query: Arc::clone(&source.query), calls: source.calls("electrum") };
     let log = ToLog::new("Electrum", &session.log);
     let server =
-        Server::start(source, Settings { addresses, tls, allowed, identity }, log).map_err(ElectrumError::Start)?;
+        Server::start(source, Settings { addresses, tls, allowed, identity, origin: settings.cors.clone() }, log)
+            .map_err(ElectrumError::Start)?;
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
         session.log.info(format!("Electrum server: {}", try_it(*address)));
     }

@@ -9,7 +9,7 @@
 //! the client has read them, and clients that do not read are disconnected when others need the memory.
 //!
 //! A protocol reads and writes any stream of bytes, so that one on top of TLS (`tls`) is served like one on top of TCP,
-//! and protocols of lines need no HTTP. There is no websocket yet.
+//! and protocols of lines need no HTTP; [`Websocket`] carries them for clients that can speak nothing else.
 //!
 //! Invariants: no input causes a panic; a client can neither take all places nor hold memory without limit; nothing
 //! here depends on Bitcoin, on the node or on the text of a log. Limits are constants in [`limits`].
@@ -24,10 +24,12 @@ mod event;
 pub mod http;
 pub mod limits;
 mod login;
+mod origin;
 mod places;
 mod server;
 mod stream;
 mod tls;
+mod websocket;
 
 pub use allow::{BadSubnet, Subnet};
 pub use bind::{BadAddress, BindFailure, bind_addresses};
@@ -35,5 +37,7 @@ pub use budget::{Budget, FREE_BYTES, Room};
 pub use connection::{CallGuard, Connection, UnreadGuard};
 pub use event::{ClientEvent, Event, Log};
 pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users};
+pub use origin::Origin;
 pub use server::{ListenSettings, Listener, Protocol, Server, StartError, Stopped};
 pub use tls::{SelfMade, TlsError, TlsIdentity};
+pub use websocket::{Lined, Websocket, first_byte};

@@ -6,6 +6,7 @@ use super::given::Given;
 use super::net::{NetProblem, has_good_port};
 use lydian_consensus::Chain;
 use lydian_options::{Setting, switch};
+use lydian_serve::Origin;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,11 @@ pub(crate) struct ElectrumSettings {
     pub(crate) port: u16,
     /// `-electrumtlsbind`; empty for loopback, `None` for no TLS.
     pub(crate) tls_bind: Option<Vec<String>>,
+    /// `-electrumwsbind` and `-electrumwssbind`, for websockets; empty for loopback, `None` for none.
+    pub(crate) ws_bind: Option<Vec<String>>,
+    pub(crate) wss_bind: Option<Vec<String>>,
+    /// `-electrumcors`.
+    pub(crate) cors: Option<Origin>,
     /// `-electrumcert` and `-electrumkey`.
     pub(crate) certificate: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
@@ -38,6 +44,9 @@ impl Default for ElectrumSettings {
             bind: Vec::new(),
             port: 0,
             tls_bind: Some(Vec::new()),
+            ws_bind: Some(Vec::new()),
+            wss_bind: Some(Vec::new()),
+            cors: None,
             certificate: None,
             key: None,
             name: NAME.to_owned(),
@@ -71,8 +80,13 @@ impl ElectrumSettings {
     pub(super) fn read(&mut self, chain: Chain, given: &Given<'_>) -> Result<(), SettingsError> {
         self.port = port(chain);
         self.bind = addresses(given, "electrumbind")?;
-        let has_tls = given.core("electrumtlsbind") != Some("0");
-        self.tls_bind = if has_tls { Some(addresses(given, "electrumtlsbind")?) } else { None };
+        let unless_off = |option| match given.core(option) {
+            Some("0") => Ok(None),
+            _ => addresses(given, option).map(Some),
+        };
+        self.tls_bind = unless_off("electrumtlsbind")?;
+        self.ws_bind = unless_off("electrumwsbind")?;
+        self.wss_bind = unless_off("electrumwssbind")?;
         if self.certificate.is_some() != self.key.is_some() {
             return Err(ValueProblem::CertificateWithoutKey.into());
         }
@@ -90,5 +104,16 @@ pub(super) fn index(setting: &Setting) -> Result<bool, SettingsError> {
         "" | "1" | "compact" => Ok(true),
         "0" => Ok(false),
         text => Err(ValueProblem::AddressIndex { text: text.to_owned() }.into()),
+    }
+}
+
+/// `-electrumcors` and `-esploracors`: the web pages that may use a server.
+pub(super) fn origin(option: &'static str, setting: &Setting) -> Result<Option<Origin>, SettingsError> {
+    match setting.text() {
+        "" | "0" => Ok(None),
+        text => match Origin::parse(text) {
+            Some(origin) => Ok(Some(origin)),
+            None => Err(ValueProblem::Origin { option, text: text.to_owned() }.into()),
+        },
     }
 }

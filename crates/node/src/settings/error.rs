@@ -125,8 +125,9 @@ pub(crate) enum ValueProblem {
     WalletsWithoutServer {
         option: &'static str,
     },
-    /// `-esploracors`.
-    Cors {
+    /// `-esploracors`, `-electrumcors`.
+    Origin {
+        option: &'static str,
         text: String,
     },
     CertificateWithoutKey,
@@ -245,7 +246,7 @@ impl fmt::Display for ValueProblem {
             Self::WalletsWithoutServer { option } => {
                 write!(f, "-{option} needs the RPC methods: it cannot be combined with -server=0.")
             }
-            Self::Cors { text } => write!(f, "Invalid -esploracors: {text:?} cannot be in an HTTP header."),
+            Self::Origin { option, text } => write!(f, "Invalid -{option}: {text:?} cannot be in an HTTP header."),
             Self::SignetChallengeCount => f.write_str("-signetchallenge cannot be multiple values."),
             Self::SignetChallengeHex { text } => write!(f, "-signetchallenge must be hex, not '{text}'."),
         }

@@ -5,8 +5,8 @@ use super::electrum::addresses;
 use super::error::{SettingsError, ValueProblem};
 use super::given::Given;
 use lydian_consensus::Chain;
-use lydian_esplora::Origin;
-use lydian_options::{Setting, switch};
+use lydian_options::switch;
+use lydian_serve::Origin;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EsploraSettings {
@@ -41,16 +41,5 @@ impl EsploraSettings {
             return Err(ValueProblem::WalletsWithoutServer { option: "esplora" }.into());
         }
         Ok(())
-    }
-}
-
-/// `-esploracors`.
-pub(super) fn cors(setting: &Setting) -> Result<Option<Origin>, SettingsError> {
-    match setting.text() {
-        "" | "0" => Ok(None),
-        text => match Origin::parse(text) {
-            Some(origin) => Ok(Some(origin)),
-            None => Err(ValueProblem::Cors { text: text.to_owned() }.into()),
-        },
     }
 }

@@ -149,7 +149,8 @@ fn start(test: &str) -> Option<(Pair, Clients)> {
     let mut pair = Pair::start(test, &["-acceptnonstdtxn=0"])?;
     let [electrum, site] = [(); 2].map(|()| lydian_oracle::free_port().unwrap());
     let options = [format!("-electrumbind=127.0.0.1:{electrum}"), format!("-esplorabind=127.0.0.1:{site}")];
-    let own = ["-acceptnonstdtxn=0", "-electrum", "-electrumtlsbind=0", "-esplora", &options[0], &options[1]];
+    let own = ["-electrumtlsbind=0", "-electrumwsbind=0", "-electrum", "-esplora", &options[0], &options[1]];
+    let own = [&["-acceptnonstdtxn=0"][..], &own].concat();
     pair.lydian.restart(&own);
     wait_for(&Site(site));
     let genesis: BlockHash = text(&pair.core.result("getblockhash", "[0]")).parse().unwrap();

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-/// The default port of TLS is that of one node at a time.
+/// The default ports of TLS and of websockets are those of one node at a time.
 const NO_TLS: &str = "-electrumtlsbind=0";
+const NO_WEBSOCKET: &str = "-electrumwsbind=0";
 
 /// The root that a branch leads to.
 pub(crate) fn root_of(leaf: &str, mut position: usize, branch: &Value) -> String {
@@ -79,7 +80,7 @@ fn start(test: &str) -> Option<(Pair, u16)> {
     let mut pair = Pair::start(test, &["-acceptnonstdtxn=0"])?;
     let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-electrumbind=127.0.0.1:{port}");
-    pair.lydian.restart(&["-acceptnonstdtxn=0", "-electrum", &bind, NO_TLS]);
+    pair.lydian.restart(&["-acceptnonstdtxn=0", "-electrum", &bind, NO_TLS, NO_WEBSOCKET]);
     Some((pair, port))
 }
 
@@ -95,7 +96,7 @@ fn electrum_answers_follow_from_the_blocks() {
     }
     // Switched off and on again; then built anew while the node runs.
     let bind = format!("-electrumbind=127.0.0.1:{port}");
-    let options = ["-acceptnonstdtxn=0", "-electrum", &bind, NO_TLS];
+    let options = ["-acceptnonstdtxn=0", "-electrum", &bind, NO_TLS, NO_WEBSOCKET];
     pair.lydian.restart(&[]);
     pair.lydian.restart(&options);
     let mut wallet = Wallet::connect(port, "1.6");
@@ -281,7 +282,7 @@ fn wallets_are_notified_of_what_changed() {
 /// Lydian alone, with a chain of 2,020 blocks.
 fn alone(test: &str) -> (Server, u16) {
     let port = lydian_oracle::free_port().unwrap();
-    let server = Server::lydian(test, &["-electrum", &format!("-electrumbind=127.0.0.1:{port}"), NO_TLS]);
+    let server = Server::lydian(test, &["-electrum", &format!("-electrumbind=127.0.0.1:{port}"), NO_TLS, NO_WEBSOCKET]);
     server.result("generatetodescriptor", "[2020,\"raw(51)\"]");
     (server, port)
 }

@@ -90,7 +90,10 @@ fn the_electrum_wallet_receives_and_spends() {
     let (port, tls) = (lydian_oracle::free_port().unwrap(), lydian_oracle::free_port().unwrap());
     let bind = format!("-electrumbind=127.0.0.1:{port}");
     let tls_bind = format!("-electrumtlsbind=127.0.0.1:{tls}");
-    let server = Server::lydian("the_electrum_wallet_receives_and_spends", &["-electrum", &bind, &tls_bind]);
+    let server = Server::lydian(
+        "the_electrum_wallet_receives_and_spends",
+        &["-electrum", &bind, &tls_bind, "-electrumwsbind=0", "-electrumwssbind=0"],
+    );
     server.result("generatetodescriptor", "[1,\"raw(51)\"]");
     let wallet = Wallet::start(tls, 's');
     let address = wallet.run(&["getunusedaddress"]);

@@ -17,6 +17,7 @@ mod drivers;
 mod electrum;
 mod electrum_model;
 mod electrum_wallet;
+mod electrum_web;
 mod esplora;
 mod filters;
 mod foreign;

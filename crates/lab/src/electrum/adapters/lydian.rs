@@ -58,7 +58,7 @@ impl ElectrumServer for Lydian {
         command.args(["-maxtipage=1000000000", "-assumevalid=0", "-printtoconsole=0"]);
         command.arg(format!("-rpcport={}", job.other_ports[0]));
         command
-            .args(["-electrum", "-electrumtlsbind=0"])
+            .args(["-electrum", "-electrumtlsbind=0", "-electrumwsbind=0"])
             .arg(format!("-electrumbind={}", ServerJob::address(job.port)));
         command.args(&job.more);
         Ok(command)

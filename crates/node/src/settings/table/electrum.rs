@@ -34,6 +34,38 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..TEXT
     },
     Opt {
+        name: "electrumwsbind",
+        argument: "<addr>[:port]",
+        is_own: true,
+        is_list: true,
+        group: group::ELECTRUM,
+        default: "127.0.0.1 and ::1, two ports after that of -electrumbind",
+        help: "Listen for wallets that speak websocket at the given address; 0 for none (may be used multiple times)",
+        ..TEXT
+    },
+    Opt {
+        name: "electrumwssbind",
+        argument: "<addr>[:port]",
+        is_own: true,
+        is_list: true,
+        group: group::ELECTRUM,
+        default: "127.0.0.1 and ::1, three ports after that of -electrumbind; none with -electrumtlsbind=0",
+        help: "Listen for wallets that speak websocket over TLS at the given address; 0 for none (may be used multiple times)",
+        ..TEXT
+    },
+    Opt {
+        name: "electrumcors",
+        argument: "<origin>",
+        is_own: true,
+        group: group::ELECTRUM,
+        default: "none",
+        help: "Let web pages of this origin connect over websocket; * for every origin",
+        set: Set::Value(|settings, setting| {
+            electrum::origin("electrumcors", setting).map(|cors| settings.electrum.cors = cors)
+        }),
+        ..TEXT
+    },
+    Opt {
         name: "electrumcert",
         is_own: true,
         group: group::ELECTRUM,

@@ -1,7 +1,7 @@
 //! Options of the Esplora server. Data only: entries of the option table.
 
 use super::{Opt, SWITCH, TEXT, group};
-use crate::settings::esplora;
+use crate::settings::electrum;
 use lydian_options::Set;
 
 pub(super) const OPTIONS: &[Opt] = &[
@@ -30,7 +30,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         group: group::ESPLORA,
         default: "none",
         help: "Let web pages of this origin read the answers (Access-Control-Allow-Origin); * for every origin",
-        set: Set::Value(|settings, setting| esplora::cors(setting).map(|cors| settings.esplora.cors = cors)),
+        set: Set::Value(|settings, setting| {
+            electrum::origin("esploracors", setting).map(|cors| settings.esplora.cors = cors)
+        }),
         ..TEXT
     },
 ];
