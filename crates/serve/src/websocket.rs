@@ -1,4 +1,4 @@
-//! Protocols of lines over websockets (RFC 6455): a text message is a line, both ways.
+//! Protocols of lines over websockets (RFC 6455): a message is a line, both ways.
 //!
 //! Input: the bytes of a connection that begins with an HTTP request. Output: lines for a [`Lined`] protocol, and its
 //! lines as messages. A web page may only connect if its origin is allowed, since every page that a user opens reaches
@@ -77,9 +77,15 @@ impl Websocket {
         };
         let incoming = async {
             while let Some(Ok(message)) = source.next().await {
-                let Message::Text(text) = message else { continue };
+                let mut line = match message {
+                    Message::Text(text) => text.as_bytes().to_vec(),
+                    Message::Binary(bytes) => bytes.to_vec(),
+                    _ => {
+                        lock(&received).forget();
+                        continue;
+                    }
+                };
                 // In JSON, a line end is a space.
-                let mut line = text.as_bytes().to_vec();
                 line.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
                 line.push(b'\n');
                 if messages.write_all(&line).await.is_err() {
@@ -274,6 +280,16 @@ mod tests {
             assert!(matches!(socket.next().await, Some(Ok(Message::Close(_))) | None));
         };
         with_client(&websocket, None, talk).await.unwrap();
+        let talk = async |mut socket: WebSocketStream<DuplexStream>| {
+            socket.send(Message::binary(&b"bytes"[..])).await.unwrap();
+            assert_eq!(socket.next().await.unwrap().unwrap().into_text().unwrap().as_str(), "bytes".repeat(8));
+            // Pings do not add up to a message that is too long.
+            for _ in 0..3_000 {
+                socket.send(Message::Ping(vec![b'p'; 120].into())).await.unwrap();
+                assert!(socket.next().await.unwrap().unwrap().is_pong());
+            }
+        };
+        with_client(&self::websocket(None, 100_000), None, talk).await.unwrap();
         with_client(&websocket, None, async |socket: WebSocketStream<DuplexStream>| drop(socket)).await.unwrap();
     }
 
