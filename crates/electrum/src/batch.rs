@@ -9,7 +9,7 @@ use crate::methods;
 use crate::server::Shared;
 use crate::session::Session;
 use crate::write::{self, Json};
-use lydian_serve::{Budget, Room, UnreadGuard};
+use lydian_serve::{Room, UnreadGuard};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -73,7 +73,7 @@ pub(crate) async fn on_thread(
     let (shared, session) = (Arc::clone(shared), Arc::clone(session));
     let made = spawn_blocking(move || {
         let bytes = make(&shared, &session);
-        let Some(room) = room_for(&shared.answers, bytes.len()) else {
+        let Some(room) = shared.answers.room_for(bytes.len()) else {
             session.close_after_answer();
             return Answer { bytes: too_long("too many answers wait to be read"), _room: None, _unread: None };
         };
@@ -81,12 +81,6 @@ pub(crate) async fn on_thread(
         Answer { bytes, _room: Some(room), _unread: Some(unread) }
     });
     made.await.ok()
-}
-
-/// Waits until others have read their answers, if need be. `None` if that takes too long.
-fn room_for(answers: &Arc<Budget>, bytes: usize) -> Option<Room> {
-    let mut room = answers.room();
-    room.grow(bytes).then_some(room)
 }
 
 /// An error that answers no request.
@@ -166,6 +160,7 @@ fn respond(shared: &Shared, session: &Session, request: Value, out: &mut Json) -
 mod tests {
     use super::*;
     use crate::limits::ANSWERS_SIZE_MAX;
+    use lydian_serve::Budget;
 
     fn fault(line: &[u8]) -> (i32, String) {
         let fault = parse(line).unwrap_err();
@@ -197,14 +192,14 @@ mod tests {
     #[test]
     fn an_answer_waits_until_others_are_read() {
         let answers = Budget::new(ANSWERS_SIZE_MAX);
-        let unread = room_for(&answers, ANSWERS_SIZE_MAX - 1_000_000).unwrap();
-        let small = room_for(&answers, 1_000_000).unwrap();
+        let unread = answers.room_for(ANSWERS_SIZE_MAX - 1_000_000).unwrap();
+        let small = answers.room_for(1_000_000).unwrap();
         let waiting = Arc::clone(&answers);
-        let large = std::thread::spawn(move || room_for(&waiting, 1_000_001).is_some());
+        let large = std::thread::spawn(move || waiting.room_for(1_000_001).is_some());
         drop(unread);
         assert!(large.join().unwrap());
         drop(small);
-        assert!(room_for(&answers, 10 * ANSWERS_SIZE_MAX).is_some(), "a larger one is sent alone");
+        assert!(answers.room_for(10 * ANSWERS_SIZE_MAX).is_some(), "a larger one is sent alone");
     }
 
     #[test]

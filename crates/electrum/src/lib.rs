@@ -22,4 +22,4 @@ mod subscriptions;
 mod version;
 mod write;
 
-pub use server::{Identity, Server, Settings, Source};
+pub use server::{Identity, Server, Settings};

@@ -5,7 +5,7 @@ use crate::notify;
 use crate::session::Electrum;
 use crate::subscriptions::Subscriptions;
 use lydian_primitives::BlockHash;
-use lydian_query::{Calls, Query};
+use lydian_query::{Calls, Query, Source};
 use lydian_serve::{Budget, ListenSettings, Listener, Log, Origin, StartError, Subnet, TlsIdentity, Websocket};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,13 +34,6 @@ pub struct Settings {
     pub identity: Identity,
     /// The web pages that may connect over a websocket, which every address serves too.
     pub origin: Option<Origin>,
-}
-
-/// What the server answers from.
-#[derive(Clone, Debug)]
-pub struct Source {
-    pub query: Arc<Query>,
-    pub calls: Arc<dyn Calls>,
 }
 
 /// What all sessions share.

@@ -21,4 +21,4 @@ mod routes;
 mod server;
 
 pub use routes::{ROUTES, Route, Verb};
-pub use server::{Server, Settings, Source};
+pub use server::{Server, Settings};

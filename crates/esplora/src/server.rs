@@ -12,9 +12,9 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
 use lydian_consensus::Chain;
-use lydian_query::{Calls, Query};
+use lydian_query::{Calls, Query, Source};
 use lydian_serve::http::{Bodies, Http, answer, status};
-use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Origin, Room, StartError, Subnet};
+use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Origin, StartError, Subnet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,13 +29,6 @@ pub struct Settings {
     pub chain: Chain,
     /// `None`: browsers refuse the answers to pages of other sites.
     pub cors: Option<Origin>,
-}
-
-/// What the server answers from.
-#[derive(Clone, Debug)]
-pub struct Source {
-    pub query: Arc<Query>,
-    pub calls: Arc<dyn Calls>,
 }
 
 /// What all requests share.
@@ -159,17 +152,11 @@ async fn respond(
     answering.await.unwrap_or_else(|_| status(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
-/// Memory for an answer; `None` if others were not read for too long.
-fn room_for(answers: &Arc<Budget>, bytes: usize) -> Option<Room> {
-    let mut room = answers.room();
-    room.grow(bytes).then_some(room)
-}
-
 /// Makes the response. May block until other answers were read, if this one is large.
 fn finish(shared: &Shared, connection: &Arc<Connection>, reply: Result<Reply, Fault>) -> Response {
     let mut response = match reply {
         Ok(reply) => {
-            let Some(room) = room_for(&shared.answers, reply.body.len()) else {
+            let Some(room) = shared.answers.room_for(reply.body.len()) else {
                 return status(StatusCode::SERVICE_UNAVAILABLE);
             };
             let (keep, total) = reply.headers();
@@ -197,12 +184,12 @@ mod tests {
     #[test]
     fn an_answer_waits_until_others_are_read() {
         let answers = Budget::new(ANSWERS_SIZE_MAX);
-        let unread = room_for(&answers, ANSWERS_SIZE_MAX).unwrap();
+        let unread = answers.room_for(ANSWERS_SIZE_MAX).unwrap();
         let waiting = Arc::clone(&answers);
-        let one_more = std::thread::spawn(move || room_for(&waiting, 1 << 20).is_some());
+        let one_more = std::thread::spawn(move || waiting.room_for(1 << 20).is_some());
         drop(unread);
         assert!(one_more.join().unwrap());
-        assert!(room_for(&answers, ANSWERS_SIZE_MAX + 1).is_some(), "a larger one is sent alone");
+        assert!(answers.room_for(ANSWERS_SIZE_MAX + 1).is_some(), "a larger one is sent alone");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::log::{Category, Log};
 use lydian_engine::Engine;
 use lydian_index::TxIndexReader;
 use lydian_mempool::Mempool;
-use lydian_query::{CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Query, ScriptIndex};
+use lydian_query::{CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Query, ScriptIndex, Source};
 use lydian_rpc::Context;
 use lydian_serve::{ClientEvent, Event, Subnet};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// What every server for wallets answers from.
 #[derive(Debug)]
 pub(crate) struct Answers {
-    pub(crate) query: Arc<Query>,
+    query: Arc<Query>,
     context: Arc<Context>,
 }
 
@@ -35,12 +35,14 @@ impl Answers {
         Answers { query: Arc::new(Query::new(lydian_query::Settings { chain, index, pool })), context }
     }
 
-    /// The RPC methods. `user`: the name under which calls are logged.
-    pub(crate) fn calls(&self, user: &'static str) -> Arc<dyn Calls> {
-        Arc::new(NodeCalls { context: Arc::clone(&self.context), user })
+    /// `user`: the name under which calls of RPC methods are logged.
+    pub(crate) fn source(&self, user: &'static str) -> Source {
+        let calls = Arc::new(NodeCalls { context: Arc::clone(&self.context), user });
+        Source { query: Arc::clone(&self.query), calls }
     }
 }
 
+/// All addresses.
 pub(crate) fn everyone() -> Vec<Subnet> {
     ["0.0.0.0/0", "::/0"].into_iter().filter_map(|text| Subnet::parse(text, true).ok()).collect()
 }

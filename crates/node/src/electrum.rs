@@ -6,12 +6,11 @@
 use crate::answers::{Answers, ToLog, everyone};
 use crate::run::Session;
 use lydian_disk::{DiskError, OwnDir, OwnFile, PathKind, Proof, read_whole};
-use lydian_electrum::{Identity, Server, Settings, Source};
+use lydian_electrum::{Identity, Server, Settings};
 use lydian_serve::{BadAddress, StartError, TlsError, TlsIdentity, bind_addresses};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Why the server cannot be started.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl fmt::Display for ElectrumError {
 }
 
 /// Starts the server.
-pub(crate) fn start(session: &Session<'_>, source: &Answers) -> Result<Server, ElectrumError> {
+pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, ElectrumError> {
     let settings = &session.settings.electrum;
     let bind = |option, texts: &[String], port| {
         bind_addresses(texts, port).map_err(|error| ElectrumError::Bind(option, error))
@@ -64,11 +63,13 @@ pub(crate) fn start(session: &Session<'_>, source: &Answers) -> Result<Server, E
     let of_options = [&settings.tls_bind, &settings.ws_bind, &settings.wss_bind];
     let is_open = !settings.bind.is_empty() || of_options.into_iter().flatten().any(|texts| !texts.is_empty());
     let allowed = if is_open { everyone() } else { Vec::new() };
-    let source = Source { query: Arc::clone(&source.query), calls: source.calls("electrum") };
     let log = ToLog::new("Electrum", &session.log);
-    let server =
-        Server::start(source, Settings { addresses, tls, allowed, identity, origin: settings.cors.clone() }, log)
-            .map_err(ElectrumError::Start)?;
+    let server = Server::start(
+        answers.source("electrum"),
+        Settings { addresses, tls, allowed, identity, origin: settings.cors.clone() },
+        log,
+    )
+    .map_err(ElectrumError::Start)?;
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
         session.log.info(format!("Electrum server: {}", try_it(*address)));
     }

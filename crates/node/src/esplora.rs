@@ -5,10 +5,9 @@
 
 use crate::answers::{Answers, ToLog, everyone};
 use crate::run::Session;
-use lydian_esplora::{Server, Settings, Source};
+use lydian_esplora::{Server, Settings};
 use lydian_serve::{BadAddress, StartError, bind_addresses};
 use std::fmt;
-use std::sync::Arc;
 
 /// Why the server cannot be started.
 #[derive(Debug)]
@@ -27,14 +26,14 @@ impl fmt::Display for EsploraError {
 }
 
 /// Starts the server.
-pub(crate) fn start(session: &Session<'_>, source: &Answers) -> Result<Server, EsploraError> {
+pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, EsploraError> {
     let settings = &session.settings.esplora;
     let addresses = bind_addresses(&settings.bind, settings.port).map_err(EsploraError::Bind)?;
     // The option opens the server to every client that reaches the address.
     let allowed = if settings.bind.is_empty() { Vec::new() } else { everyone() };
     let settings = Settings { addresses, allowed, chain: session.settings.params.chain, cors: settings.cors.clone() };
-    let source = Source { query: Arc::clone(&source.query), calls: source.calls("esplora") };
-    let server = Server::start(source, settings, ToLog::new("Esplora", &session.log)).map_err(EsploraError::Start)?;
+    let log = ToLog::new("Esplora", &session.log);
+    let server = Server::start(answers.source("esplora"), settings, log).map_err(EsploraError::Start)?;
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
         let words = format!("listening on {address}; try it with: curl http://{address}/blocks/tip/height");
         session.log.info(format!("Esplora server: {words}"));

@@ -3,7 +3,7 @@
 //! Cost: the bytes of each transaction that an answer names, and of those that it spends from.
 
 use crate::error::QueryError;
-use crate::query::{Query, TRIES_MAX, View, transactions_of};
+use crate::query::{Coin, Query, TRIES_MAX, View, transactions_of};
 use crate::source::{PoolRow, ScriptIndex};
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
 use lydian_primitives::{BlockHash, OutPoint, Transaction, Txid};
@@ -201,6 +201,26 @@ impl Query {
             found.push((Arc::new(tx), Some(self.place(height)?)));
         }
         Ok(Some(found))
+    }
+
+    /// The unspent outputs of a script, in the order of [`Query::coins`], with their blocks.
+    pub fn placed_coins(&self, script: &ScriptHash) -> Result<Vec<(Coin, Option<BlockPlace>)>, QueryError> {
+        self.steady(|_| {
+            let mut places: BTreeMap<u32, BlockPlace> = BTreeMap::new();
+            let mut place = |height: u32| match (height, places.get(&height)) {
+                (0, _) => Ok(None),
+                (_, Some(place)) => Ok(Some(*place)),
+                (_, None) => self.place(height).map(|place| Some(*places.entry(height).or_insert(place))),
+            };
+            let coins = self.coins(script)?;
+            let placed: Result<Vec<_>, QueryError> =
+                coins.into_iter().map(|coin| Ok((coin, place(coin.height)?))).collect();
+            match placed {
+                // Its block has left meanwhile.
+                Err(QueryError::NoHeight { .. }) => Ok(None),
+                placed => placed.map(Some),
+            }
+        })
     }
 
     /// Counts and sums of a script in the chain, and what the mempool adds to them.

@@ -31,7 +31,7 @@ pub use lydian_index::ScriptHash;
 pub use merkle::MerkleProof;
 pub use pool::NodePool;
 pub use query::{
-    Balance, Coin, Confirmed, History, OutpointStatus, PoolEntry, Query, Settings, status_of, status_of_history,
+    Balance, Coin, Confirmed, History, OutpointStatus, PoolEntry, Query, Settings, Source, status_of, status_of_history,
 };
 pub use source::{
     BlockInfo, CallError, Calls, Chain, FeeRow, Numbered, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched,

@@ -5,7 +5,7 @@
 
 use crate::error::QueryError;
 use crate::merkle::{HeaderTree, MerkleProof, Trees};
-use crate::source::{Chain, FeeRow, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
+use crate::source::{Calls, Chain, FeeRow, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
 use lydian_engine::Tip;
 use lydian_hash::Sha256;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
@@ -20,6 +20,13 @@ pub struct Settings {
     /// `None`: questions about scripts are errors.
     pub index: Option<Arc<dyn ScriptIndex>>,
     pub pool: Arc<dyn Pool>,
+}
+
+/// What a server answers from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub query: Arc<Query>,
+    pub calls: Arc<dyn Calls>,
 }
 
 /// Answers questions, from any thread.

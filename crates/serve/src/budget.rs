@@ -51,6 +51,12 @@ impl Budget {
         Room { budget: Arc::clone(self), counted: 0 }
     }
 
+    /// Room for bytes, once others have returned theirs if need be. `None` if that takes too long.
+    pub fn room_for(self: &Arc<Budget>, bytes: usize) -> Option<Room> {
+        let mut room = self.room();
+        room.grow(bytes).then_some(room)
+    }
+
     /// Counted bytes that are free.
     #[cfg(test)]
     fn free(&self) -> usize {

@@ -6,10 +6,10 @@ use crate::fault::Fault;
 use crate::json::{StatsJson, Status, UtxoJson};
 use crate::limits::SCRIPTS_MAX;
 use crate::reply::{Reply, SHORTLY};
-use lydian_query::{BlockPlace, Detailed, QueryError, Question, ScriptHash};
+use lydian_query::{BlockPlace, Coin, Detailed, Question, ScriptHash};
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Transactions of the mempool in an answer about a script: Esplora's `MAX_MEMPOOL_TXS`.
 const POOL_TXS_MAX: usize = 50;
@@ -45,23 +45,14 @@ pub(crate) fn of_pool(call: &Call<'_>) -> Result<Reply, Fault> {
 }
 
 pub(crate) fn utxo(call: &Call<'_>) -> Result<Reply, Fault> {
-    let coins = call.query().coins(&call.script()?)?;
-    let mut places: BTreeMap<u32, BlockPlace> = BTreeMap::new();
-    let mut all = Vec::with_capacity(coins.len());
-    for coin in coins {
-        let place = match (coin.height, places.get(&coin.height)) {
-            (0, _) => None,
-            (_, Some(place)) => Some(*place),
-            (height, None) => {
-                // Above the tip: the block left meanwhile.
-                let place = call.query().place(height).map_err(|_| QueryError::Moving)?;
-                places.insert(height, place);
-                Some(place)
-            }
-        };
-        let (txid, status) = (coin.txid.to_string(), Status::from(place));
-        all.push(UtxoJson { txid, vout: coin.vout, status, value: coin.value });
-    }
+    let coins = call.query().placed_coins(&call.script()?)?;
+    let one = |(coin, place): (Coin, Option<BlockPlace>)| UtxoJson {
+        txid: coin.txid.to_string(),
+        vout: coin.vout,
+        status: Status::from(place),
+        value: coin.value,
+    };
+    let all: Vec<UtxoJson> = coins.into_iter().map(one).collect();
     let total = all.len();
     Ok(Reply::json(&all, SHORTLY).of_total(total))
 }
@@ -73,11 +64,10 @@ pub(crate) fn prefix(_: &Call<'_>) -> Result<Reply, Fault> {
 
 /// The newest transactions of the chain of several scripts, each once.
 fn of_several(call: &Call<'_>, scripts: &[ScriptHash]) -> Result<Reply, Fault> {
-    let after = call.option("after_txid").map(txid).transpose()?;
-    let asked = Question { pool_max: 0, chain_max: TXS_PER_PAGE, after: None };
-    if after.is_some() {
+    if call.option("after_txid").is_some() {
         return Err(Fault::bad("after_txid is not supported for several scripts"));
     }
+    let asked = Question { pool_max: 0, chain_max: TXS_PER_PAGE, after: None };
     let (mut all, mut seen): (Vec<Detailed>, BTreeSet<lydian_primitives::Txid>) = Default::default();
     for script in scripts {
         let page = call.query().page(script, asked)?;
