@@ -8,8 +8,8 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "electrum",
         is_own: true,
-        group: group::ELECTRUM,
-        help: "Serve Electrum wallets: protocol 1.4 to 1.7 over TCP and TLS, on this machine only unless -electrumbind or -electrumtlsbind is set. Implies -addressindex",
+        group: group::START,
+        help: "Serve Electrum wallets over TCP, TLS and websocket, on this machine only unless an address is given (-electrumbind and others). Implies -addressindex",
         set: Set::Switch(|settings, is_on| settings.electrum.is_on = is_on),
         ..SWITCH
     },

@@ -8,7 +8,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "esplora",
         is_own: true,
-        group: group::ESPLORA,
+        group: group::START,
         help: "Serve Esplora's REST API over HTTP, on this machine only unless -esplorabind is set. Implies -addressindex",
         set: Set::Switch(|settings, is_on| settings.esplora.is_on = is_on),
         ..SWITCH
