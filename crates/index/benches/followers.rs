@@ -163,7 +163,8 @@ impl With {
             }
             With::Transactions | With::CatchUpTransactions | With::Scripts | With::CatchUpScripts => {
                 let dir = scratch.join(format!("{self:?}"));
-                let profile = Profile { has_scripts: matches!(self, With::Scripts | With::CatchUpScripts) };
+                let profile =
+                    Profile { has_scripts: matches!(self, With::Scripts | With::CatchUpScripts), has_txids: false };
                 let (index, reader) =
                     TxIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash, profile, || [1, 2]).unwrap();
                 (vec![Box::new(index)], Some(Reader::Transactions(reader)))

@@ -23,5 +23,5 @@ pub use filters::{
 };
 pub use tables::{
     ADDRESSINDEX_NAME, OutputFate, Place, Profile, ScriptHash, ScriptOutput, ScriptOutputs, TABLES_DIR, TABLES_FILES,
-    TXINDEX_NAME, TXOSPENDERINDEX_NAME, TouchedScripts, TxIndex, TxIndexReader, UNSEALED_BLOCKS,
+    TXINDEX_NAME, TXOSPENDERINDEX_NAME, TouchedScripts, TxIndex, TxIndexReader, TxidAt, UNSEALED_BLOCKS,
 };

@@ -28,7 +28,7 @@ impl Answers {
         context: Arc<Context>,
     ) -> Answers {
         let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(engine));
-        let index = index.filter(TxIndexReader::has_scripts);
+        let index = index.filter(|reader| reader.profile().has_scripts);
         let index =
             index.map(|reader| Arc::new(NodeIndex::new(reader, Arc::clone(&chain), engine)) as Arc<dyn ScriptIndex>);
         let pool = Arc::new(NodePool::new(mempool, engine));

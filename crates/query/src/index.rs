@@ -1,7 +1,7 @@
 //! [`NodeIndex`]: the tables of this node.
 //!
-//! Cost: a lookup asks a page of each segment; a number takes the bytes of its transaction, from which the txid is
-//! computed, unless it was asked for lately ([`TxidCache`]).
+//! Cost: a lookup asks a page of each segment; a number takes a page of txids, or, with a compact index, the bytes
+//! of its transaction, from which the txid is computed, unless it was asked for lately ([`TxidCache`]).
 
 use crate::error::QueryError;
 use crate::source::{Chain, Numbered, ScriptIndex};
@@ -28,6 +28,22 @@ impl NodeIndex {
     }
 }
 
+impl NodeIndex {
+    /// From the table of txids if there is one, otherwise from the bytes of the transactions.
+    fn look_up(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError> {
+        if let Some(txids) = self.reader.txids(numbers)? {
+            let numbered = |(txid, height): (Txid, Height)| Numbered { txid, height: height.0 };
+            return Ok(txids.into_iter().map(|found| found.map(numbered)).collect());
+        }
+        let one = |number: &u32| -> Result<Option<Numbered>, QueryError> {
+            let Some(place) = self.reader.place(*number)? else { return Ok(None) };
+            let tx = self.chain.transaction(place)?;
+            Ok(tx.map(|tx| Numbered { txid: tx.view().txid(), height: place.height.0 }))
+        };
+        numbers.iter().map(one).collect()
+    }
+}
+
 impl ScriptIndex for NodeIndex {
     fn check(&self) -> Result<(), QueryError> {
         // A block is settled once the index has it, unless the index is being built.
@@ -46,19 +62,21 @@ impl ScriptIndex for NodeIndex {
 
     fn numbered(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError> {
         let epoch = self.reader.epoch();
-        let one = |number: &u32| -> Result<Option<Numbered>, QueryError> {
-            if let Some(known) = self.txids.get(epoch, *number) {
-                return Ok(Some(known));
-            }
-            let Some(place) = self.reader.place(*number)? else { return Ok(None) };
-            let tx = self.chain.transaction(place)?;
-            let found = tx.map(|tx| Numbered { txid: tx.view().txid(), height: place.height.0 });
-            if let Some(found) = found.filter(|_| self.reader.epoch() == epoch) {
+        let mut all: Vec<Option<Numbered>> = numbers.iter().map(|number| self.txids.get(epoch, *number)).collect();
+        let unknown: Vec<u32> =
+            numbers.iter().zip(&all).filter_map(|(number, known)| known.is_none().then_some(*number)).collect();
+        if unknown.is_empty() {
+            return Ok(all);
+        }
+        let mut found = self.look_up(&unknown)?.into_iter();
+        let is_same = self.reader.epoch() == epoch;
+        for (number, known) in numbers.iter().zip(&mut all).filter(|(_, known)| known.is_none()) {
+            *known = found.next().flatten();
+            if let Some(found) = known.filter(|_| is_same) {
                 self.txids.put(epoch, *number, found);
             }
-            Ok(found)
-        };
-        numbers.iter().map(one).collect()
+        }
+        Ok(all)
     }
 
     fn transactions(&self, numbers: &[u32]) -> Result<Vec<Option<(u32, Transaction)>>, QueryError> {

@@ -67,7 +67,7 @@ pub trait ScriptIndex: Debug + Send + Sync {
     /// Changes whenever blocks leave the index: see [`lydian_index::TxIndexReader::epoch`].
     fn epoch(&self) -> u64;
 
-    /// The transactions with these numbers, in their order; `None` for a number that the chain does not have now.
+    /// The transactions with these numbers, which ascend; `None` for a number that the chain does not have now.
     fn numbered(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError>;
 
     /// The same transactions with their bytes and the heights of their blocks.

@@ -1,5 +1,5 @@
-//! The commit record of the tables: the block of the last checkpoint, which tables there are, and up to which height
-//! blocks are sealed.
+//! The commit record of the tables: the block of the last checkpoint, which tables there are, and up to which heights
+//! blocks are sealed, and in segments.
 //!
 //! Input: what a checkpoint saves. Output: one checksummed record, replaced as a whole; or an error that names the
 //! file. Accepts any bytes.
@@ -15,7 +15,7 @@ use std::path::Path;
 
 const HEAD: Head = Head {
     text: b"lydian tables\0\0\0",
-    version: 2,
+    version: 3,
     other_file: "not a file of the tables",
     other_chain: "the tables of another chain",
 };
@@ -25,12 +25,27 @@ const HEAD: Head = Head {
 pub struct Profile {
     /// The events of scripts, and the positions of transactions in their blocks.
     pub has_scripts: bool,
+    /// The txids in the order of their numbers.
+    pub has_txids: bool,
 }
+
+/// The bits of a profile in the record.
+const SCRIPTS_BIT: u8 = 1;
+const TXIDS_BIT: u8 = 2;
 
 impl Profile {
     /// Whether an index with these tables answers everything that one with `other` does.
     pub(super) fn covers(self, other: Profile) -> bool {
-        self.has_scripts || !other.has_scripts
+        (self.has_scripts || !other.has_scripts) && (self.has_txids || !other.has_txids)
+    }
+
+    fn bits(self) -> u8 {
+        (if self.has_scripts { SCRIPTS_BIT } else { 0 }) | (if self.has_txids { TXIDS_BIT } else { 0 })
+    }
+
+    fn of_bits(bits: u8) -> Option<Profile> {
+        let profile = Profile { has_scripts: bits & SCRIPTS_BIT != 0, has_txids: bits & TXIDS_BIT != 0 };
+        (profile.bits() == bits).then_some(profile)
     }
 }
 
@@ -39,8 +54,10 @@ pub(super) struct Commit {
     pub(super) salt: Salt,
     /// `None` before the genesis block.
     pub(super) tip: Option<Tip>,
-    /// The blocks below this height are in segments.
+    /// The blocks below this height are sealed: no log has them.
     pub(super) sealed: u32,
+    /// The blocks below this height are in segments. Those that are not sealed are in logs too.
+    pub(super) written: u32,
     pub(super) profile: Profile,
 }
 
@@ -49,7 +66,8 @@ pub(super) fn encode(commit: &Commit, genesis: &BlockHash) -> Vec<u8> {
     payload.extend_from_slice(&commit.salt.0.to_le_bytes());
     payload.extend_from_slice(&commit.salt.1.to_le_bytes());
     payload.extend_from_slice(&commit.sealed.to_le_bytes());
-    payload.push(u8::from(commit.profile.has_scripts));
+    payload.extend_from_slice(&commit.written.to_le_bytes());
+    payload.push(commit.profile.bits());
     if let Some(tip) = &commit.tip {
         payload.extend_from_slice(&tip.height.0.to_le_bytes());
         payload.extend_from_slice(&tip.hash.0);
@@ -64,12 +82,9 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, genesis: &BlockHash) -> Result<
     let mut reader = Reader::new(&content);
     let cut = |_: ParseError| damaged("it ends too early");
     let salt = Salt(u64::from_le_bytes(reader.array().map_err(cut)?), u64::from_le_bytes(reader.array().map_err(cut)?));
-    let sealed = reader.u32().map_err(cut)?;
-    let profile = match reader.array().map_err(cut)? {
-        [0] => Profile { has_scripts: false },
-        [1] => Profile { has_scripts: true },
-        [_] => return Err(damaged("an unknown set of tables")),
-    };
+    let (sealed, written) = (reader.u32().map_err(cut)?, reader.u32().map_err(cut)?);
+    let [bits] = reader.array().map_err(cut)?;
+    let profile = Profile::of_bits(bits).ok_or_else(|| damaged("an unknown set of tables"))?;
     let tip = match reader.remaining() {
         0 => None,
         _ => {
@@ -78,8 +93,9 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, genesis: &BlockHash) -> Result<
         }
     };
     let blocks = tip.map_or(0, |tip| tip.height.0.saturating_add(1));
-    if !sealed.is_multiple_of(GROUP_BLOCKS) || sealed > blocks {
+    let are_groups = sealed.is_multiple_of(GROUP_BLOCKS) && written.is_multiple_of(GROUP_BLOCKS);
+    if !are_groups || sealed > written || written > blocks {
         return Err(damaged("blocks are sealed above its tip"));
     }
-    Ok(Some(Commit { salt, tip, sealed, profile }))
+    Ok(Some(Commit { salt, tip, sealed, written, profile }))
 }

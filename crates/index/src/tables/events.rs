@@ -65,6 +65,12 @@ impl Entry {
         self.creates.len() + self.externals.len()
     }
 
+    /// The outputs that it has events of: creates first, each kind in its order.
+    fn outputs(&self) -> impl Iterator<Item = (u32, u32)> {
+        let creates = self.creates.iter().map(|create| (create.number, create.vout));
+        creates.chain(self.externals.iter().map(|external| (external.number, external.vout)))
+    }
+
     /// Adds the events of blocks above: an external spend of one of these creates is joined with it. Returns false if
     /// a spend names an output from `first` on that is missing, or if the blocks are not above.
     pub(super) fn append(&mut self, above: Entry, first: u32) -> bool {
@@ -148,12 +154,55 @@ impl Table<'_> {
     /// Hands out the events of a long entry, a page at a time: creates first, each kind in its order.
     fn visit(&self, list: &List, visit: &mut dyn FnMut(Entry)) -> Result<(), IndexError> {
         for number in 0..list.pages() {
-            let page = list.first_page.saturating_add(number);
-            let entry = read_list_page(&self.lists.page(page)?, self.lists.facts())
-                .ok_or_else(|| self.lists.damaged(page, DAMAGED_LIST))?;
-            visit(entry);
+            visit(self.list_page(list.first_page.saturating_add(number))?);
         }
         Ok(())
+    }
+
+    fn list_page(&self, page: u32) -> Result<Entry, IndexError> {
+        let entry = read_list_page(&self.lists.page(page)?, self.lists.facts());
+        entry.ok_or_else(|| self.lists.damaged(page, DAMAGED_LIST))
+    }
+
+    /// The events of an entry that are those of the outputs in `wanted`, which are sorted. Of a long entry, only the
+    /// pages that may have them are read.
+    pub(super) fn load_some(&self, stored: Stored, wanted: &[(u32, u32)]) -> Result<Entry, IndexError> {
+        let list = match stored {
+            Stored::Inline(mut entry) => {
+                retain(&mut entry, wanted);
+                return Ok(entry);
+            }
+            Stored::List(list) => list,
+        };
+        let mut all = Entry::default();
+        let kinds = [(0, list.create_pages()), (list.create_pages(), list.pages())];
+        for (first, end) in kinds {
+            let (mut left, mut page) = (wanted, first);
+            while let Some(next) = left.first().filter(|_| page < end) {
+                page = self.page_with(list.first_page, page, end, next)?;
+                let mut entry = self.list_page(list.first_page.saturating_add(page))?;
+                let last = entry.outputs().last();
+                retain(&mut entry, left);
+                all.creates.extend(entry.creates);
+                all.externals.extend(entry.externals);
+                left = &left[left.partition_point(|one| last.is_some_and(|last| *one <= last))..];
+                page += 1;
+            }
+        }
+        let is_ordered = all.creates.is_sorted() && all.externals.is_sorted();
+        if is_ordered { Ok(all) } else { Err(self.lists.damaged(list.first_page, DAMAGED_LIST)) }
+    }
+
+    /// The first page from `page` on whose last event is not below an output; the last page if there is none. Pages are
+    /// counted from the first of the list.
+    fn page_with(&self, list: u32, page: u32, end: u32, output: &(u32, u32)) -> Result<u32, IndexError> {
+        let (mut from, mut to) = (page, end - 1);
+        while from < to {
+            let middle = from + (to - from) / 2;
+            let last = self.list_page(list.saturating_add(middle))?.outputs().last();
+            if last.is_some_and(|last| last < *output) { from = middle + 1 } else { to = middle }
+        }
+        Ok(from)
     }
 
     /// All events of an entry.
@@ -171,6 +220,13 @@ impl Table<'_> {
         let is_ordered = all.creates.is_sorted() && all.externals.is_sorted();
         if is_whole && is_ordered { Ok(all) } else { Err(self.lists.damaged(list.first_page, DAMAGED_LIST)) }
     }
+}
+
+/// The events of these outputs, sorted by number and output index.
+fn retain(entry: &mut Entry, wanted: &[(u32, u32)]) {
+    let is_wanted = |number: u32, vout: u32| wanted.binary_search(&(number, vout)).is_ok();
+    entry.creates.retain(|create| is_wanted(create.number, create.vout));
+    entry.externals.retain(|external| is_wanted(external.number, external.vout));
 }
 
 /// The number of pages of a table with so many events.

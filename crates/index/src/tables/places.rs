@@ -42,6 +42,12 @@ pub(super) struct BlockAt {
     offset: u32,
 }
 
+impl BlockAt {
+    pub(super) fn height(&self) -> Height {
+        self.height
+    }
+}
+
 /// Where a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {

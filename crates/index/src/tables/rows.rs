@@ -2,9 +2,10 @@
 //!
 //! Input: a block with the coins that it spent. Output: its rows, which any worker makes; their bytes in a log, and the
 //! rows again. A spend has the height and the hash of the transaction that it spends from: the number of that one is
-//! looked up when the block is sealed or asked for ([`super::scripts`]). Memory: 16 bytes for a transaction, 24 for an
-//! output, 32 for an input.
+//! looked up when the block is sealed or asked for ([`super::scripts`]). Memory: 16 bytes for a transaction, 32 more
+//! for its txid, 24 for an output, 32 for an input.
 
+use super::commit::Profile;
 use super::numbers::{Salt, key_of};
 use super::places::{BlockRow, read_varint, write_varint};
 use super::positions;
@@ -12,7 +13,7 @@ use super::segment::TxRow;
 use lydian_consensus::deployment::is_bip30_unspendable;
 use lydian_engine::BlockWithSpent;
 use lydian_hash::sha256;
-use lydian_primitives::{Block, BlockHash, Reader};
+use lydian_primitives::{Block, BlockHash, Reader, Txid};
 use lydian_script::is_unspendable;
 
 /// The SHA-256 of a script, as Electrum's protocol names scripts; not reversed.
@@ -30,6 +31,8 @@ impl ScriptHash {
 pub(super) struct BlockRows {
     pub(super) block: BlockRow,
     pub(super) transactions: Vec<TxRow>,
+    /// Empty if the index has no table of txids.
+    pub(super) txids: Vec<Txid>,
     /// `None` if the index has no tables of scripts.
     pub(super) scripts: Option<ScriptRows>,
 }
@@ -74,20 +77,21 @@ pub(super) struct SpendRow {
 
 impl BlockRows {
     /// `None` if two transactions of the block have the same hash, which one index in millions meets.
-    pub(super) fn of(block: &BlockWithSpent<'_>, salt: Salt, has_scripts: bool) -> Option<BlockRows> {
+    pub(super) fn of(block: &BlockWithSpent<'_>, salt: Salt, profile: Profile) -> Option<BlockRows> {
         let hashes: Vec<u64> = block.block.txs().map(|tx| salt.hash(&tx.txid())).collect();
         let sizes = block.block.txs().map(|tx| count(tx.bytes().len()));
         let transactions = hashes.iter().zip(sizes).map(|(hash, size)| TxRow::new(key_of(*hash), size)).collect();
         let row = block_row(block.block);
-        let scripts = if has_scripts { Some(ScriptRows::of(block, salt, &hashes)?) } else { None };
-        Some(BlockRows { block: row, transactions, scripts })
+        let txids = if profile.has_txids { block.block.txs().map(|tx| tx.txid()).collect() } else { Vec::new() };
+        let scripts = if profile.has_scripts { Some(ScriptRows::of(block, salt, &hashes)?) } else { None };
+        Some(BlockRows { block: row, transactions, txids, scripts })
     }
 
     pub(super) fn bytes(&self) -> usize {
         let scripts = self.scripts.as_ref().map_or(0, |scripts| {
             scripts.positions.len() + size_of_val(&scripts.creates[..]) + size_of_val(&scripts.spends[..])
         });
-        size_of::<BlockRows>() + size_of_val(&self.transactions[..]) + scripts
+        size_of::<BlockRows>() + size_of_val(&self.transactions[..]) + size_of_val(&self.txids[..]) + scripts
     }
 }
 
@@ -144,8 +148,8 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Hash, outputs and transactions of a block; key and size of each transaction; then its rows of scripts.
-pub(super) fn encode(block: &BlockRow, txs: &[TxRow], scripts: Option<&ScriptRows>) -> Vec<u8> {
+/// Hash, outputs and transactions of a block; key and size of each transaction; then the txids, and its rows of scripts.
+pub(super) fn encode(block: &BlockRow, txs: &[TxRow], txids: &[Txid], scripts: Option<&ScriptRows>) -> Vec<u8> {
     let mut payload = block.hash.0.to_vec();
     write_varint(block.outputs, &mut payload);
     write_varint(block.transactions, &mut payload);
@@ -153,6 +157,7 @@ pub(super) fn encode(block: &BlockRow, txs: &[TxRow], scripts: Option<&ScriptRow
         payload.extend_from_slice(tx.key().to_le_bytes().get(..5).unwrap_or_default());
         write_varint(tx.size(), &mut payload);
     }
+    txids.iter().for_each(|txid| payload.extend_from_slice(&txid.0));
     if let Some(scripts) = scripts {
         write_varint(count(scripts.positions.len()), &mut payload);
         payload.extend_from_slice(&scripts.positions);
@@ -175,8 +180,8 @@ pub(super) fn encode(block: &BlockRow, txs: &[TxRow], scripts: Option<&ScriptRow
     payload
 }
 
-/// The rows again; `has_scripts` as when they were written.
-pub(super) fn decode(payload: &[u8], has_scripts: bool) -> Option<BlockRows> {
+/// The rows again; `profile` as when they were written.
+pub(super) fn decode(payload: &[u8], profile: Profile) -> Option<BlockRows> {
     let hash = BlockHash(Reader::new(payload).array().ok()?);
     let mut rest = payload.get(32..)?;
     let (outputs, transactions) = (read_varint(&mut rest)?, read_varint(&mut rest)?);
@@ -188,8 +193,14 @@ pub(super) fn decode(payload: &[u8], has_scripts: bool) -> Option<BlockRows> {
         rest = after;
         txs.push(TxRow::new(key, read_varint(&mut rest).filter(|size| *size < 1 << 24)?));
     }
-    let scripts = if has_scripts { Some(decode_scripts(&mut rest)?) } else { None };
-    rest.is_empty().then_some(BlockRows { block, transactions: txs, scripts })
+    let mut txids = Vec::new();
+    for _ in 0..if profile.has_txids { transactions } else { 0 } {
+        let (txid, after) = rest.split_first_chunk()?;
+        txids.push(Txid(*txid));
+        rest = after;
+    }
+    let scripts = if profile.has_scripts { Some(decode_scripts(&mut rest)?) } else { None };
+    rest.is_empty().then_some(BlockRows { block, transactions: txs, txids, scripts })
 }
 
 fn decode_scripts(rest: &mut &[u8]) -> Option<ScriptRows> {

@@ -214,8 +214,13 @@ impl Unsealed {
         Ok(found)
     }
 
-    /// The outputs of the key, in the order of the chain.
-    pub(super) fn join(mut self, key: u64, segments: &[Segment]) -> Result<Vec<ScriptOutput>, IndexError> {
+    /// The outputs of the key, in the order of the chain; only those that are wanted, sorted by number and output index.
+    pub(super) fn join(
+        mut self,
+        key: u64,
+        segments: &[Segment],
+        wanted: Option<&[(u32, u32)]>,
+    ) -> Result<Vec<ScriptOutput>, IndexError> {
         for open in self.open {
             let OpenSpend { height, first, count, .. } = open;
             let block = Block { height, first, count, table: Cow::Owned(table_of(segments, height)?) };
@@ -226,13 +231,22 @@ impl Unsealed {
         for segment in segments {
             let Some(tables) = segment.scripts.as_ref().map(|tables| tables.events()) else { continue };
             if let Some(stored) = tables.find(key)? {
-                join(&mut all, tables.load(stored)?)?;
+                let entry = match wanted {
+                    None => tables.load(stored)?,
+                    Some(wanted) => tables.load_some(stored, wanted)?,
+                };
+                join(&mut all, entry)?;
             }
+        }
+        if let Some(wanted) = wanted {
+            let is_wanted = |number: u32, vout: u32| wanted.binary_search(&(number, vout)).is_ok();
+            self.creates.retain(|create| is_wanted(create.number, create.vout));
+            self.spends.retain(|spend| is_wanted(spend.number, spend.vout));
         }
         self.spends.sort_unstable();
         all.creates.extend(self.creates);
         join(&mut all, Entry { creates: Vec::new(), externals: self.spends })?;
-        Ok(all.creates.iter().map(output_of).collect())
+        Ok(all.creates.into_iter().map(output_of).collect())
     }
 }
 
@@ -241,7 +255,7 @@ fn join(all: &mut Entry, above: Entry) -> Result<(), IndexError> {
     if all.append(above, 0) { Ok(()) } else { Err(IndexError::Chain { reason: NO_OUTPUT.to_owned() }) }
 }
 
-fn output_of(create: &Create) -> ScriptOutput {
+fn output_of(create: Create) -> ScriptOutput {
     let fate = match create.fate {
         Fate::Unspent(value) => OutputFate::Unspent(value),
         Fate::Spent(spender) if spender == create.number => OutputFate::Overwritten,

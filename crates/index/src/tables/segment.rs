@@ -13,8 +13,10 @@ use super::places::{self, BlockAt, BlockRow, Heights, Place};
 use super::rows::{CreateRow, ScriptRows, SpendRow};
 use super::scripts;
 use super::settled::Settled;
+use super::txids;
 use crate::error::IndexError;
 use lydian_disk::{Disk, OwnDir};
+use lydian_primitives::Txid;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +38,7 @@ pub(super) const BLOCKS: &str = "blocks";
 const EVENTS: &str = "events";
 const LISTS: &str = "lists";
 const POSITIONS: &str = "positions";
+const TXIDS: &str = "txids";
 
 /// The tables of a range of heights.
 #[derive(Clone, Debug)]
@@ -44,6 +47,8 @@ pub(super) struct Segment {
     pub(super) numbers: Arc<dyn PageSource>,
     pub(super) sizes: Arc<dyn PageSource>,
     pub(super) blocks: Arc<dyn PageSource>,
+    /// `None` if the index has no table of txids.
+    pub(super) txids: Option<Arc<dyn PageSource>>,
     /// `None` if the index has no tables of scripts.
     pub(super) scripts: Option<ScriptTables>,
 }
@@ -63,10 +68,16 @@ impl ScriptTables {
     }
 }
 
+/// The tables of a segment.
+fn tables(profile: Profile) -> impl Iterator<Item = &'static str> {
+    let txids = [TXIDS].into_iter().filter(move |_| profile.has_txids);
+    let scripts = [EVENTS, LISTS, POSITIONS].into_iter().filter(move |_| profile.has_scripts);
+    [NUMBERS, SIZES_NAME, BLOCKS].into_iter().chain(txids).chain(scripts)
+}
+
 /// The files of a segment.
 pub(super) fn files(dir: &Path, heights: &Range<u32>, profile: Profile) -> Vec<PathBuf> {
-    let scripts = [EVENTS, LISTS, POSITIONS].into_iter().filter(|_| profile.has_scripts);
-    [NUMBERS, SIZES_NAME, BLOCKS].into_iter().chain(scripts).map(|table| path(dir, heights, table)).collect()
+    tables(profile).map(|table| path(dir, heights, table)).collect()
 }
 
 /// The ranges of the segments that cover the blocks below this height, a multiple of [`GROUP_BLOCKS`].
@@ -92,6 +103,8 @@ pub(super) fn path(dir: &Path, heights: &Range<u32>, table: &str) -> PathBuf {
 pub(super) struct Rows {
     pub(super) blocks: Vec<BlockRow>,
     pub(super) transactions: Vec<TxRow>,
+    /// Empty if the index has no table of txids.
+    pub(super) txids: Vec<Txid>,
     /// Those of the first blocks, if the index has tables of scripts.
     pub(super) settled: Option<Arc<Settled>>,
     /// Those of each block behind them.
@@ -198,7 +211,8 @@ impl Store {
             true => Some(ScriptTables { keys: table(EVENTS)?, lists: table(LISTS)?, positions: table(POSITIONS)? }),
             false => None,
         };
-        Ok(Segment { heights, numbers, sizes, blocks, scripts })
+        let txids = if self.profile.has_txids { Some(table(TXIDS)?) } else { None };
+        Ok(Segment { heights, numbers, sizes, blocks, txids, scripts })
     }
 
     /// Writes a segment from rows. `below` are the segments below; `all` has the heights of the chain up to its end.
@@ -220,6 +234,10 @@ impl Store {
         let sizes = rows.transactions.iter().map(|tx| Ok(tx.size()));
         places::write_sizes(&range, all, sizes, &mut self.sink(&heights, SIZES_NAME)?)?;
         places::write_blocks(heights.start, rows.blocks.iter().copied().map(Ok), &mut self.sink(&heights, BLOCKS)?)?;
+        if self.profile.has_txids {
+            let all = rows.txids.iter().map(|txid| Ok(*txid));
+            txids::write(range.start, all, &mut self.sink(&heights, TXIDS)?)?;
+        }
         if self.profile.has_scripts {
             self.seal_scripts(&heights, rows, below, all)?;
         }
@@ -252,6 +270,10 @@ impl Store {
         places::write_sizes(&range, all, sizes, &mut self.sink(&heights, SIZES_NAME)?)?;
         let blocks = parts.iter().flat_map(|part| places::read_blocks(part.blocks.as_ref()));
         places::write_blocks(heights.start, blocks, &mut self.sink(&heights, BLOCKS)?)?;
+        if self.profile.has_txids {
+            let all = parts.iter().filter_map(|part| part.txids.as_deref()).flat_map(txids::read);
+            txids::write(range.start, all, &mut self.sink(&heights, TXIDS)?)?;
+        }
         let scripts: Vec<&ScriptTables> = parts.iter().filter_map(|part| part.scripts.as_ref()).collect();
         if self.profile.has_scripts {
             let pages = scripts

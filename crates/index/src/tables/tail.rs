@@ -2,8 +2,10 @@
 //!
 //! Input: blocks at the end of the chain, added and removed. Output: the transactions of a key, and their places. The
 //! log of a group has a record for each block, with its height as sequence; a checkpoint cuts off what left the chain
-//! and adds what is new. Memory: about 16 bytes for each transaction, and the rows of scripts.
+//! and adds what is new. Memory: about 16 bytes for each transaction, 32 more
+//! for its txid, and the rows of scripts.
 
+use super::commit::Profile;
 use super::numbers::KEY_BITS;
 use super::places::{Heights, Place};
 use super::rows::{self, BlockRows};
@@ -13,7 +15,7 @@ use crate::error::IndexError;
 use hashbrown::HashTable;
 use lydian_disk::record::{Records, encode_record};
 use lydian_disk::{Change, Disk, DiskErrorKind, OwnDir, read_whole};
-use lydian_primitives::Height;
+use lydian_primitives::{Height, Txid};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +36,38 @@ pub(super) struct Group {
     ends: Vec<u64>,
     /// The size of the log; larger than any if it is not known.
     log_size: u64,
+}
+
+/// Bytes that bring a log to the blocks of its group.
+#[derive(Debug)]
+pub(super) struct LogWrite {
+    pub(super) from: u32,
+    path: PathBuf,
+    /// The size to which the log is cut before.
+    cut: Option<u64>,
+    bytes: Vec<u8>,
+    /// The ends of the records that the bytes have.
+    ends: Vec<u64>,
+    /// The size of the log afterwards.
+    size: u64,
+}
+
+impl LogWrite {
+    /// Writes them, durable on return.
+    pub(super) fn run(&self, disk: &dyn Disk, own: &OwnDir) -> Result<(), IndexError> {
+        match self.cut {
+            // There may be none: it was never written.
+            Some(0) => drop(own.remove(disk, &self.path)?),
+            Some(size) => own.change(disk, &self.path, Change::Truncate { size })?,
+            None => {}
+        }
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        let mut file = own.append(disk, &self.path)?;
+        file.write(&self.bytes)?;
+        Ok(file.sync()?)
+    }
 }
 
 impl Group {
@@ -58,22 +92,27 @@ impl Group {
             let all = &rows.transactions;
             self.places.insert_unique(hash_of(tx.key()), place, |place| hash_at(all, *place));
         }
+        rows.txids.extend(block.txids);
         rows.scripts.extend(block.scripts.map(Arc::new));
         rows.blocks.push(block.block);
+    }
+
+    /// Whether the log has all its blocks.
+    pub(super) fn is_logged(&self) -> bool {
+        self.ends.len() == self.rows.blocks.len()
     }
 
     /// Blocks whose rows of scripts may be settled, and are worth it: the log has them, so that nothing else needs
     /// them one by one.
     pub(super) fn may_settle(&self) -> bool {
-        let (logged, all) = (self.ends.len(), self.rows.blocks.len());
-        logged == all && self.rows.scripts.len() >= SETTLED_AT_ONCE
+        self.is_logged() && self.rows.scripts.len() >= SETTLED_AT_ONCE
     }
 
     /// The same rows, settled.
     pub(super) fn settle(rows: &Rows) -> Rows {
         let settled = Some(Settled::new(rows.settled.as_deref(), &rows.scripts, &rows.counts()));
         let settled = settled.map(Arc::new);
-        Rows { blocks: rows.blocks.clone(), transactions: rows.transactions.clone(), scripts: Vec::new(), settled }
+        Rows { settled, scripts: Vec::new(), ..rows.clone() }
     }
 
     /// Removes the last block.
@@ -94,6 +133,7 @@ impl Group {
             }
         }
         rows.transactions.truncate(left);
+        rows.txids.truncate(left);
         rows.scripts.truncate(rows.blocks.len() - settled);
         self.ends.truncate(rows.blocks.len());
     }
@@ -103,6 +143,12 @@ impl Group {
         let has_key =
             move |place: &&u32| self.rows.transactions.get(**place as usize).is_some_and(|tx| tx.key() == key);
         self.places.iter_hash(hash_of(key)).filter(has_key).copied()
+    }
+
+    /// The txid of a transaction, if the index has a table of them.
+    pub(super) fn txid(&self, heights: &Heights, number: u64) -> Option<Txid> {
+        let place = number.checked_sub(heights.first(self.from))?;
+        self.rows.txids.get(usize::try_from(place).ok()?).copied()
     }
 
     /// Where a transaction is.
@@ -119,20 +165,11 @@ impl Group {
         log_path(dir, self.from)
     }
 
-    /// Brings the log to the blocks of the group, durable on return.
-    pub(super) fn write_log(&mut self, disk: &dyn Disk, own: &OwnDir) -> Result<(), IndexError> {
-        let path = self.log_path(own.path());
+    /// What brings the log to the blocks of the group; `None` if it has them.
+    pub(super) fn log_write(&self, dir: &Path) -> Option<LogWrite> {
         let valid = self.ends.last().copied().unwrap_or(0);
-        if self.log_size > valid {
-            match valid {
-                // There may be none: it was never written.
-                0 => drop(own.remove(disk, &path)?),
-                size => own.change(disk, &path, Change::Truncate { size })?,
-            }
-            self.log_size = valid;
-        }
-        if self.ends.len() == self.rows.blocks.len() {
-            return Ok(());
+        if self.log_size <= valid && self.is_logged() {
+            return None;
         }
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         let mut first: usize = self.rows.blocks.iter().take(self.ends.len()).map(|row| row.transactions as usize).sum();
@@ -141,17 +178,20 @@ impl Group {
         for (height, block) in (self.from..).zip(&self.rows.blocks).skip(self.ends.len()) {
             let count = block.transactions as usize;
             let txs = self.rows.transactions.get(first..first + count).unwrap_or_default();
+            let txids = self.rows.txids.get(first..first + count).unwrap_or_default();
             let scripts = self.rows.scripts.get((height - self.from) as usize - settled).map(Arc::as_ref);
-            encode_record(&rows::encode(block, txs, scripts), u64::from(height), &mut bytes);
+            encode_record(&rows::encode(block, txs, txids, scripts), u64::from(height), &mut bytes);
             ends.push(valid + bytes.len() as u64);
             first += count;
         }
-        let mut file = own.append(disk, &path)?;
-        file.write(&bytes)?;
-        file.sync()?;
-        self.ends.extend(ends);
-        self.log_size = valid + bytes.len() as u64;
-        Ok(())
+        let cut = (self.log_size > valid).then_some(valid);
+        Some(LogWrite { from: self.from, path: self.log_path(dir), cut, size: valid + bytes.len() as u64, bytes, ends })
+    }
+
+    /// Notes what was written.
+    pub(super) fn logged(&mut self, write: LogWrite) {
+        self.ends.extend(write.ends);
+        self.log_size = write.size;
     }
 
     /// Reads the blocks of a log, up to and with the height `last`. What is behind them is not used.
@@ -160,7 +200,7 @@ impl Group {
         dir: &Path,
         from: u32,
         last: u32,
-        has_scripts: bool,
+        profile: Profile,
     ) -> Result<Group, IndexError> {
         let path = log_path(dir, from);
         let bytes = match read_whole(disk, &path, LOG_SIZE_MAX) {
@@ -174,7 +214,7 @@ impl Group {
             let offset = records.offset();
             let Some(Ok(payload)) = records.next() else { break };
             let damaged = || IndexError::damaged(&path, offset, "the record of a block cannot be decoded");
-            group.push(rows::decode(payload, has_scripts).ok_or_else(damaged)?);
+            group.push(rows::decode(payload, profile).ok_or_else(damaged)?);
             group.ends.push(records.offset());
         }
         Ok(group)

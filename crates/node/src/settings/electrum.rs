@@ -30,7 +30,7 @@ pub(crate) struct ElectrumSettings {
     /// `-electrumname`.
     pub(crate) name: String,
     /// `-addressindex`; `None`: only if a server needs it.
-    pub(crate) index: Option<bool>,
+    pub(crate) index: Option<AddressIndex>,
 }
 
 /// Wallets send batches only to servers of names that they know: Sparrow looks for this word.
@@ -98,11 +98,23 @@ impl ElectrumSettings {
     }
 }
 
+/// What `-addressindex` keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AddressIndex {
+    #[default]
+    Off,
+    /// The outputs of each script, and the inputs that spend them.
+    Compact,
+    /// The txids in the order of the chain, too.
+    Full,
+}
+
 /// `-addressindex`.
-pub(super) fn index(setting: &Setting) -> Result<bool, SettingsError> {
+pub(super) fn index(setting: &Setting) -> Result<AddressIndex, SettingsError> {
     match setting.text() {
-        "" | "1" | "compact" => Ok(true),
-        "0" => Ok(false),
+        "" | "1" | "compact" => Ok(AddressIndex::Compact),
+        "full" => Ok(AddressIndex::Full),
+        "0" => Ok(AddressIndex::Off),
         text => Err(ValueProblem::AddressIndex { text: text.to_owned() }.into()),
     }
 }

@@ -237,7 +237,7 @@ impl fmt::Display for ValueProblem {
                 write!(f, "-sigengine={text}: it must be one of {}", lydian_curve::ENGINE_NAMES.join(", "))
             }
             Self::AddressIndex { text } => {
-                write!(f, "Unknown -addressindex value {text}: it must be compact, or 0 for no index.")
+                write!(f, "Unknown -addressindex value {text}: it must be compact or full, or 0 for no index.")
             }
             Self::AddressIndexWithPrune => {
                 f.write_str("Prune mode is incompatible with -addressindex, which -electrum and -esplora set.")

@@ -36,6 +36,7 @@ mod core_source;
 mod tests;
 
 pub(crate) use document::document;
+pub(crate) use electrum::AddressIndex;
 pub(crate) use error::SettingsError;
 pub(crate) use resolve::load;
 pub(crate) use settled::{LogSettings, Prune, Settings, minimum_chain_work};

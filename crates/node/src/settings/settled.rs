@@ -1,7 +1,7 @@
 //! [`Settings`]: the settings that the node runs with. Data only, with the defaults of the options that
 //! depend on nothing else.
 
-use super::electrum::ElectrumSettings;
+use super::electrum::{AddressIndex, ElectrumSettings};
 use super::esplora::EsploraSettings;
 use super::net::NetSettings;
 use super::rpc::RpcSettings;
@@ -128,9 +128,14 @@ pub(crate) struct LogSettings {
 }
 
 impl Settings {
-    /// Whether the node keeps the index of scripts: `-addressindex`, or a server that needs it.
+    /// What the node keeps of scripts: `-addressindex`, or what a server needs.
+    pub(crate) fn address_index(&self) -> AddressIndex {
+        let needed = if self.electrum.is_on || self.esplora.is_on { AddressIndex::Compact } else { AddressIndex::Off };
+        self.electrum.index.unwrap_or(needed)
+    }
+
     pub(crate) fn has_address_index(&self) -> bool {
-        self.electrum.index.unwrap_or(self.electrum.is_on || self.esplora.is_on)
+        self.address_index() != AddressIndex::Off
     }
 
     /// The defaults of the options; the directory is that of the chain.

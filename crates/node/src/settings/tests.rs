@@ -376,7 +376,7 @@ fn faults_are_named_in_cores_words() {
         (&["-txindex", "-prune=550"], "", "Prune mode is incompatible with -txindex."),
         (&["-peerblockfilters"], "", "Cannot set -peerblockfilters without -blockfilterindex."),
         (&["-blockfilterindex=x"], "", "Unknown -blockfilterindex value x."),
-        (&["-addressindex=x"], "", "Unknown -addressindex value x: it must be compact, or 0 for no index."),
+        (&["-addressindex=x"], "", "Unknown -addressindex value x: it must be compact or full, or 0 for no index."),
         (
             &["-electrum", "-prune=550"],
             "",

@@ -15,7 +15,7 @@ use crate::log::Log;
 use crate::net::fill_random;
 use crate::process::NodeClock;
 use crate::run::Session;
-use crate::settings::{Prune, Settings};
+use crate::settings::{AddressIndex, Prune, Settings};
 use lydian_chain::StoreRemark;
 use lydian_chain::limits::{BLOCK_FILE_SIZE_MAX, FAST_PRUNE_FILE_SIZE_MAX};
 use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
@@ -154,7 +154,8 @@ fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
     if let Some((first, others)) = tables.split_first() {
         let dir = settings.datadir.join(TABLES_DIR);
         let new_salt = || [u64::from_le_bytes(secret()), u64::from_le_bytes(secret())];
-        let profile = Profile { has_scripts: settings.txospenderindex || has_index };
+        let has_txids = settings.address_index() == AddressIndex::Full;
+        let profile = Profile { has_scripts: settings.txospenderindex || has_index, has_txids };
         let disk = Arc::clone(&session.disk);
         let index = TxIndex::open(disk, &dir, settings.params.genesis_hash, profile, new_salt);
         opened.transactions = opened.add(session, first, index)?;

@@ -4,6 +4,7 @@ use crate::process::{Killed, disturb, lydian, setting, words};
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_chains::rng::Random;
+use lydian_disk::record::encode_record;
 use lydian_oracle::Scratch;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,10 @@ fn options() -> Vec<String> {
     words(&["-coinstatsindex", "-txindex", "-txospenderindex", "-indexrequired"])
 }
 
+/// The offset in the record of the tables of the height up to which blocks are in segments: behind the head, text,
+/// version, genesis hash, salt, and the height up to which they are sealed.
+const WRITTEN_AT: usize = 12 + 16 + 4 + 32 + 16 + 4;
+
 /// The height that a record names.
 #[allow(clippy::disallowed_methods, reason = "a test reads its own files")]
 fn height_in(file: &Path, at: usize) -> Option<u32> {
@@ -36,9 +41,13 @@ fn height_in(file: &Path, at: usize) -> Option<u32> {
 #[allow(clippy::disallowed_methods, reason = "a test reads its own files")]
 fn finished(folder: &Path, blocks: u32) -> Option<Vec<(PathBuf, Vec<u8>)>> {
     let (stats, tables) = (folder.join("regtest/indexes/coinstats"), folder.join("regtest/indexes/tables"));
-    // Record head, text, version, genesis hash; of the tables also the salt, the height of sealed blocks, and a byte.
-    let heights = [(stats.join("stats.tip"), 12 + 16 + 4 + 32), (tables.join("commit"), 12 + 16 + 4 + 32 + 16 + 4 + 1)];
-    if !heights.iter().all(|(file, at)| height_in(file, *at) == Some(blocks)) {
+    // Record head, text, version, genesis hash; of the tables also the salt, two heights, and a byte.
+    let heights = [
+        (stats.join("stats.tip"), 12 + 16 + 4 + 32, blocks),
+        (tables.join("commit"), WRITTEN_AT, blocks / 256 * 256),
+        (tables.join("commit"), WRITTEN_AT + 4 + 1, blocks),
+    ];
+    if !heights.iter().all(|(file, at, height)| height_in(file, *at) == Some(*height)) {
         return None;
     }
     let mut files: Vec<PathBuf> = fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -47,14 +56,20 @@ fn finished(folder: &Path, blocks: u32) -> Option<Vec<(PathBuf, Vec<u8>)>> {
     Some(files.into_iter().map(|file| (file.clone(), fs::read(file).unwrap())).collect())
 }
 
-/// Removes the indexes, but for the record with the salt: it names a block, and the index has none.
+/// Removes the indexes, but for the salt of the tables: their record names no block any more.
 fn remove_indexes(folder: &Path) {
     fs::remove_dir_all(folder.join("regtest/indexes/coinstats")).unwrap();
     for entry in fs::read_dir(folder.join("regtest/indexes/tables")).unwrap() {
         let file = entry.unwrap().path();
         if !file.ends_with("commit") {
             fs::remove_file(file).unwrap();
+            continue;
         }
+        let mut payload = fs::read(&file).unwrap()[12..WRITTEN_AT + 4 + 1].to_vec();
+        payload[WRITTEN_AT - 12 - 4..WRITTEN_AT - 12 + 4].fill(0);
+        let mut record = Vec::new();
+        encode_record(&payload, 0, &mut record);
+        fs::write(&file, record).unwrap();
     }
 }
 

@@ -103,9 +103,9 @@ pub(super) const OPTIONS: &[Opt] = &[
         kind: Kind::Text,
         group: group::ELECTRUM,
         default: "compact with -electrum or -esplora, otherwise 0",
-        help: "Maintain an index of all outputs by script, and of the inputs that spend them. <profile> is compact; 0 for none",
+        help: "Maintain an index of all outputs by script, and of the inputs that spend them. <profile> is compact; full adds the txids in the order of the chain, 32 bytes for each transaction, so that a history needs no transaction to be read; 0 for none",
         set: Set::Value(|settings, setting| {
-            electrum::index(setting).map(|is_on| settings.electrum.index = Some(is_on))
+            electrum::index(setting).map(|profile| settings.electrum.index = Some(profile))
         }),
         ..SWITCH
     },

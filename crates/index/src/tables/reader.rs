@@ -1,0 +1,222 @@
+//! [`TxIndexReader`]: what servers ask the tables, from any thread.
+//!
+//! Input: a txid, numbers, a script. Output: places and numbers of transactions, txids, and outputs of scripts. What the
+//! blocks in memory have is collected under the lock; segments are read without it.
+//!
+//! Invariants: an answer is that of one moment. Numbers that were read before mean the same as long as
+//! [`TxIndexReader::epoch`] is the same.
+
+use super::commit::Profile;
+use super::numbers::Salt;
+use super::places::{BlockAt, Place};
+use super::rows::ScriptHash;
+use super::scripts::{ScriptOutput, Unsealed};
+use super::segment::{Rows, Segment};
+use super::state::Shared;
+use super::txids::Lookup;
+use crate::error::IndexError;
+use lydian_engine::Tip;
+use lydian_primitives::{Height, Txid};
+use lydian_stdx::lock;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Answers queries, from any thread.
+#[derive(Clone, Debug)]
+pub struct TxIndexReader(pub(super) Arc<Shared>);
+
+/// The outputs of a script, as the index has them at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptOutputs {
+    /// In the order of the chain.
+    pub outputs: Vec<ScriptOutput>,
+    /// The block up to which the index has the chain.
+    pub tip: Option<Tip>,
+    /// See [`TxIndexReader::epoch`].
+    pub epoch: u64,
+}
+
+/// The scripts that some blocks pay to or spend from.
+#[derive(Clone, Debug)]
+pub struct TouchedScripts {
+    salt: Salt,
+    keys: HashSet<u64>,
+}
+
+impl TouchedScripts {
+    /// Whether the script is one of them. It may be none of them if this is true, with a probability of 2^-64 each.
+    pub fn has(&self, script: &ScriptHash) -> bool {
+        self.keys.contains(&self.salt.script_key(script))
+    }
+}
+
+/// A transaction: its txid, and the height of its block.
+pub type TxidAt = (Txid, Height);
+
+/// Numbers that are looked up under one lock.
+const NUMBERS_AT_ONCE: usize = 1_024;
+
+impl TxIndexReader {
+    /// The block up to which the index has the chain.
+    pub fn tip(&self) -> Option<Tip> {
+        lock(&self.0.state).tip
+    }
+
+    /// The places where a transaction of this txid may be, the last one of the chain first: the caller compares the
+    /// txid of what it reads there.
+    pub fn candidates(&self, txid: &Txid) -> Result<Vec<(u32, Place)>, IndexError> {
+        let key = self.0.salt.key(txid);
+        let (segments, mut found) = {
+            let state = lock(&self.0.state);
+            (Arc::clone(&state.segments), state.find_in_memory(key))
+        };
+        for segment in segments.iter() {
+            for number in segment.find(key)? {
+                let Some(block) = lock(&self.0.state).heights.block_at(number) else { continue };
+                found.extend(segment.place(&block, number)?.map(|place| (number, place)));
+            }
+        }
+        found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
+        Ok(found.into_iter().filter_map(|(number, place)| Some((u32::try_from(number).ok()?, place))).collect())
+    }
+
+    /// The name of the follower.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// The tables that the index has.
+    pub fn profile(&self) -> Profile {
+        self.0.profile()
+    }
+
+    /// The outputs that pay to a script, each with its value or its spender. Scripts are known by a salted hash of 64
+    /// bits: another script that has the same one is possible, if improbable, so a caller compares the script of what
+    /// it reads.
+    pub fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, IndexError> {
+        self.outputs_of(script, None)
+    }
+
+    /// The same, but only of these outputs, sorted by number and output index. Of a script with many outputs, only the
+    /// pages that may have them are read.
+    pub fn some_outputs(&self, script: &ScriptHash, outputs: &[(u32, u32)]) -> Result<ScriptOutputs, IndexError> {
+        self.outputs_of(script, Some(outputs))
+    }
+
+    fn outputs_of(&self, script: &ScriptHash, wanted: Option<&[(u32, u32)]>) -> Result<ScriptOutputs, IndexError> {
+        let key = self.0.salt.script_key(script);
+        let (segments, unsealed, tip, epoch) = {
+            let state = lock(&self.0.state);
+            let groups: Vec<&Rows> = state.groups.iter().map(|group| group.rows.as_ref()).collect();
+            let unsealed = Unsealed::find(key, state.written(), &groups, &state.heights)?;
+            (Arc::clone(&state.segments), unsealed, state.tip, state.epoch)
+        };
+        Ok(ScriptOutputs { outputs: unsealed.join(key, &segments, wanted)?, tip, epoch })
+    }
+
+    /// A number that changes whenever blocks leave the index. If it is the same before and after, numbers of
+    /// transactions have meant the same meanwhile.
+    pub fn epoch(&self) -> u64 {
+        lock(&self.0.state).epoch
+    }
+
+    /// The scripts that the blocks from a height on pay to or spend from; `None` if some of them are no longer in
+    /// memory.
+    pub fn touched(&self, from: Height) -> Option<TouchedScripts> {
+        let groups: Vec<(u32, Arc<Rows>)> = {
+            let state = lock(&self.0.state);
+            if from.0 < state.written() {
+                return None;
+            }
+            let groups = state.groups.iter().filter(|group| group.from + group.blocks() > from.0);
+            groups.map(|group| (group.from, Arc::clone(&group.rows))).collect()
+        };
+        let mut keys = HashSet::new();
+        for (first, rows) in &groups {
+            for part in rows.parts().filter(|part| first + part.blocks.1 > from.0) {
+                // The blocks of the part that are below.
+                let below = from.0.saturating_sub(first + part.blocks.0) as usize;
+                let counts = rows.blocks.iter().skip(part.blocks.0 as usize).take(below);
+                let least: u32 = counts.map(|block| block.transactions).sum();
+                keys.extend(part.creates.iter().filter(|row| row.position >= least).map(|row| row.key));
+                keys.extend(part.spends.iter().filter(|row| row.position >= least).map(|row| row.key));
+            }
+        }
+        Some(TouchedScripts { salt: self.0.salt, keys })
+    }
+
+    /// The height of the block of a transaction.
+    pub fn height_of(&self, number: u32) -> Option<Height> {
+        lock(&self.0.state).heights.block_of(u64::from(number)).map(Height)
+    }
+
+    /// Where a transaction is.
+    pub fn place(&self, number: u32) -> Result<Option<Place>, IndexError> {
+        let number = u64::from(number);
+        let (segments, block): (_, BlockAt) = {
+            let state = lock(&self.0.state);
+            let Some(block) = state.heights.block_at(number) else { return Ok(None) };
+            if let Some(group) = state.group_of(number) {
+                return Ok(group.place(&state.heights, number));
+            }
+            (Arc::clone(&state.segments), block)
+        };
+        match segment_of(&segments, block.height().0) {
+            Some(segment) => segment.place(&block, number),
+            None => Ok(None),
+        }
+    }
+
+    /// The txids of transactions and the heights of their blocks, by numbers in an ascending order; `None` for a number
+    /// that the chain does not have. `None` as a whole if the index has no table of txids.
+    pub fn txids(&self, numbers: &[u32]) -> Result<Option<Vec<Option<TxidAt>>>, IndexError> {
+        if !self.0.profile().has_txids {
+            return Ok(None);
+        }
+        let mut all = Vec::with_capacity(numbers.len());
+        for numbers in numbers.chunks(NUMBERS_AT_ONCE) {
+            self.some_txids(numbers, &mut all)?;
+        }
+        Ok(Some(all))
+    }
+
+    fn some_txids(&self, numbers: &[u32], all: &mut Vec<Option<TxidAt>>) -> Result<(), IndexError> {
+        let (segments, found) = {
+            let state = lock(&self.0.state);
+            let one = |number: &u32| {
+                let number = u64::from(*number);
+                let height = state.heights.block_of(number)?;
+                let in_memory = state.group_of(number).and_then(|group| group.txid(&state.heights, number));
+                Some((Height(height), in_memory))
+            };
+            let found: Vec<Option<(Height, Option<Txid>)>> = numbers.iter().map(one).collect();
+            (Arc::clone(&state.segments), found)
+        };
+        let mut lookup: Option<(&Segment, Lookup<'_>)> = None;
+        for (number, found) in numbers.iter().zip(found) {
+            let Some((height, in_memory)) = found else {
+                all.push(None);
+                continue;
+            };
+            if let Some(txid) = in_memory {
+                all.push(Some((txid, height)));
+                continue;
+            }
+            if lookup.as_ref().is_none_or(|(segment, _)| !segment.heights.contains(&height.0)) {
+                let segment = segment_of(&segments, height.0);
+                lookup = segment.and_then(|segment| Some((segment, Lookup::new(segment.txids.as_deref()?))));
+            }
+            let txid = match &mut lookup {
+                Some((_, lookup)) => lookup.find(u64::from(*number))?,
+                None => None,
+            };
+            all.push(txid.map(|txid| (txid, height)));
+        }
+        Ok(())
+    }
+}
+
+fn segment_of(segments: &[Segment], height: u32) -> Option<&Segment> {
+    let at = segments.partition_point(|segment| segment.heights.end <= height);
+    segments.get(at).filter(|segment| segment.heights.contains(&height))
+}
