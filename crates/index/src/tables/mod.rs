@@ -5,8 +5,8 @@
 //! ([`places`]), and txids are kept as short keys only ([`numbers`]), so that every hit is compared with the
 //! transaction. [`events`] is the table by script; a spent output gets its number from [`positions`]. Rows are in pages
 //! ([`pages`]) of segments that never change ([`segment`]); those of the last blocks ([`rows`]) are in memory and in a
-//! log ([`tail`]). [`index`] is the follower, [`state`] what it has, with its commit record; [`threads`] write and merge
-//! segments; [`reader`] answers, and [`scripts`] joins the tables for it. [`txids`] has the txids by number.
+//! log ([`tail`]). [`index`] is the follower, [`state`] what it has, with its commit record; [`threads`] write and
+//! merge segments; [`reader`] answers, and [`scripts`] joins the tables for it. [`txids`] has the txids by number.
 //!
 //! Invariants: every byte that is read is covered by a checksum; files follow from the chain and the salt, never from
 //! the times of checkpoints; a crash at any moment leaves the state of a checkpoint or one below it.

@@ -1,7 +1,7 @@
 //! [`TxIndexReader`]: what servers ask the tables, from any thread.
 //!
-//! Input: a txid, numbers, a script. Output: places and numbers of transactions, txids, and outputs of scripts. What the
-//! blocks in memory have is collected under the lock; segments are read without it.
+//! Input: a txid, numbers, a script. Output: places and numbers of transactions, txids, and outputs of scripts. What
+//! the blocks in memory have is collected under the lock; segments are read without it.
 //!
 //! Invariants: an answer is that of one moment. Numbers that were read before mean the same as long as
 //! [`TxIndexReader::epoch`] is the same.

@@ -148,7 +148,7 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Hash, outputs and transactions of a block; key and size of each transaction; then the txids, and its rows of scripts.
+/// Hash, outputs and transactions of a block; key and size of each transaction; then the txids, and rows of scripts.
 pub(super) fn encode(block: &BlockRow, txs: &[TxRow], txids: &[Txid], scripts: Option<&ScriptRows>) -> Vec<u8> {
     let mut payload = block.hash.0.to_vec();
     write_varint(block.outputs, &mut payload);

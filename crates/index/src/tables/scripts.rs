@@ -214,7 +214,7 @@ impl Unsealed {
         Ok(found)
     }
 
-    /// The outputs of the key, in the order of the chain; only those that are wanted, sorted by number and output index.
+    /// The outputs of the key, in the order of the chain; only those that are wanted (sorted numbers and indexes).
     pub(super) fn join(
         mut self,
         key: u64,
