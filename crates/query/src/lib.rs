@@ -18,6 +18,7 @@ mod error;
 mod fees;
 mod index;
 mod merkle;
+mod parts;
 mod pool;
 mod query;
 mod source;
@@ -29,10 +30,9 @@ pub use error::QueryError;
 pub use index::NodeIndex;
 pub use lydian_index::ScriptHash;
 pub use merkle::MerkleProof;
+pub use parts::{CoinParts, History, HistoryParts, PART};
 pub use pool::NodePool;
-pub use query::{
-    Balance, Coin, Confirmed, History, OutpointStatus, PoolEntry, Query, Settings, Source, status_of, status_of_history,
-};
+pub use query::{Balance, Coin, Confirmed, OutpointStatus, PoolEntry, Query, Settings, Source};
 pub use source::{
     BlockInfo, CallError, Calls, Chain, FeeRow, Numbered, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched,
     ScriptIndex,

@@ -7,10 +7,9 @@ use crate::error::QueryError;
 use crate::merkle::{HeaderTree, MerkleProof, Trees};
 use crate::source::{Calls, Chain, FeeRow, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
 use lydian_engine::Tip;
-use lydian_hash::Sha256;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
-use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid, push_hex_reversed};
-use std::ops::Range;
+use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What [`Query`] reads.
@@ -59,15 +58,6 @@ impl PoolEntry {
     pub fn height(&self) -> i64 {
         if self.has_unconfirmed_input { -1 } else { 0 }
     }
-}
-
-/// The transactions of a script.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct History {
-    /// In the order of the chain.
-    pub confirmed: Vec<Confirmed>,
-    /// Those without unconfirmed inputs first, then by txid as it is written.
-    pub pool: Vec<PoolEntry>,
 }
 
 /// An unspent output of a script.
@@ -172,18 +162,6 @@ impl Query {
         }
     }
 
-    /// The transactions that pay to a script or spend from it, at these heights of the chain, and those of the mempool.
-    pub fn history(&self, script: &ScriptHash, heights: Range<u32>) -> Result<History, QueryError> {
-        self.with_view(script, |index, view| {
-            let mut numbers = transactions_of(&view.outputs);
-            if heights.start > 0 || heights.end < u32::MAX {
-                numbers.retain(|number| index.height_of(*number).is_some_and(|height| heights.contains(&height)));
-            }
-            let Some(confirmed) = all_of(index.numbered(&numbers)?) else { return Ok(None) };
-            Ok(Some(History { confirmed, pool: entries_of(&view.pool) }))
-        })
-    }
-
     /// The transactions of the mempool that pay to a script or spend from it.
     pub fn pool_history(&self, script: &ScriptHash) -> Result<Vec<PoolEntry>, QueryError> {
         Ok(entries_of(&self.sources.pool.of_script(script)?))
@@ -211,36 +189,6 @@ impl Query {
             let (confirmed, unconfirmed) = (view.outputs.iter().map(value).sum(), rows.map(change).sum());
             Ok(Some(Balance { confirmed, unconfirmed }))
         })
-    }
-
-    /// The unspent outputs of a script in the order of the chain, then those of the mempool. What the mempool spends is
-    /// spent.
-    pub fn coins(&self, script: &ScriptHash) -> Result<Vec<Coin>, QueryError> {
-        self.with_view(script, |index, view| {
-            let unspent = view.outputs.iter().filter_map(|output| match output.fate {
-                OutputFate::Unspent(value) => Some((output, value)),
-                OutputFate::Spent(_) | OutputFate::Overwritten => None,
-            });
-            let unspent: Vec<(&ScriptOutput, u64)> = unspent.collect();
-            let mut numbers: Vec<u32> = unspent.iter().map(|(output, _)| output.number).collect();
-            numbers.dedup();
-            let Some(found) = all_of(index.numbered(&numbers)?) else { return Ok(None) };
-            let mut coins = Vec::with_capacity(unspent.len());
-            let mut by_number = numbers.iter().zip(found).peekable();
-            for (output, value) in unspent {
-                while by_number.next_if(|(number, _)| **number < output.number).is_some() {}
-                let Some((_, tx)) = by_number.peek() else { return Ok(None) };
-                let value = i64::try_from(value).unwrap_or(i64::MAX);
-                coins.push(Coin { txid: tx.txid, vout: output.vout, value, height: tx.height });
-            }
-            add_pool(&mut coins, &view.pool);
-            Ok(Some(coins))
-        })
-    }
-
-    /// The status of a script in the Electrum protocol; `None` if it has no transaction.
-    pub fn status(&self, script: &ScriptHash) -> Result<Option<[u8; 32]>, QueryError> {
-        Ok(status_of_history(&self.history(script, 0..u32::MAX)?))
     }
 
     /// A transaction of the mempool or of the chain.
@@ -401,11 +349,11 @@ pub(crate) fn transactions_of(outputs: &[ScriptOutput]) -> Vec<u32> {
 }
 
 /// `None` if one of them is missing: the chain moved.
-fn all_of(numbered: Vec<Option<Numbered>>) -> Option<Vec<Confirmed>> {
+pub(crate) fn all_of(numbered: Vec<Option<Numbered>>) -> Option<Vec<Confirmed>> {
     numbered.into_iter().map(|found| found.map(|Numbered { txid, height }| Confirmed { txid, height })).collect()
 }
 
-fn entries_of(pool: &PoolScript) -> Vec<PoolEntry> {
+pub(crate) fn entries_of(pool: &PoolScript) -> Vec<PoolEntry> {
     let entry = |(row, has_unconfirmed_input, _): &(FeeRow, bool, Vec<PoolRow>)| PoolEntry {
         txid: row.txid,
         fee: row.fee,
@@ -423,20 +371,10 @@ fn order_of(has_unconfirmed_input: bool, txid: &Txid) -> (bool, [u8; 32]) {
     (has_unconfirmed_input, written)
 }
 
-/// Takes away what the mempool spends, and adds what it pays and does not spend.
-fn add_pool(coins: &mut Vec<Coin>, pool: &PoolScript) {
-    let rows =
-        || pool.transactions.iter().flat_map(|(tx, chained, rows)| rows.iter().map(move |row| (tx, chained, row)));
-    let spent: std::collections::HashSet<OutPoint> = rows()
-        .filter_map(|(_, _, row)| match row {
-            PoolRow::Spends { prevout, .. } => Some(*prevout),
-            PoolRow::Pays { .. } => None,
-        })
-        .collect();
-    if !spent.is_empty() {
-        coins.retain(|coin| !spent.contains(&OutPoint { txid: coin.txid, vout: coin.vout }));
-    }
-    let mut paid: Vec<((bool, [u8; 32]), Coin)> = rows()
+/// What the mempool pays and does not spend.
+pub(crate) fn coins_of_pool(pool: &PoolScript, spent: &HashSet<OutPoint>) -> Vec<Coin> {
+    let rows = pool.transactions.iter().flat_map(|(tx, chained, rows)| rows.iter().map(move |row| (tx, chained, row)));
+    let mut paid: Vec<((bool, [u8; 32]), Coin)> = rows
         .filter_map(|(tx, chained, row)| match *row {
             PoolRow::Pays { vout, value } => {
                 Some((order_of(*chained, &tx.txid), Coin { txid: tx.txid, vout, value, height: 0 }))
@@ -446,26 +384,5 @@ fn add_pool(coins: &mut Vec<Coin>, pool: &PoolScript) {
         .filter(|(_, coin)| !spent.contains(&OutPoint { txid: coin.txid, vout: coin.vout }))
         .collect();
     paid.sort_unstable_by_key(|(order, coin)| (*order, coin.vout));
-    coins.extend(paid.into_iter().map(|(_, coin)| coin));
-}
-
-/// The status of a history in the Electrum protocol: the SHA-256 of `txid:height:` of each entry, in its order.
-pub fn status_of_history(history: &History) -> Option<[u8; 32]> {
-    let confirmed = history.confirmed.iter().map(|tx| (tx.txid, i64::from(tx.height)));
-    status_of(confirmed.chain(history.pool.iter().map(|entry| (entry.txid, entry.height()))))
-}
-
-/// The same of txids and heights.
-pub fn status_of(entries: impl IntoIterator<Item = (Txid, i64)>) -> Option<[u8; 32]> {
-    let mut hash = None::<Sha256>;
-    let mut text = Vec::new();
-    for (txid, height) in entries {
-        use std::io::Write;
-        text.clear();
-        push_hex_reversed(&mut text, &txid.0);
-        // Writing to memory does not fail.
-        let _ = write!(text, ":{height}:");
-        hash.get_or_insert_with(Sha256::new).update(&text);
-    }
-    hash.map(|hash| hash.finalize())
+    paid.into_iter().map(|(_, coin)| coin).collect()
 }
