@@ -72,6 +72,16 @@ impl<'a> BitReader<'a> {
 
     /// At least 57 bits, if there are so many.
     fn refill(&mut self) {
+        if let Some((eight, _)) = self.bytes.split_first_chunk::<8>()
+            && self.count <= 56
+        {
+            // Bits behind the last whole byte are those that the next refill adds again.
+            let taken = (64 - self.count) / 8;
+            self.next |= u64::from_be_bytes(*eight) >> self.count;
+            self.count += taken * 8;
+            self.bytes = self.bytes.get(taken as usize..).unwrap_or_default();
+            return;
+        }
         while self.count <= 56
             && let Some((byte, rest)) = self.bytes.split_first()
         {
@@ -100,6 +110,19 @@ impl<'a> BitReader<'a> {
 
     /// A number of which the Rice code has `width` low bits.
     pub(crate) fn read_rice(&mut self, width: u32) -> Option<u64> {
+        self.refill();
+        let ones = self.next.leading_ones();
+        let bits = ones + 1 + width;
+        // Nearly always the whole code is here.
+        if bits <= self.count && width > 0 {
+            let low = self.next << ones << 1 >> (64 - width);
+            self.skip(bits);
+            return Some(u64::from(ones) << width | low);
+        }
+        self.read_long_rice(width)
+    }
+
+    fn read_long_rice(&mut self, width: u32) -> Option<u64> {
         let mut ones = 0;
         loop {
             if self.count == 0 {

@@ -144,10 +144,16 @@ impl Table<'_> {
         let page = page_of(key, facts.pages);
         let bytes = self.keys.page(page)?;
         let damaged = || self.keys.damaged(page, DAMAGED);
-        let mut reader = PageReader::new(&bytes, page, facts).ok_or_else(damaged)?;
-        match reader.keys.binary_search(&key) {
-            Ok(before) => reader.nth(before).ok_or_else(damaged).map(Some),
-            Err(_) => Ok(None),
+        let mut place = None;
+        let mut reader = PageReader::new(&bytes, page, facts, |at, found| {
+            if found == key {
+                place = Some(at);
+            }
+        })
+        .ok_or_else(damaged)?;
+        match place {
+            Some(before) => reader.nth(before).ok_or_else(damaged).map(Some),
+            None => Ok(None),
         }
     }
 
@@ -433,40 +439,66 @@ fn read_entry(widths: &Widths, reader: &mut BitReader<'_>) -> Option<Stored> {
     Some(Stored::Inline(entry))
 }
 
+/// Reads what [`read_entry`] does, and keeps nothing of it.
+fn skip_entry(widths: &Widths, reader: &mut BitReader<'_>) -> Option<()> {
+    match reader.read(FORM_BITS)? {
+        form @ (ONE_SPENT | ONE_UNSPENT) => drop(widths.read_create(None, form == ONE_SPENT, reader)?),
+        ONE_EXTERNAL => drop(widths.read_external(None, reader)?),
+        _ => {
+            let (creates, externals) = (read_small(reader)? as usize, read_small(reader)? as usize);
+            let events = creates.checked_add(externals).filter(|events| *events <= INLINE_MAX)?;
+            if events == 0 {
+                for _ in 0..3 {
+                    read_sized_u32(reader)?;
+                }
+            }
+            let mut before = None;
+            for _ in 0..creates {
+                let is_spent = reader.read(1)? == 1;
+                before = Some(widths.read_create(before, is_spent, reader)?.number);
+            }
+            before = None;
+            for _ in 0..externals {
+                before = Some(widths.read_external(before, reader)?.number);
+            }
+        }
+    }
+    Some(())
+}
+
 /// A page whose keys are read.
 #[derive(Debug)]
 struct PageReader<'a> {
-    keys: Vec<u64>,
     widths: Widths,
     reader: BitReader<'a>,
 }
 
 impl<'a> PageReader<'a> {
-    fn new(bytes: &'a [u8], page: u32, facts: &Facts) -> Option<PageReader<'a>> {
+    /// Visits the keys in their order.
+    fn new(bytes: &'a [u8], page: u32, facts: &Facts, mut visit: impl FnMut(u64, u64)) -> Option<PageReader<'a>> {
         let mut reader = BitReader::new(bytes);
         let entries = reader.read(16)?;
         let widths = Widths::read(&mut reader, u32::try_from(facts.first).ok()?)?;
         let rice = rice_width(page, facts.pages, entries);
-        let (mut keys, mut next) = (Vec::new(), first_key(page, facts.pages));
-        let end = first_key(page + 1, facts.pages);
-        for _ in 0..entries {
+        let (mut next, end) = (first_key(page, facts.pages), first_key(page + 1, facts.pages));
+        for at in 0..entries {
             let key = next + u128::from(reader.read_rice(rice)?);
-            keys.push(u64::try_from(key).ok().filter(|_| key < end)?);
+            visit(at, u64::try_from(key).ok().filter(|_| key < end)?);
             next = key + 1;
         }
-        Some(PageReader { keys, widths, reader })
+        Some(PageReader { widths, reader })
     }
 
     /// The entry behind so many others.
-    fn nth(&mut self, before: usize) -> Option<Stored> {
+    fn nth(&mut self, before: u64) -> Option<Stored> {
         for _ in 0..before {
-            read_entry(&self.widths, &mut self.reader)?;
+            skip_entry(&self.widths, &mut self.reader)?;
         }
         read_entry(&self.widths, &mut self.reader)
     }
 
-    fn all(mut self) -> Option<Vec<(u64, Stored)>> {
-        let keys = std::mem::take(&mut self.keys);
+    /// The entries of these keys, which are all of the page.
+    fn all(mut self, keys: Vec<u64>) -> Option<Vec<(u64, Stored)>> {
         keys.into_iter().map(|key| Some((key, read_entry(&self.widths, &mut self.reader)?))).collect()
     }
 }
@@ -585,7 +617,9 @@ impl<'a> AllEntries<'a> {
                 return Ok(None);
             }
             let bytes = keys.page(page)?;
-            let entries = PageReader::new(&bytes, page, keys.facts()).and_then(PageReader::all);
+            let mut all = Vec::new();
+            let reader = PageReader::new(&bytes, page, keys.facts(), |_, key| all.push(key));
+            let entries = reader.and_then(|reader| reader.all(all));
             self.entries = entries.ok_or_else(|| keys.damaged(page, DAMAGED))?.into_iter();
             self.page += 1;
         }

@@ -172,10 +172,12 @@ impl PageSource for FileSource {
         };
         let mut bytes = vec![0; size];
         self.file.read_at(offset, &mut bytes)?;
-        let Some(Ok(payload)) = Records::read(&bytes, u64::from(number)).next() else {
-            return Err(IndexError::damaged(&self.path, offset, "the checksum of a page does not match"));
-        };
-        Ok(payload.to_vec())
+        match Records::read(&bytes, u64::from(number)).next() {
+            Some(Ok(payload)) if payload.len() + RECORD_HEAD_SIZE == size => {}
+            _ => return Err(IndexError::damaged(&self.path, offset, "the checksum of a page does not match")),
+        }
+        bytes.drain(..RECORD_HEAD_SIZE);
+        Ok(bytes)
     }
 
     fn damaged(&self, number: u32, what: &'static str) -> IndexError {
