@@ -13,6 +13,7 @@ mod coinstats;
 mod error;
 mod filters;
 mod head;
+pub mod limits;
 mod tables;
 
 pub use coinstats::{COINSTATS_DIR, COINSTATS_FILES, COINSTATS_NAME, CoinStats, CoinStatsIndex, CoinStatsReader};

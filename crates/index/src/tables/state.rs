@@ -14,6 +14,7 @@ use super::segment::{self, GROUP_BLOCKS, Segment, Store, ranges};
 use super::tail::{self, Group};
 use super::{COMMIT_FILE, TXINDEX_NAME, TXOSPENDERINDEX_NAME, UNSEALED_BLOCKS};
 use crate::error::IndexError;
+use crate::limits::{UNMERGED_BLOCKS_MAX, WAITING_BLOCKS_MAX};
 use lydian_disk::PathKind;
 use lydian_engine::{FollowerError, Tip};
 use lydian_primitives::{BlockHash, Height};
@@ -22,12 +23,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
-
-/// Blocks in memory above [`UNSEALED_BLOCKS`] before a further block waits for the thread that writes segments.
-const WAITING_BLOCKS_MAX: u32 = 3 * GROUP_BLOCKS;
-
-/// Blocks in segments that wait to be sealed before a further block waits for the thread that merges.
-const UNMERGED_BLOCKS_MAX: u32 = 256 * GROUP_BLOCKS;
 
 /// The follower, its threads and its readers have this in common.
 #[derive(Debug)]
@@ -279,5 +274,58 @@ impl Shared {
         let segment = segments.iter().find(|segment| segment.heights.contains(&height)).ok_or_else(unknown)?;
         let row = read_blocks(segment.blocks.as_ref()).nth((height - segment.heights.start) as usize);
         Ok(row.ok_or_else(unknown)??.hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::TABLES_FILES;
+    use crate::tables::places::BlockRow;
+    use crate::tables::testing::MemoryTable;
+    use lydian_disk::{OwnDir, SimDisk};
+
+    fn empty() -> State {
+        let (disk, own) = (Arc::new(SimDisk::new(1)), OwnDir::new(Path::new("/"), TABLES_FILES));
+        let profile = Profile { has_scripts: false, has_txids: false };
+        let store = Store { disk, own, profile, is_ended: Arc::default() };
+        read_state(&store, &Commit { salt: Salt(1, 2), tip: None, sealed: 0, written: 0, profile }).unwrap()
+    }
+
+    fn push(state: &mut State) {
+        let block = BlockRow { hash: BlockHash([0; 32]), transactions: 0, outputs: 0 };
+        let rows = BlockRows { block, transactions: Vec::new(), txids: Vec::new(), scripts: None };
+        state.push(rows, Path::new("/")).unwrap();
+    }
+
+    /// limit: WAITING_BLOCKS_MAX at
+    /// limit: WAITING_BLOCKS_MAX above
+    #[test]
+    fn a_block_waits_for_segments_to_be_written() {
+        let mut state = empty();
+        (1..UNSEALED_BLOCKS + WAITING_BLOCKS_MAX).for_each(|_| push(&mut state));
+        assert!(!state.is_behind());
+        push(&mut state);
+        assert!(state.is_behind());
+        // An error is returned to the engine at once.
+        state.failed = Some(IndexError::Ended);
+        assert!(!state.is_behind());
+    }
+
+    /// limit: UNMERGED_BLOCKS_MAX at
+    /// limit: UNMERGED_BLOCKS_MAX above
+    #[test]
+    fn a_block_waits_for_segments_to_be_merged() {
+        let mut state = empty();
+        for _ in 1..UNSEALED_BLOCKS + UNMERGED_BLOCKS_MAX {
+            state.heights.push(1, 1).unwrap();
+        }
+        let table = Arc::new(MemoryTable::default());
+        let (numbers, sizes, blocks) = (table.clone(), table.clone(), table);
+        let heights = 0..state.heights.len();
+        state.segments = Arc::new(vec![Segment { heights, numbers, sizes, blocks, txids: None, scripts: None }]);
+        assert!(!state.is_behind());
+        state.heights.push(1, 1).unwrap();
+        assert!(state.is_behind());
     }
 }
