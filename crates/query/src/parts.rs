@@ -1,9 +1,9 @@
 //! History, coins and status of a script; in parts for one with very many transactions.
 //!
-//! Input: the numbers of a script's transactions, from one view. Output: the answer, [`PART`] entries at a time, so that
-//! memory holds the numbers (4 bytes each; 16 for a coin) and one part. What the last blocks have is looked up at the
-//! start. Blocks below it do not leave the chain in an ordinary reorganisation: each part checks that they did not, and
-//! an answer whose blocks left ends with [`QueryError::Moving`].
+//! Input: the numbers of a script's transactions, from one view. Output: the answer, [`PART`] entries at a time, so
+//! that memory holds the numbers (4 bytes each; 16 for a coin) and one part. What the last blocks have is looked up at
+//! the start. Blocks below it do not leave the chain in an ordinary reorganisation: each part checks that they did
+//! not, and an answer whose blocks left ends with [`QueryError::Moving`].
 
 use crate::error::QueryError;
 use crate::query::{Coin, Confirmed, PoolEntry, Query, View, all_of, coins_of_pool, entries_of, transactions_of};
