@@ -17,6 +17,10 @@ pub enum EngineError {
         name: String,
         reason: String,
     },
+    /// A follower needs blocks that were pruned.
+    BeyondPruned {
+        name: String,
+    },
     /// The coins belong to a block that is not in the block index.
     UnknownCoinsTip {
         hash: BlockHash,
@@ -52,6 +56,12 @@ impl fmt::Display for EngineError {
             EngineError::Coins(error) => error.fmt(f),
             EngineError::Disk(error) => error.fmt(f),
             EngineError::Follower { name, reason } => write!(f, "{name}: {reason}"),
+            // Core's words.
+            EngineError::BeyondPruned { name } => write!(
+                f,
+                "{name} best block of the index goes beyond pruned data. Please disable the index or reindex (which will download the whole \
+                 blockchain again)"
+            ),
             EngineError::UnknownCoinsTip { hash, height } => write!(
                 f,
                 "the coins are those of block {hash} at height {height}, which the block index does not know; \

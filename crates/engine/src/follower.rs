@@ -33,7 +33,7 @@ pub trait Follower: Debug + Send {
     }
 
     /// The block up to which it is durable, at which it stands when the engine is opened; `None` before the genesis
-    /// block. Blocks above are kept from pruning.
+    /// block. Blocks above are kept from pruning, also if the follower failed.
     fn durable_tip(&self) -> Option<Tip>;
 
     /// The part of the work that needs no order. Asked once, when the engine is opened.

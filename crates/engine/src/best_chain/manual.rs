@@ -77,8 +77,7 @@ pub(crate) fn prune_to(
     observer: &dyn Observer,
 ) -> Result<Pruned, EngineError> {
     chainstate.checkpoint(observer)?;
-    let needed_from = chainstate.followers.durable_height().unwrap_or(u32::MAX);
-    let keep_from = Height(height.0.saturating_add(1).min(needed_from));
+    let keep_from = Height(height.0.saturating_add(1)).min(chainstate.needed_by_followers());
     let tip = chainstate.tip();
     let pruned = chainstate.store.prune(&mut chainstate.tree_mut(), keep_from, 0, tip.height)?;
     let (last, files) = (height.0.min(tip.height.0), pruned.files);

@@ -15,6 +15,7 @@ use crate::follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, L
 use crate::log::LogLevel;
 use lydian_chain::{BlockCounts, ChainTotals, HeaderId, HeaderTree};
 use lydian_coins::Tip;
+use lydian_primitives::Height;
 use lydian_stdx::{IgnorePoison, lock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
@@ -301,10 +302,15 @@ impl Followers {
         }
     }
 
-    /// The height below which no follower needs a block: those that failed or have no files need none.
-    pub(crate) fn durable_height(&self) -> Option<u32> {
-        let needs = |index: &usize| self.slots[*index].has_files && self.place(*index).standing != Standing::Failed;
-        let height = |index: usize| self.lock(index).durable_tip().map_or(0, |tip| tip.height.0);
-        (0..self.slots.len()).filter(needs).map(height).min()
+    /// The height below which no follower needs a block. One that failed goes on at the next start, so it needs the
+    /// block after its durable tip as long as `is_here` tells that this is stored; one without files needs none.
+    pub(crate) fn needed_from(&self, is_here: impl Fn(Height) -> bool) -> Height {
+        let with_files = (0..self.slots.len()).filter(|index| self.slots[*index].has_files);
+        let places = with_files.map(|index| {
+            let durable = self.lock(index).durable_tip().map_or(0, |tip| tip.height.0);
+            (durable, self.place(index).standing == Standing::Failed)
+        });
+        let needs = |(durable, is_failed): &(u32, bool)| !is_failed || is_here(Height(durable.saturating_add(1)));
+        Height(places.filter(needs).map(|(durable, _)| durable).min().unwrap_or(u32::MAX))
     }
 }

@@ -120,6 +120,14 @@ impl ChainstateManager {
             || self.meter.is_past(&self.active.checkpointed, self.settings.checkpoint_seconds)
     }
 
+    /// The height from which on a follower needs blocks, which pruning must not delete: Core's prune locks.
+    pub(crate) fn needed_by_followers(&self) -> Height {
+        self.followers.needed_from(|height| {
+            let tree = self.tree();
+            tree.active(height).is_some_and(|id| tree.block(id).is_some())
+        })
+    }
+
     /// Makes everything up to the tip durable. No block may be in the pipeline: the coins are exactly those of the tip.
     ///
     /// Order: the data that the coins' manifest relies on, the manifest, then the followers, which may lag behind the
@@ -136,11 +144,11 @@ impl ChainstateManager {
             self.meter.time(Stage::Follow, || self.followers.checkpoint(index, tip, &*self.settings.background))?;
         }
         if let Some(target_bytes) = self.settings.prune_bytes {
-            let keep_from = self.followers.durable_height().unwrap_or(u32::MAX);
-            let pruned = self.store.prune(&mut self.tree_mut(), Height(keep_from), target_bytes, tip.height)?;
+            let keep_from = self.needed_by_followers();
+            let pruned = self.store.prune(&mut self.tree_mut(), keep_from, target_bytes, tip.height)?;
             let mib = |bytes: u64| i64::try_from(bytes >> 20).unwrap_or(i64::MAX);
             let (target, actual) = (mib(target_bytes), mib(pruned.bytes_left));
-            let last = tip.height.0.saturating_sub(BLOCKS_TO_KEEP_MIN).min(keep_from);
+            let last = tip.height.0.saturating_sub(BLOCKS_TO_KEEP_MIN).min(keep_from.0);
             let text = format_args!(
                 "[{}] target={target}MiB actual={actual}MiB diff={}MiB min_height={} max_prune_height={last} removed {} blk/rev pairs",
                 "normal",

@@ -17,6 +17,7 @@ use super::wipe;
 use crate::error::EngineError;
 use crate::event::log;
 use crate::follower::{ConnectedBlock, Follower};
+use crate::limits::LEAVE_BLOCKS_MAX;
 use crate::log::LogLevel;
 use crate::meter::{Meter, NoClock};
 use lydian_chain::{BlockCounts, BlockStore, ChainTotals, HeaderId, HeaderTree, IndexEntry, StoreRemark};
@@ -59,6 +60,7 @@ pub(crate) fn open(
     activate(&mut tree, &coins)?;
     count_blocks(&opened.store, &mut tree)?;
     let followers = place_followers(&tree, &params, &settings, followers)?;
+    check_blocks(&tree, &followers)?;
     let checked_bytes = settings.checked_bytes;
     let clock = std::mem::replace(&mut settings.clock, Box::new(NoClock));
     let active = tree.tip();
@@ -178,4 +180,29 @@ fn place_followers(
         }
     }
     Ok(followers)
+}
+
+/// Every follower that is behind finds the blocks that it needs: the check of Core's `StartIndexBackgroundSync`.
+fn check_blocks(tree: &HeaderTree, followers: &Followers) -> Result<(), EngineError> {
+    for index in followers.with(Standing::Behind) {
+        let from = last_kept(tree, followers.place(index).at);
+        let mut needed = tree.path(from, tree.tip()).into_iter();
+        if needed.any(|id| !is_readable(tree, id)) {
+            return Err(EngineError::BeyondPruned { name: followers.slots()[index].name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The block from which a follower at `at` is brought to the tip: one that cannot leave its block begins anew.
+fn last_kept(tree: &HeaderTree, at: Option<HeaderId>) -> HeaderId {
+    let Some(at) = at else { return HeaderId::GENESIS };
+    let fork = tree.fork(at, tree.tip());
+    let left = tree.path(fork, at);
+    let is_near = u32::try_from(left.len()).is_ok_and(|count| count <= LEAVE_BLOCKS_MAX);
+    if is_near && left.iter().all(|id| is_readable(tree, *id)) { fork } else { HeaderId::GENESIS }
+}
+
+fn is_readable(tree: &HeaderTree, id: HeaderId) -> bool {
+    tree.block(id).is_some() && tree.undo(id).is_some()
 }
