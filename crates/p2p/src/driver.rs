@@ -68,7 +68,7 @@ pub enum Event {
         hash: BlockHash,
         intake: Intake,
         outcome: StoreOutcome,
-        /// The block, if it extends the tip and is stored.
+        /// The block, if it extends the tip and is stored, or if a reader ordered it.
         new: Option<Arc<Block>>,
     },
     /// The mempool has decided on a submission, which is charged to its peer until the manager has processed this.
@@ -150,6 +150,9 @@ pub fn take(outside: &mut impl Outside, event: Event) {
         }
         Event::AttemptFailed { attempt, failure } => manager.attempt_failed(attempt, &failure, now),
         Event::Resolved { lookup, addresses } => manager.resolved(lookup, &addresses, now),
+        Event::Stored { from, hash, intake: Intake::Ordered, outcome, new } => {
+            manager.block_ordered(from, &hash, &outcome, new, now);
+        }
         Event::Stored { from, hash, intake, outcome, new } => {
             manager.block_stored(from, &hash, intake, &outcome, now);
             if let Some(new) = new {
@@ -264,7 +267,7 @@ impl Delivery {
     }
 }
 
-/// The result of storing a block, and the block itself if it is to be announced.
+/// The result of storing a block, and the block itself if it is to be announced or was ordered.
 type StoredBlock = (StoreOutcome, Option<Arc<Block>>);
 
 /// The part of Core's `ProcessMessage` for `block` that looks at the transactions, and `ProcessCompactBlockTxns`.
@@ -288,6 +291,9 @@ fn store_received(
         return Ok((StoreOutcome::Unneeded { header: *block.header() }, None));
     }
     let block = Arc::new(block);
+    if intake == Intake::Ordered {
+        return Ok((StoreOutcome::Intact, Some(block)));
+    }
     let kept = is_next.then(|| Arc::clone(&block));
     let outcome = store_parsed(engine, block, now, origin)?;
     let kept = kept.filter(|_| outcome == StoreOutcome::Stored);

@@ -31,6 +31,7 @@ pub mod limits;
 pub mod local_address;
 pub mod manager;
 pub mod memory;
+pub mod order;
 pub mod outbound;
 pub mod outgoing;
 pub mod pace;

@@ -90,6 +90,15 @@ pub const STALL_TIMEOUT_MAX: Duration = Duration::from_secs(64);
 /// The time limit for one block, even if it arrives slowly: Core's `BLOCK_DOWNLOAD_TIMEOUT_BASE` block intervals.
 pub const BLOCK_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
+/// The maximum number of orders of readers that are not answered: blocks that a pruned node fetches at a time.
+pub const ORDERS_MAX: usize = 8;
+
+/// The time limit for an order of a reader.
+pub const ORDER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A peer that has not sent an ordered block after this time is not the only one that is asked.
+pub const ORDER_PATIENCE: Duration = Duration::from_secs(10);
+
 /// The maximum number of blocks remembered as not delivered by any peer; adding another one drops the oldest.
 pub const WITHHELD_MAX: usize = 64;
 

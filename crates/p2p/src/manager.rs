@@ -270,6 +270,20 @@ impl PeerManager {
         self.request_blocks();
     }
 
+    /// The result of an [`Action::Store`] of an ordered block, which is not stored.
+    pub(crate) fn block_ordered(
+        &mut self,
+        from: PeerId,
+        hash: &BlockHash,
+        outcome: &StoreOutcome,
+        block: Option<Arc<Block>>,
+        now: Moment,
+    ) {
+        self.context.now = now;
+        self.blocks.take_order_outcome(&mut self.context, (from, hash), outcome, block);
+        self.settle(from);
+    }
+
     /// A peer sent a block that extends the tip, and it is stored: it is announced before it is validated.
     pub(crate) fn block_extends_tip(&mut self, block: &Arc<Block>) {
         self.transactions.note_new_block(block);

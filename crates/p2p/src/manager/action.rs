@@ -118,6 +118,9 @@ pub enum Intake {
     Unneeded,
     /// As a compact block: it is stored unless it is mutated.
     Compact,
+    /// As a whole, and a peer was asked for it for a reader ([`crate::order`]): it is compared with its header, and not
+    /// stored.
+    Ordered,
 }
 
 /// The result for a block that a peer sent.
@@ -134,6 +137,8 @@ pub enum StoreOutcome {
     Mutated,
     /// It is not mutated, and was not to be stored ([`Intake::Unneeded`]).
     Unneeded { header: Header },
+    /// It is what its header commits to, and was not to be stored ([`Intake::Ordered`]).
+    Intact,
     /// It was already known to break a rule.
     KnownInvalid { reason: String },
     /// The bytes are not a block.

@@ -1,13 +1,14 @@
 //! [`Question`]: a question or a request of the operator for the manager, each with the type of its answer.
 //!
 //! Input: a question with a [`Reply`]. Output: the answer, sent to the reply. Nothing here decides anything: a question
-//! is passed to the part that it concerns. Invariant: each question is answered once, immediately. Cost: that of the
-//! part; the largest answer is a copy of the address tables.
+//! is passed to the part that it concerns. Invariant: each question is answered once, immediately, except for orders.
+//! Cost: that of the part; the largest answer is a copy of the address tables.
 
 use super::{AddedNode, PeerId, PeerInfo, PeerManager};
 use crate::addrman::{AddrInfo, Position};
 use crate::bans::Ban;
 use crate::local_address::LocalAddress;
+use crate::order::Order;
 use crate::peer::ConnectionKind;
 use crate::proxies::Proxies;
 use crate::time::{Moment, UnixTime};
@@ -82,6 +83,8 @@ pub enum Question {
         hash: BlockHash,
         reply: Reply<Result<(), &'static str>>,
     },
+    /// Fetches a deleted block for a reader of this node, from any peer that has it. The order has its own answer.
+    Order(Order),
     /// Sends a message unchanged: `sendmsgtopeer`. The answer is false if the peer is gone or its handshake is not
     /// complete.
     SendMessage {
@@ -240,6 +243,7 @@ impl PeerManager {
                 reply.send(());
             }
             Question::FetchBlock { id, hash, reply } => reply.send(self.fetch_block(id, &hash, now)),
+            Question::Order(order) => self.blocks.order(&mut self.context, order),
             Question::SendMessage { id, command, payload, reply } => reply.send(self.send_raw(id, command, payload)),
             Question::MockForward { delta, reply } => {
                 self.mock_forward(delta, now);

@@ -4,7 +4,8 @@
 //! and stored, violations. [`crate::download`] selects the peers to request blocks from.
 //!
 //! Invariant: this part is the only owner of block requests: of the download, of those aside from its path
-//! (`requests`), of what is in flight from each peer (`state`), and of blocks that wait for a verdict. Of a received
+//! (`requests`), of those for readers (`orders`), of what is in flight from each peer (`state`), and of blocks that
+//! wait for a verdict. Of a received
 //! block, only the header is read; what depends on its transactions waits for the result of [`Action::Store`]. Cost: a
 //! look at the header tree per message.
 
@@ -12,6 +13,7 @@ mod branches;
 mod compact;
 mod fetch;
 mod memory;
+mod orders;
 mod requests;
 mod serve;
 mod state;
@@ -90,6 +92,8 @@ pub(super) struct Blocks {
     download: Download,
     /// Peers that were asked for blocks outside the path of the download, and when.
     aside: BTreeMap<BlockHash, Vec<(PeerId, RequestTime)>>,
+    /// Deleted blocks that readers of this node wait for.
+    orders: orders::Orders,
     /// The senders of blocks that were passed on and not yet reported as stored or refused, in order of their
     /// deliveries.
     pending: HashMap<BlockHash, Vec<Source>>,
@@ -111,6 +115,7 @@ impl Blocks {
         Blocks {
             download: Download::new(download, height),
             aside: BTreeMap::new(),
+            orders: orders::Orders::default(),
             pending: HashMap::new(),
             sources: HashMap::new(),
             announcers: Vec::new(),
@@ -146,6 +151,7 @@ impl Blocks {
     pub(super) fn tick(&mut self, context: &mut Context) {
         Self::charge_peers(context);
         self.check_requests_aside(context);
+        self.check_orders(context);
         self.upload.note(context);
     }
 
@@ -161,6 +167,9 @@ impl Blocks {
         let Some(header) = bytes.first_chunk::<HEADER_SIZE>().map(Header::parse) else { return };
         let (hash, size) = (header.hash(), bytes.len());
         context.log_debug(format!("received block {hash} peer={id}"));
+        if self.is_ordered_from(id, &hash) {
+            return self.take_ordered(context, id, hash, bytes);
+        }
         match self.intake(context, &header, &hash) {
             Some(Intake::Requested) => self.deliver(context, id, hash, bytes),
             intake => {
@@ -283,7 +292,8 @@ impl Blocks {
             return;
         }
         match (intake, outcome) {
-            (Intake::Requested, _) => {}
+            // Those of readers have a result of their own.
+            (Intake::Requested | Intake::Ordered, _) => {}
             // It proves nothing about the block with this hash.
             (_, StoreOutcome::Mutated) => return context.misbehaving(from, &Violation::MutatedBlock),
             (_, StoreOutcome::Unneeded { header }) => return Self::take_unneeded(context, from, header),
@@ -422,6 +432,10 @@ impl Blocks {
     pub(super) fn take_notfound(&mut self, context: &mut Context, id: PeerId, inventory: &[Inv]) {
         for item in inventory.iter().filter(|item| item.kind.is_gen_block()) {
             let hash = BlockHash(item.hash);
+            if self.is_ordered_from(id, &hash) {
+                self.take_order_notfound(context, id, &hash);
+                continue;
+            }
             self.download.failed(id, &hash);
             self.forget_request(context, id, &hash);
             context.with(id, |peer| peer.blocks.failed_branch = peer.best_known);

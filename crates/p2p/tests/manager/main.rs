@@ -14,4 +14,5 @@ mod info;
 mod intake;
 mod loading;
 mod options;
+mod orders;
 mod relay;

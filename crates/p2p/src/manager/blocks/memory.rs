@@ -17,7 +17,7 @@ impl Blocks {
     /// Charges each peer for what is held for it now, and assigns rooms to those with outstanding block requests.
     pub(super) fn charge_peers(context: &mut Context) {
         for peer in context.peers.values_mut() {
-            let is_asked = !peer.blocks.in_flight.is_empty();
+            let is_asked = peer.blocks.is_sending();
             if std::mem::replace(&mut peer.blocks.is_asked, is_asked) != is_asked {
                 peer.memory.set_asked(is_asked);
             }
@@ -37,9 +37,9 @@ impl Blocks {
         }
         ready.sort_by_key(|peer| {
             let is_needed = self.download.has_first_missing(peer.id);
-            (peer.blocks.in_flight.is_empty(), !is_needed, peer.kind().is_inbound())
+            (!peer.blocks.is_sending(), !is_needed, peer.kind().is_inbound())
         });
-        let is_asked = |peer: &&&crate::manager::peer::PeerState| !peer.blocks.in_flight.is_empty();
+        let is_asked = |peer: &&&crate::manager::peer::PeerState| peer.blocks.is_sending();
         let asked = ready.iter().filter(is_asked).count();
         ready.iter().take(asked + left).map(|peer| peer.id).collect()
     }

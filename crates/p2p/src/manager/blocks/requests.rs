@@ -68,6 +68,7 @@ impl Blocks {
 
     pub(in crate::manager) fn forget_peer(&mut self, id: PeerId) {
         self.download.remove_peer(id);
+        self.forget_orders_of(id);
         self.aside.retain(|_, asked| {
             asked.retain(|(peer, _)| *peer != id);
             !asked.is_empty()

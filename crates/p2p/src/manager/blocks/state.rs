@@ -14,6 +14,8 @@ use std::collections::{HashMap, HashSet};
 pub(in crate::manager) struct PeerBlocks {
     /// Blocks requested from it and not received.
     pub(super) in_flight: HashSet<BlockHash>,
+    /// The number of blocks that were requested from it for readers, and not received.
+    pub(super) ordered: usize,
     /// Compact blocks that it sent, of the requested blocks.
     pub(super) partials: HashMap<BlockHash, Partial>,
     pub(super) last_block_time: UnixTime,
@@ -32,6 +34,7 @@ impl PeerBlocks {
     pub(in crate::manager) fn new(memory: &PeerMemory) -> PeerBlocks {
         PeerBlocks {
             in_flight: HashSet::new(),
+            ordered: 0,
             partials: HashMap::new(),
             last_block_time: UnixTime::NEVER,
             failed_branch: None,
@@ -43,10 +46,15 @@ impl PeerBlocks {
 
     /// The peer leaves: nothing is expected from it any more.
     pub(in crate::manager) fn forget_requests(&mut self) {
-        (self.in_flight, self.partials) = Default::default();
+        (self.in_flight, self.partials, self.ordered) = Default::default();
     }
 
-    /// No block is requested from it.
+    /// It may send a block that was requested from it.
+    pub(super) fn is_sending(&self) -> bool {
+        !self.in_flight.is_empty() || self.ordered > 0
+    }
+
+    /// No block is requested from it, except for readers.
     pub(in crate::manager) fn is_idle(&self) -> bool {
         self.in_flight.is_empty()
     }
