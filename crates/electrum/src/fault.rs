@@ -47,6 +47,8 @@ impl From<QueryError> for Fault {
             | QueryError::NoPosition { .. }
             | QueryError::ProofHeight { .. }
             | QueryError::Pruned(_)
+            | QueryError::NotFetched { .. }
+            | QueryError::FetchesBusy { .. }
             | QueryError::Moving
             | QueryError::Stopping => code::BAD_REQUEST,
         };

@@ -2,7 +2,8 @@
 //!
 //! Input: the tip, and the scripts that blocks and the mempool touched. Output: new statuses in
 //! [`crate::subscriptions`]. After a block, only scripts that it touches are looked at; after a reorganisation, all. A
-//! transaction whose inputs were confirmed changes the status of its scripts too.
+//! transaction whose inputs were confirmed changes the status of its scripts too. What needs a block that the node has
+//! pruned is computed once the block was fetched; nothing else waits for it.
 
 use crate::server::Shared;
 use crate::subscriptions::Affected;
@@ -80,7 +81,7 @@ impl Notifier {
     /// Computes what may have changed.
     fn tell(&mut self, shared: &Shared, affected: Affected) {
         for script in affected.scripts {
-            match shared.query.status(&script) {
+            match shared.prompt.status(&script) {
                 Ok(status) => shared.subscriptions.tell(&script, status),
                 Err(_) => self.left.extend([script]),
             }
@@ -88,7 +89,7 @@ impl Notifier {
         let left = std::mem::take(&mut self.left_outpoints);
         let outpoints: HashSet<OutPoint> = affected.outpoints.into_iter().chain(left).collect();
         for outpoint in outpoints {
-            match shared.query.outpoint(&outpoint) {
+            match shared.prompt.outpoint(&outpoint) {
                 Ok(status) => shared.subscriptions.tell_outpoint(&outpoint, status),
                 Err(_) => self.left_outpoints.extend([outpoint]),
             }

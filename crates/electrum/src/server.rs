@@ -40,6 +40,8 @@ pub struct Settings {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) query: Arc<Query>,
+    /// The same answers for the notifier, which must not wait for peers.
+    pub(crate) prompt: Arc<Query>,
     pub(crate) calls: Arc<dyn Calls>,
     pub(crate) identity: Identity,
     pub(crate) subscriptions: Subscriptions,
@@ -80,6 +82,7 @@ impl Server {
         let listener = Listener::bind(listen, log)?;
         let shared = Arc::new(Shared {
             query: source.query,
+            prompt: source.prompt,
             calls: source.calls,
             identity,
             subscriptions: Subscriptions::default(),

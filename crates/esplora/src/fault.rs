@@ -31,9 +31,12 @@ impl From<QueryError> for Fault {
             QueryError::NotInBlock { .. } | QueryError::NoPosition { .. } | QueryError::ProofHeight { .. } => {
                 StatusCode::BAD_REQUEST
             }
-            QueryError::NoIndex | QueryError::IndexBehind { .. } | QueryError::Moving | QueryError::Stopping => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            QueryError::NoIndex
+            | QueryError::IndexBehind { .. }
+            | QueryError::NotFetched { .. }
+            | QueryError::FetchesBusy { .. }
+            | QueryError::Moving
+            | QueryError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             QueryError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         // Clients look for these words.

@@ -69,7 +69,7 @@ impl Server {
             answers: Arc::clone(&answers),
         };
         let listener = Listener::bind(listen, log)?;
-        let Source { query, calls } = source;
+        let Source { query, calls, .. } = source;
         let shared = Shared { query, calls, chain, cors, answers, bodies: Bodies::default() };
         let server = listener.serve(Http::new(router(Arc::new(shared)), Some(HEAD_TIMEOUT)));
         Ok(Server(Some(server)))

@@ -4,7 +4,9 @@ use crate::log::{Category, Log};
 use lydian_engine::Engine;
 use lydian_index::TxIndexReader;
 use lydian_mempool::Mempool;
-use lydian_query::{CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Query, ScriptIndex, Source};
+use lydian_query::{
+    CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Pool, PrunedBlocks, Query, ScriptIndex, Source,
+};
 use lydian_rpc::Context;
 use lydian_serve::{ClientEvent, Event, Subnet};
 use serde::Deserialize;
@@ -16,29 +18,38 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Answers {
     query: Arc<Query>,
+    prompt: Arc<Query>,
     context: Arc<Context>,
 }
 
 impl Answers {
-    /// `index` is `None` with `-addressindex=0`, or if it could not be opened.
+    /// `index` is `None` with `-addressindex=0`, or if it could not be opened. `pruned`: where blocks come from that
+    /// the node has pruned.
     pub(crate) fn new(
         engine: &Arc<Engine>,
         mempool: &Arc<Mempool>,
         index: Option<TxIndexReader>,
         context: Arc<Context>,
+        pruned: PrunedBlocks,
     ) -> Answers {
-        let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(engine));
+        let chain = NodeChain::new(engine).with_pruned(pruned);
+        let prompt: Arc<dyn Chain> = Arc::new(chain.without_waiting());
+        let chain: Arc<dyn Chain> = Arc::new(chain);
         let index = index.filter(|reader| reader.profile().has_scripts);
-        let index =
-            index.map(|reader| Arc::new(NodeIndex::new(reader, Arc::clone(&chain), engine)) as Arc<dyn ScriptIndex>);
-        let pool = Arc::new(NodePool::new(mempool, engine));
-        Answers { query: Arc::new(Query::new(lydian_query::Settings { chain, index, pool })), context }
+        let index = index.map(|reader| NodeIndex::new(reader, Arc::clone(&chain), engine));
+        let prompt_index = index.as_ref().map(|index| index.on(Arc::clone(&prompt)));
+        let pool: Arc<dyn Pool> = Arc::new(NodePool::new(mempool, engine));
+        let query = |chain, index: Option<NodeIndex>| {
+            let index = index.map(|index| Arc::new(index) as Arc<dyn ScriptIndex>);
+            Arc::new(Query::new(lydian_query::Settings { chain, index, pool: Arc::clone(&pool) }))
+        };
+        Answers { query: query(chain, index), prompt: query(prompt, prompt_index), context }
     }
 
     /// `user`: the name under which calls of RPC methods are logged.
     pub(crate) fn source(&self, user: &'static str) -> Source {
         let calls = Arc::new(NodeCalls { context: Arc::clone(&self.context), user });
-        Source { query: Arc::clone(&self.query), calls }
+        Source { query: Arc::clone(&self.query), prompt: Arc::clone(&self.prompt), calls }
     }
 }
 

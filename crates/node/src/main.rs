@@ -25,6 +25,7 @@ mod net;
 mod notify;
 mod process;
 mod progress;
+mod pruned;
 mod report;
 mod run;
 mod screen;

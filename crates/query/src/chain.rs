@@ -1,14 +1,15 @@
 //! [`NodeChain`]: the chain of the engine in this process.
 //!
 //! Cost: locks of the header tree for headers; a read of a block's bytes for its txids, of a transaction's bytes for a
-//! transaction.
+//! transaction. For a block that was pruned, [`PrunedBlocks`] has it fetched as a whole.
 
 use crate::error::QueryError;
+use crate::pruned::PrunedBlocks;
 use crate::source::{BlockInfo, Chain};
 use lydian_chain::{HeaderId, HeaderTree};
-use lydian_engine::{Engine, Tip};
+use lydian_engine::{Engine, EngineError, HeaderInfo, Tip};
 use lydian_index::Place;
-use lydian_primitives::{Block, BlockHash, Header, Height, Transaction, Txid};
+use lydian_primitives::{Block, BlockHash, Header, Height, RawBlock, Transaction, Txid};
 use std::sync::{Arc, Weak};
 
 /// The chain of an engine.
@@ -16,15 +17,52 @@ use std::sync::{Arc, Weak};
 pub struct NodeChain {
     /// Weak, since what has this may outlive the engine.
     engine: Weak<Engine>,
+    /// Where pruned blocks come from; `None`: they are errors.
+    pruned: Option<PrunedBlocks>,
+    /// Whether an answer waits for a pruned block. Otherwise there is none until the block is here.
+    waits: bool,
 }
 
 impl NodeChain {
     pub fn new(engine: &Arc<Engine>) -> NodeChain {
-        NodeChain { engine: Arc::downgrade(engine) }
+        NodeChain { engine: Arc::downgrade(engine), pruned: None, waits: true }
+    }
+
+    /// Pruned blocks come from there.
+    pub fn with_pruned(self, pruned: PrunedBlocks) -> NodeChain {
+        NodeChain { pruned: Some(pruned), ..self }
+    }
+
+    /// The same chain for a caller that must not wait: an answer that needs a pruned block is an error until the block
+    /// was fetched, so the caller asks again.
+    pub fn without_waiting(&self) -> NodeChain {
+        NodeChain { waits: false, ..self.clone() }
     }
 
     fn engine(&self) -> Result<Arc<Engine>, QueryError> {
         self.engine.upgrade().ok_or(QueryError::Stopping)
+    }
+
+    /// Reads something of a block: from disk, or from its bytes if it was pruned.
+    fn read<T>(
+        &self,
+        engine: &Engine,
+        info: HeaderInfo,
+        from_disk: impl Fn(&HeaderInfo) -> Result<Option<T>, EngineError>,
+        from_bytes: impl Fn(Arc<[u8]>) -> Option<T>,
+    ) -> Result<Option<T>, QueryError> {
+        let (hash, height) = (info.node.hash, info.node.height);
+        if !info.is_pruned() {
+            match from_disk(&info) {
+                Ok(Some(found)) => return Ok(Some(found)),
+                // It may have been pruned after the look at its header.
+                _ if engine.header_info(&hash).is_some_and(|now| now.is_pruned()) => {}
+                failed => return Ok(failed?),
+            }
+        }
+        let pruned = self.pruned.as_ref().ok_or(QueryError::Pruned(height))?;
+        let bytes = if self.waits { pruned.get(&hash, height) } else { pruned.get_later(&hash, height) };
+        Ok(from_bytes(bytes?))
     }
 
     /// Runs `look` on each of the heights that the chain has.
@@ -74,9 +112,8 @@ impl Chain for NodeChain {
     fn txids(&self, height: Height) -> Result<Option<(BlockHash, Vec<Txid>)>, QueryError> {
         let engine = self.engine()?;
         let Some(info) = engine.header_info_at(height) else { return Ok(None) };
-        match engine.block(&info)? {
+        match self.read(&engine, info, |info| engine.block(info), parse)? {
             Some(block) => Ok(Some((info.node.hash, block.txs().map(|tx| tx.txid()).collect()))),
-            None if info.is_pruned() => Err(QueryError::Pruned(height)),
             None => Err(QueryError::Failed(format!("the block at height {height} cannot be read"))),
         }
     }
@@ -96,19 +133,24 @@ impl Chain for NodeChain {
     fn block(&self, hash: &BlockHash) -> Result<Option<Block>, QueryError> {
         let engine = self.engine()?;
         let Some(info) = engine.header_info(hash) else { return Ok(None) };
-        if info.is_pruned() {
-            return Err(QueryError::Pruned(info.node.height));
-        }
-        Ok(engine.block(&info)?)
+        self.read(&engine, info, |info| engine.block(info), parse)
     }
 
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError> {
         let engine = self.engine()?;
         let Some(info) = engine.header_info_at(place.height) else { return Ok(None) };
-        if info.is_pruned() {
-            return Err(QueryError::Pruned(place.height));
-        }
-        let bytes = engine.block_part(&info, place.offset, place.size)?;
+        let from_disk = |info: &HeaderInfo| engine.block_part(info, place.offset, place.size);
+        let bytes = self.read(&engine, info, from_disk, |bytes| part(&bytes, place))?;
         Ok(bytes.and_then(|bytes| Transaction::parse(bytes).ok()))
     }
+}
+
+fn parse(bytes: Arc<[u8]>) -> Option<Block> {
+    RawBlock::new(Box::<[u8]>::from(&*bytes)).parse().ok()
+}
+
+/// The bytes of a transaction of a block.
+fn part(block: &[u8], place: Place) -> Option<Vec<u8>> {
+    let start = place.offset as usize;
+    Some(block.get(start..start.checked_add(place.size as usize)?)?.to_vec())
 }

@@ -2,7 +2,7 @@
 
 use lydian_engine::EngineError;
 use lydian_index::IndexError;
-use lydian_primitives::{Height, Txid};
+use lydian_primitives::{BlockHash, Height, Txid};
 use std::fmt;
 
 /// Why there is no answer.
@@ -22,8 +22,12 @@ pub enum QueryError {
     NoPosition { height: u32, position: u32, transactions: usize },
     /// The last height of a proof must not be lower than the header that is proved.
     ProofHeight { height: u32, last: u32, tip: u32 },
-    /// The block was pruned.
+    /// The block was pruned, and nothing can fetch it.
     Pruned(Height),
+    /// The block was pruned, and no peer sent it.
+    NotFetched { hash: BlockHash, height: Height, reason: String },
+    /// The block was pruned, and too many requests wait for such blocks.
+    FetchesBusy { hash: BlockHash, height: Height },
     /// The chain moves so often that no answer is from one moment.
     Moving,
     /// The node stops.
@@ -51,6 +55,20 @@ impl fmt::Display for QueryError {
                 write!(f, "cp_height {last} must be between the height {height} and the tip {tip}")
             }
             QueryError::Pruned(height) => write!(f, "the block at height {height} was pruned"),
+            QueryError::NotFetched { hash, height, reason } => {
+                write!(
+                    f,
+                    "block {hash} at height {height} is pruned and cannot be fetched: {reason}",
+                    height = height.0
+                )
+            }
+            QueryError::FetchesBusy { hash, height } => {
+                let height = height.0;
+                write!(
+                    f,
+                    "block {hash} at height {height} is pruned, and too many requests wait for such blocks: try again"
+                )
+            }
             QueryError::Moving => f.write_str("the chain is being reorganised: try again"),
             QueryError::Stopping => f.write_str("the node is stopping"),
             QueryError::Failed(reason) => f.write_str(reason),

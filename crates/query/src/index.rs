@@ -26,6 +26,11 @@ impl NodeIndex {
     pub fn new(reader: TxIndexReader, chain: Arc<dyn Chain>, engine: &Arc<Engine>) -> NodeIndex {
         NodeIndex { reader, chain, engine: Arc::downgrade(engine), txids: Arc::new(TxidCache::new()) }
     }
+
+    /// The same index with another view of the same chain.
+    pub fn on(&self, chain: Arc<dyn Chain>) -> NodeIndex {
+        NodeIndex { chain, ..self.clone() }
+    }
 }
 
 impl NodeIndex {

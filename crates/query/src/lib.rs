@@ -4,7 +4,7 @@
 //! mempool. [`Query`] answers; it reads through three small traits, so that a server need not run in the process of the
 //! node: [`Chain`] (headers and bytes of blocks), [`ScriptIndex`] (transactions by number and by script) and [`Pool`]
 //! (the mempool by script). [`NodeChain`], [`NodeIndex`] and [`NodePool`] are those of this node. What changes the node
-//! is behind [`Calls`].
+//! is behind [`Calls`]. Blocks that the node has pruned come through [`BlockSource`].
 //!
 //! Invariants: an answer that would mix two chains is computed again; lists are in the order of the chain, then of the
 //! Electrum protocol for unconfirmed transactions; an error says what is missing, and an answer is never empty for lack
@@ -17,9 +17,11 @@ mod details;
 mod error;
 mod fees;
 mod index;
+pub mod limits;
 mod merkle;
 mod parts;
 mod pool;
+mod pruned;
 mod query;
 mod source;
 mod txids;
@@ -32,6 +34,7 @@ pub use lydian_index::ScriptHash;
 pub use merkle::MerkleProof;
 pub use parts::{CoinParts, History, HistoryParts, PART};
 pub use pool::NodePool;
+pub use pruned::{BlockSource, BlockTaker, PrunedBlocks};
 pub use query::{Balance, Coin, Confirmed, OutpointStatus, PoolEntry, Query, Settings, Source};
 pub use source::{
     BlockInfo, CallError, Calls, Chain, FeeRow, Numbered, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched,

@@ -25,6 +25,8 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct Source {
     pub query: Arc<Query>,
+    /// The same answers for a thread that must not wait for peers: see [`crate::NodeChain::without_waiting`].
+    pub prompt: Arc<Query>,
     pub calls: Arc<dyn Calls>,
 }
 

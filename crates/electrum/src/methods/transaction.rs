@@ -4,7 +4,7 @@ use super::{Call, Method};
 use crate::fault::{Fault, code};
 use crate::version::{V1_6, V1_7};
 use crate::write::{Json, put, put_hash, put_hex, put_list};
-use lydian_primitives::{Txid, push_hex_reversed};
+use lydian_primitives::{BlockHash, Txid, push_hex_reversed};
 use lydian_query::QueryError;
 use serde_json::{Value, json};
 
@@ -39,7 +39,38 @@ fn verbose(call: &Call<'_>, txid: &Txid) -> Result<Json, Fault> {
         Some((hash, _)) => json!([txid.to_string(), 1, hash.to_string()]),
         None => json!([txid.to_string(), 1]),
     };
-    Ok(call.shared.calls.call("getrawtransaction", &params.to_string())?.into_bytes())
+    match (call.shared.calls.call("getrawtransaction", &params.to_string()), block) {
+        (Ok(answer), _) => Ok(answer.into_bytes()),
+        (Err(error), Some((hash, _))) if error.message == NOT_AVAILABLE => of_pruned(call, txid, &hash),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// The error of `getrawtransaction` for a block that is not on disk.
+const NOT_AVAILABLE: &str = "Block not available";
+
+/// The object of a transaction in a block that the node has pruned, which only `query` can read.
+fn of_pruned(call: &Call<'_>, txid: &Txid, hash: &BlockHash) -> Result<Json, Fault> {
+    let query = &call.shared.query;
+    let moving = || Fault::from(QueryError::Moving);
+    let info = query.chain().block_info(hash)?.filter(|info| info.is_active).ok_or_else(moving)?;
+    let mut hex = Vec::new();
+    put_hex(&mut hex, query.transaction(txid)?.as_bytes());
+    let hex: Value = serde_json::from_slice(&hex).map_err(|error| Fault::new(code::INTERNAL, error.to_string()))?;
+    let decoded = call.shared.calls.call("decoderawtransaction", &json!([hex]).to_string())?;
+    let decoded = serde_json::from_str(&decoded).map_err(|error| Fault::new(code::INTERNAL, error.to_string()))?;
+    let Value::Object(mut object) = decoded else { return Err(moving()) };
+    let tip = query.chain().tip()?.height.0;
+    let more = [
+        ("in_active_chain", json!(true)),
+        ("hex", hex),
+        ("blockhash", json!(hash.to_string())),
+        ("confirmations", json!(tip.saturating_sub(info.height).saturating_add(1))),
+        ("time", json!(info.header.time)),
+        ("blocktime", json!(info.header.time)),
+    ];
+    object.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    Ok(Value::Object(object).to_string().into_bytes())
 }
 
 fn merkle(call: &Call<'_>) -> Result<Json, Fault> {

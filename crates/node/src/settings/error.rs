@@ -120,7 +120,6 @@ pub(crate) enum ValueProblem {
     AddressIndex {
         text: String,
     },
-    AddressIndexWithPrune,
     /// `-electrum` or `-esplora` with `-server=0`.
     WalletsWithoutServer {
         option: &'static str,
@@ -238,9 +237,6 @@ impl fmt::Display for ValueProblem {
             }
             Self::AddressIndex { text } => {
                 write!(f, "Unknown -addressindex value {text}: it must be compact or full, or 0 for no index.")
-            }
-            Self::AddressIndexWithPrune => {
-                f.write_str("Prune mode is incompatible with -addressindex, which -electrum and -esplora set.")
             }
             Self::CertificateWithoutKey => f.write_str("-electrumcert and -electrumkey must be given together."),
             Self::WalletsWithoutServer { option } => {

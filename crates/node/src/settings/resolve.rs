@@ -4,7 +4,7 @@
 
 use super::core::{CORE_OPTIONS, Given as Treatment};
 use super::deployments;
-use super::error::{IgnoredConf, SettingsError, ValueProblem};
+use super::error::{IgnoredConf, SettingsError};
 use super::given::Given;
 use super::logging;
 use super::mempool;
@@ -110,9 +110,6 @@ fn settle(
     settings.rpc.read(chain, &given, has_cjdns(&given)?)?;
     settings.electrum.read(chain, &given)?;
     settings.esplora.read(chain, &given)?;
-    if settings.has_address_index() && given.integer("prune").is_some_and(|prune| prune != 0) {
-        return Err(ValueProblem::AddressIndexWithPrune.into());
-    }
     for path in [&mut settings.electrum.certificate, &mut settings.electrum.key].into_iter().flatten() {
         *path = host.absolute(path);
     }

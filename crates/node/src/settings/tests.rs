@@ -377,16 +377,8 @@ fn faults_are_named_in_cores_words() {
         (&["-peerblockfilters"], "", "Cannot set -peerblockfilters without -blockfilterindex."),
         (&["-blockfilterindex=x"], "", "Unknown -blockfilterindex value x."),
         (&["-addressindex=x"], "", "Unknown -addressindex value x: it must be compact or full, or 0 for no index."),
-        (
-            &["-electrum", "-prune=550"],
-            "",
-            "Prune mode is incompatible with -addressindex, which -electrum and -esplora set.",
-        ),
-        (
-            &["-esplora", "-prune=550"],
-            "",
-            "Prune mode is incompatible with -addressindex, which -electrum and -esplora set.",
-        ),
+        (&["-electrum", "-txindex", "-prune=550"], "", "Prune mode is incompatible with -txindex."),
+        (&["-electrum", "-txospenderindex", "-prune=550"], "", "Prune mode is incompatible with -txospenderindex."),
         (&["-electrumcert=c.pem"], "", "-electrumcert and -electrumkey must be given together."),
         (&["-electrum", "-server=0"], "", "-electrum needs the RPC methods: it cannot be combined with -server=0."),
         (&["-esplora", "-server=0"], "", "-esplora needs the RPC methods: it cannot be combined with -server=0."),

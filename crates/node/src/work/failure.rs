@@ -58,6 +58,8 @@ impl Failure {
             | Failure::Esplora(_)
             | Failure::Network(_)
             | Failure::NoSecondOpinion => exit::SETTINGS,
+            // An option asks for an index that cannot be built.
+            Failure::Engine(EngineError::BeyondPruned { .. }) => exit::SETTINGS,
             // The path on the command line is wrong.
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,

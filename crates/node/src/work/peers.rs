@@ -15,10 +15,11 @@ use crate::exit;
 use crate::net::{self, LOOK};
 use crate::run::Session;
 use crate::serve::Serving;
-use crate::{electrum, esplora};
+use crate::{electrum, esplora, pruned};
 use lydian_engine::Engine;
 use lydian_mempool::Mempool;
 use lydian_net::{Network, ValidationEnd};
+use lydian_query::PrunedBlocks;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
@@ -70,19 +71,35 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
 struct Wallets {
     _electrum: Option<lydian_electrum::Server>,
     _esplora: Option<lydian_esplora::Server>,
+    pruned: Option<PrunedBlocks>,
+}
+
+impl Drop for Wallets {
+    fn drop(&mut self) {
+        // The servers end once their answers are made, which may wait for peers.
+        if let Some(pruned) = &self.pruned {
+            pruned.end();
+        }
+    }
 }
 
 /// Starts the servers for wallets that the settings ask for.
-fn serve_wallets(node: &Node<'_>, mempool: &Arc<Mempool>, server: &Serving) -> Result<Wallets, Failure> {
+fn serve_wallets(
+    node: &Node<'_>,
+    mempool: &Arc<Mempool>,
+    server: &Serving,
+    network: &Network,
+) -> Result<Wallets, Failure> {
     let session = node.session;
     let (has_electrum, has_esplora) = (session.settings.electrum.is_on, session.settings.esplora.is_on);
     if !has_electrum && !has_esplora {
         return Ok(Wallets::default());
     }
-    let answers = Answers::new(&node.engine, mempool, node.scripts.clone(), server.context());
+    let pruned = pruned::from_peers(network.handle());
+    let answers = Answers::new(&node.engine, mempool, node.scripts.clone(), server.context(), pruned.clone());
     let electrum = has_electrum.then(|| electrum::start(session, &answers)).transpose().map_err(Failure::Electrum)?;
     let esplora = has_esplora.then(|| esplora::start(session, &answers)).transpose().map_err(Failure::Esplora)?;
-    Ok(Wallets { _electrum: electrum, _esplora: esplora })
+    Ok(Wallets { _electrum: electrum, _esplora: esplora, pruned: Some(pruned) })
 }
 
 /// Starts the network and lets RPC and the servers for wallets answer: Core's steps 12 and 13.
@@ -97,7 +114,7 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Wallets)
         server.has_peers(&network);
         server.begins(&node.engine);
     }
-    let wallets = server.map(|server| serve_wallets(node, mempool, server)).transpose()?.unwrap_or_default();
+    let wallets = server.map(|server| serve_wallets(node, mempool, server, &network)).transpose()?.unwrap_or_default();
     init_message(session, server, "Done loading");
     session.notifier.start(&session.settings.startupnotify, "");
     daemon::ready();

@@ -1,0 +1,12 @@
+//! Limits of what requests can make us hold. Constants only.
+
+/// The memory of pruned blocks that were fetched from peers and are kept for further requests, in bytes: about 40 full
+/// blocks.
+pub const FETCHED_BYTES_MAX: usize = 64 << 20;
+
+/// The maximum number of pruned blocks that are fetched at a time: as many as `p2p` takes orders for.
+pub const FETCHES_MAX: usize = 8;
+
+/// The maximum number of requests that wait for pruned blocks: a quarter of the threads of one server, so that others
+/// are answered meanwhile.
+pub const FETCH_WAITS_MAX: usize = 16;
