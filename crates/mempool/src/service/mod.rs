@@ -282,6 +282,18 @@ impl Mempool {
         let _ = self.ask(|reply| Job::Settle { whole: true, reply });
     }
 
+    /// Has the accepting thread end a reorganisation, if one is under way for the pool, once no better chain is known.
+    /// To be called when a block is settled; it does not wait.
+    pub fn settle_soon(&self) {
+        if lock(&self.shared.pool).is_reorganising()
+            && let Some(jobs) = self.jobs.get()
+        {
+            let (reply, _) = sync_channel(1);
+            // If the queue is full, the next transaction in it does the same.
+            let _ = jobs.try_send(Job::Settle { whole: true, reply: Reply::Channel(reply) });
+        }
+    }
+
     /// Waits a moment for the pool to reach a block. Returns whether it did.
     pub fn wait_for(&self, tip: &BlockHash) -> bool {
         let is_behind = |pool: &mut Pool| pool.tip.hash != *tip;

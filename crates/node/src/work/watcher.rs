@@ -276,7 +276,12 @@ impl Observer for Watcher {
         }
         match event {
             Event::UpdateTip(tip) => self.tip(tip),
-            Event::Settled { tip, .. } => self.announce(tip.height),
+            Event::Settled { tip, .. } => {
+                self.announce(tip.height);
+                let mempool = lock(&self.state).mempool.upgrade();
+                // Readers get no pool of the new chain until the reorganisation is over for the pool.
+                mempool.inspect(|mempool| mempool.settle_soon());
+            }
             Event::BlockAtTip(times) => self.log.debug(Category::BENCH, || block_line(times)),
             Event::InvalidBlock { hash, state, .. } => {
                 self.is_invalid_found.store(true, Ordering::Relaxed);
