@@ -59,8 +59,8 @@ impl fmt::Display for EngineError {
             // Core's words.
             EngineError::BeyondPruned { name } => write!(
                 f,
-                "{name} best block of the index goes beyond pruned data. Please disable the index or reindex (which will download the whole \
-                 blockchain again)"
+                "{name} best block of the index goes beyond pruned data (including undo data). Please disable the index or reindex (which will \
+                 download the whole blockchain again)"
             ),
             EngineError::UnknownCoinsTip { hash, height } => write!(
                 f,

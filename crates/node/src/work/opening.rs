@@ -20,7 +20,7 @@ use lydian_chain::StoreRemark;
 use lydian_chain::limits::{BLOCK_FILE_SIZE_MAX, FAST_PRUNE_FILE_SIZE_MAX};
 use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
 use lydian_curve::{Disagreement, Refereed, Sampling};
-use lydian_engine::{AssumeValid, Engine, Event, Follower, Layout, Observer, Wipe, wipe};
+use lydian_engine::{AssumeValid, Engine, EngineError, Event, Follower, Layout, Observer, Wipe, wipe};
 use lydian_index::{
     ADDRESSINDEX_NAME, COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, FILTERS_DIR, FILTERS_NAME, FilterIndex,
     IndexError, Profile, TABLES_DIR, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndex, TxIndexReader,
@@ -119,7 +119,8 @@ fn try_open(
         engine_settings,
         followers,
         &mut |file, found| show(format!("looking for blocks: {} ({found} so far)", file.display())),
-    )?;
+    )
+    .map_err(|error| with_option(error, &indexes))?;
     let engine = opened.engine;
     let is_loss = opened.remarks.iter().any(|remark| matches!(remark, StoreRemark::FileShort { .. }));
     report(session, &opened.remarks);
@@ -138,6 +139,16 @@ fn try_open(
     words::loaded(session, begins);
     space::check(session, tip.height)?;
     Ok(Opened { engine, mempool, passing_on, indexes, transactions, second_opinion: monitor, is_loss })
+}
+
+/// Names the option that asks for an index, if several share its tables.
+fn with_option(error: EngineError, indexes: &Indexes) -> EngineError {
+    match (error, &indexes.shared) {
+        (EngineError::BeyondPruned { name }, Some((follower, options))) if name == *follower => {
+            EngineError::BeyondPruned { name: options.first().map_or(name, |option| (*option).to_owned()) }
+        }
+        (error, _) => error,
+    }
 }
 
 /// Opens the indexes that the settings name. One that cannot be opened is left out, unless `-indexrequired` is set.
