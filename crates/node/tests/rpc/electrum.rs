@@ -13,8 +13,8 @@ use std::io::Write;
 use std::time::Duration;
 
 /// The default ports of TLS and of websockets are those of one node at a time.
-const NO_TLS: &str = "-electrumtlsbind=0";
-const NO_WEBSOCKET: &str = "-electrumwsbind=0";
+pub(crate) const NO_TLS: &str = "-electrumtlsbind=0";
+pub(crate) const NO_WEBSOCKET: &str = "-electrumwsbind=0";
 
 /// The root that a branch leads to.
 pub(crate) fn root_of(leaf: &str, mut position: usize, branch: &Value) -> String {
@@ -40,7 +40,7 @@ fn root_of_all(hashes: &[String]) -> String {
 }
 
 /// Compares headers, proofs and transactions with the model.
-fn check_chain(wallet: &mut Wallet, pair: &Pair, model: &Model) {
+pub(crate) fn check_chain(wallet: &mut Wallet, pair: &Pair, model: &Model) {
     let tip = model.headers.len() - 1;
     let subscribed = wallet.result("blockchain.headers.subscribe", &json!([]));
     assert_eq!(subscribed, json!({"hex": model.headers[tip], "height": tip}));

@@ -16,6 +16,7 @@ mod described;
 mod drivers;
 mod electrum;
 mod electrum_model;
+mod electrum_pruned;
 mod electrum_wallet;
 mod electrum_web;
 mod esplora;

@@ -72,6 +72,12 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// Sends a signal to the program: `STOP` halts it until `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
+        assert!(status.success());
+    }
+
     /// Starts the program after its end, on the same folder.
     pub(crate) fn start_again(&mut self, options: &[&str]) {
         self.child = spawn(&self.program, &self.folder, self.port, &self.options, options);
