@@ -18,6 +18,10 @@ use std::time::Duration;
 /// The time between two looks at the tip; the mempool's changes are seen at once.
 const LOOK: Duration = Duration::from_millis(25);
 
+/// Looks until what waits for a pruned block is tried again. There is one more for each [`SCRIPTS_PER_LOOK`] that wait.
+const LOOKS_PER_TRY: usize = 10;
+const SCRIPTS_PER_LOOK: usize = 100;
+
 /// Runs until the server stops.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let _guard = AbortOnPanic;
@@ -37,6 +41,8 @@ struct Notifier {
     left: HashSet<ScriptHash>,
     left_outpoints: HashSet<OutPoint>,
     is_all_left: bool,
+    /// Looks until what is left is tried again.
+    pause: usize,
 }
 
 impl Notifier {
@@ -47,7 +53,10 @@ impl Notifier {
         let pool = query.pool().take_touched()?;
         let is_quiet = matches!(&pool, PoolTouched::These(scripts) if scripts.is_empty());
         let is_same = self.tip == Some(tip);
-        if is_same && is_quiet && self.left.is_empty() && self.left_outpoints.is_empty() && !self.is_all_left {
+        let is_nothing_left = self.left.is_empty() && self.left_outpoints.is_empty();
+        let is_due = !is_nothing_left && self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        if is_same && is_quiet && !is_due && !self.is_all_left {
             return Ok(());
         }
         if !is_same {
@@ -58,7 +67,8 @@ impl Notifier {
             (self.left, self.left_outpoints, self.is_all_left) = Default::default();
             return Ok(());
         }
-        let mut touched = std::mem::take(&mut self.left);
+        let mut touched = if is_due { std::mem::take(&mut self.left) } else { HashSet::new() };
+        let outpoints = if is_due { std::mem::take(&mut self.left_outpoints) } else { HashSet::new() };
         let mut is_all = std::mem::take(&mut self.is_all_left);
         match pool {
             PoolTouched::All => is_all = true,
@@ -73,26 +83,37 @@ impl Notifier {
             }
         }
         let subscriptions = &shared.subscriptions;
-        let affected = if is_all { subscriptions.all() } else { subscriptions.affected(&touched) };
+        let mut affected = if is_all { subscriptions.all() } else { subscriptions.affected(&touched) };
+        affected.outpoints.extend(outpoints);
         self.tell(shared, affected);
         Ok(())
     }
 
     /// Computes what may have changed.
     fn tell(&mut self, shared: &Shared, affected: Affected) {
+        let mut waits = false;
+        let mut note = |error: &QueryError| waits |= matches!(error, QueryError::NotFetched { .. });
         for script in affected.scripts {
             match shared.prompt.status(&script) {
                 Ok(status) => shared.subscriptions.tell(&script, status),
-                Err(_) => self.left.extend([script]),
+                Err(error) => {
+                    note(&error);
+                    self.left.extend([script]);
+                }
             }
         }
-        let left = std::mem::take(&mut self.left_outpoints);
-        let outpoints: HashSet<OutPoint> = affected.outpoints.into_iter().chain(left).collect();
+        let outpoints: HashSet<OutPoint> = affected.outpoints.into_iter().collect();
         for outpoint in outpoints {
             match shared.prompt.outpoint(&outpoint) {
                 Ok(status) => shared.subscriptions.tell_outpoint(&outpoint, status),
-                Err(_) => self.left_outpoints.extend([outpoint]),
+                Err(error) => {
+                    note(&error);
+                    self.left_outpoints.extend([outpoint]);
+                }
             }
+        }
+        if waits {
+            self.pause = LOOKS_PER_TRY + (self.left.len() + self.left_outpoints.len()) / SCRIPTS_PER_LOOK;
         }
     }
 }

@@ -34,18 +34,23 @@ impl NodeIndex {
 }
 
 impl NodeIndex {
-    /// From the table of txids if there is one, otherwise from the bytes of the transactions.
-    fn look_up(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError> {
+    /// From the table of txids if there is one, otherwise from the bytes of the transactions. If it fails, `found` has
+    /// those before.
+    fn look_up(&self, numbers: &[u32], found: &mut Vec<Option<Numbered>>) -> Result<(), QueryError> {
         if let Some(txids) = self.reader.txids(numbers)? {
             let numbered = |(txid, height): (Txid, Height)| Numbered { txid, height: height.0 };
-            return Ok(txids.into_iter().map(|found| found.map(numbered)).collect());
+            found.extend(txids.into_iter().map(|found| found.map(numbered)));
+            return Ok(());
         }
         let one = |number: &u32| -> Result<Option<Numbered>, QueryError> {
             let Some(place) = self.reader.place(*number)? else { return Ok(None) };
             let tx = self.chain.transaction(place)?;
             Ok(tx.map(|tx| Numbered { txid: tx.view().txid(), height: place.height.0 }))
         };
-        numbers.iter().map(one).collect()
+        for number in numbers {
+            found.push(one(number)?);
+        }
+        Ok(())
     }
 }
 
@@ -73,7 +78,11 @@ impl ScriptIndex for NodeIndex {
         if unknown.is_empty() {
             return Ok(all);
         }
-        let mut found = self.look_up(&unknown)?.into_iter();
+        // What was found before a failure is kept: a history over many pruned blocks goes on there when it is asked for
+        // again.
+        let mut found = Vec::new();
+        let result = self.look_up(&unknown, &mut found);
+        let mut found = found.into_iter();
         let is_same = self.reader.epoch() == epoch;
         for (number, known) in numbers.iter().zip(&mut all).filter(|(_, known)| known.is_none()) {
             *known = found.next().flatten();
@@ -81,6 +90,7 @@ impl ScriptIndex for NodeIndex {
                 self.txids.put(epoch, *number, found);
             }
         }
+        result?;
         Ok(all)
     }
 
