@@ -57,6 +57,7 @@ fn finished(folder: &Path, blocks: u32) -> Option<Vec<(PathBuf, Vec<u8>)>> {
 }
 
 /// Removes the indexes, but for the salt of the tables: their record names no block any more.
+#[allow(clippy::disallowed_methods, reason = "a test changes its own files")]
 fn remove_indexes(folder: &Path) {
     fs::remove_dir_all(folder.join("regtest/indexes/coinstats")).unwrap();
     for entry in fs::read_dir(folder.join("regtest/indexes/tables")).unwrap() {
