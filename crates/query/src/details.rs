@@ -4,29 +4,13 @@
 
 use crate::error::QueryError;
 use crate::query::{Coin, Query, TRIES_MAX, View, transactions_of};
-use crate::source::{PoolRow, ScriptIndex};
+use crate::source::{BlockPlace, Located, PoolRow, ScriptIndex, SpentOutput};
+use crate::transactions::{input_of, spender};
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
-use lydian_primitives::{BlockHash, OutPoint, Transaction, Txid};
+use lydian_primitives::{OutPoint, Transaction, Txid};
 use lydian_script::is_unspendable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A block of the active chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockPlace {
-    pub height: u32,
-    pub hash: BlockHash,
-    /// Seconds since 1970.
-    pub time: u32,
-}
-
-/// An output that an input spends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpentOutput {
-    /// In satoshis.
-    pub value: i64,
-    pub script_pubkey: Box<[u8]>,
-}
 
 /// A transaction with what it spends.
 #[derive(Clone, Debug)]
@@ -79,8 +63,8 @@ pub struct Spending {
     pub block: Option<BlockPlace>,
 }
 
-/// A transaction, with its height if it is in the chain.
-type Found = (Arc<Transaction>, Option<BlockPlace>);
+/// A transaction, with its block if it is in the chain.
+pub(crate) type Found = (Arc<Transaction>, Option<BlockPlace>);
 
 /// Transactions whose bytes are in memory at once while a script's outputs are summed up.
 const SUMMED_AT_ONCE: usize = 16;
@@ -107,24 +91,25 @@ impl Query {
 
     /// The block of a transaction of the chain, `None` for one of the mempool.
     pub fn place_of(&self, txid: &Txid) -> Result<Option<BlockPlace>, QueryError> {
-        self.steady(|_| match self.block_of(txid)? {
-            None => Ok(Some(None)),
-            Some((hash, height)) => {
-                Ok(Some(Some(self.place(height)?)).filter(|place| place.map(|of| of.hash) == Some(hash)))
-            }
-        })
+        Ok(self.placed(txid)?.1)
+    }
+
+    /// A transaction of the mempool or of the chain, with its block.
+    pub(crate) fn placed(&self, txid: &Txid) -> Result<Found, QueryError> {
+        let in_pool = || self.pool().transaction(txid).map(|(tx, _)| (tx, None));
+        if let Some(found) = in_pool() {
+            return Ok(found);
+        }
+        // What left the mempool for a block meanwhile is found there, and the other way round.
+        match self.locate(txid)? {
+            Some(Located { block, tx, .. }) => Ok((Arc::new(tx), Some(block))),
+            None => in_pool().ok_or(QueryError::NoTransaction(*txid)),
+        }
     }
 
     /// A transaction of the mempool or of the chain, with what it spends.
     pub fn detailed(&self, txid: &Txid) -> Result<Detailed, QueryError> {
-        let found = self.steady(|_| {
-            if let Some((tx, _)) = self.pool().transaction(txid) {
-                return Ok(Some((tx, None)));
-            }
-            let Some((_, height, tx)) = self.find(txid)? else { return Err(QueryError::NoTransaction(*txid)) };
-            Ok(Some((Arc::new(tx), Some(self.place(height)?))))
-        })?;
-        let detailed = self.with_spent(vec![found])?.pop();
+        let detailed = self.with_spent(vec![self.placed(txid)?])?.pop();
         detailed.ok_or(QueryError::NoTransaction(*txid))
     }
 
@@ -184,7 +169,7 @@ impl Query {
             match view.pool.transactions.iter().position(|(row, ..)| row.txid == *after) {
                 Some(at) => pool_end = at,
                 None => {
-                    let number = index.find(after)?.map(|(number, ..)| number);
+                    let number = index.locate(after)?.map(|found| found.number);
                     let at = number.and_then(|number| numbers.binary_search(&number).ok());
                     (pool_end, chain_end) = (0, at.unwrap_or(0));
                 }
@@ -196,9 +181,9 @@ impl Query {
             found.push((tx, None));
         }
         let numbers: Vec<u32> = numbers[..chain_end].iter().rev().take(asked.chain_max).copied().collect();
-        for one in index.transactions(&numbers)? {
-            let Some((height, tx)) = one else { return Ok(None) };
-            found.push((Arc::new(tx), Some(self.place(height)?)));
+        for one in index.located(&numbers)? {
+            let Some(Located { block, tx, .. }) = one else { return Ok(None) };
+            found.push((Arc::new(tx), Some(block)));
         }
         Ok(Some(found))
     }
@@ -266,16 +251,13 @@ impl Query {
                 }
             }
             for (script, vouts) in scripts {
-                let mut outputs = index.outputs(&script)?.outputs;
-                outputs.retain(|output| output.number == number && vouts.binary_search(&output.vout).is_ok());
-                for output in outputs {
-                    let OutputFate::Spent(by) = output.fate else { continue };
-                    let outpoint = OutPoint { txid: *txid, vout: output.vout };
-                    let spending = self.in_chain(index, by, &outpoint)?;
-                    let Some(place) = spendings.get_mut(output.vout as usize).filter(|_| spending.is_some()) else {
-                        return Ok(None);
-                    };
-                    *place = spending;
+                let places: Vec<(u32, u32)> = vouts.iter().map(|vout| (number, *vout)).collect();
+                for (vout, fate) in vouts.into_iter().zip(index.fates(&script, &places)?) {
+                    let Some(OutputFate::Spent(by)) = fate else { continue };
+                    let found = spender(index, by, &OutPoint { txid: *txid, vout })?;
+                    let place = spendings.get_mut(vout as usize);
+                    let Some(((found, vin), place)) = found.zip(place) else { return Ok(None) };
+                    *place = Some(Spending { txid: found.tx.view().txid(), vin, block: Some(found.block) });
                 }
             }
             index.check()?;
@@ -292,24 +274,6 @@ impl Query {
         };
         outpoints.iter().zip(self.pool().spenders(outpoints)).map(one).collect()
     }
-
-    /// `None` if the transaction with the number does not spend the output.
-    fn in_chain(
-        &self,
-        index: &dyn ScriptIndex,
-        number: u32,
-        outpoint: &OutPoint,
-    ) -> Result<Option<Spending>, QueryError> {
-        let Some((height, tx)) = index.transactions(&[number])?.pop().flatten() else { return Ok(None) };
-        let Some(vin) = input_of(&tx, outpoint) else { return Ok(None) };
-        Ok(Some(Spending { txid: tx.view().txid(), vin, block: Some(self.place(height)?) }))
-    }
-}
-
-/// The input of a transaction that spends an output.
-fn input_of(tx: &Transaction, outpoint: &OutPoint) -> Option<u32> {
-    let position = tx.view().inputs().position(|input| input.prevout == *outpoint);
-    position.and_then(|position| u32::try_from(position).ok())
 }
 
 /// `None` if a transaction is no longer where it was.

@@ -4,9 +4,10 @@
 //! of its transaction, from which the txid is computed, unless it was asked for lately ([`TxidCache`]).
 
 use crate::error::QueryError;
-use crate::source::{Chain, Numbered, ScriptIndex};
+use crate::source::{Chain, Located, Numbered, ScriptIndex};
+use crate::transactions::read;
 use crate::txids::TxidCache;
-use lydian_engine::Engine;
+use lydian_engine::{Engine, Standing};
 use lydian_index::{ScriptHash, ScriptOutputs, TxIndexReader};
 use lydian_primitives::{Height, Transaction, Txid};
 use std::sync::{Arc, Weak};
@@ -22,7 +23,7 @@ pub struct NodeIndex {
 }
 
 impl NodeIndex {
-    /// `reader` must have tables of scripts.
+    /// Without tables of scripts, it finds transactions only.
     pub fn new(reader: TxIndexReader, chain: Arc<dyn Chain>, engine: &Arc<Engine>) -> NodeIndex {
         NodeIndex { reader, chain, engine: Arc::downgrade(engine), txids: Arc::new(TxidCache::new()) }
     }
@@ -60,6 +61,14 @@ impl ScriptIndex for NodeIndex {
         let of = self.chain.tip()?.height.0;
         let height = self.reader.tip().map_or(0, |tip| tip.height.0);
         if height >= of { Ok(()) } else { Err(QueryError::IndexBehind { height, of }) }
+    }
+
+    fn wait_until_synced(&self) -> bool {
+        let Some(engine) = self.engine.upgrade() else { return false };
+        let name = self.reader.name();
+        engine.wait_for_follower(name, engine.settled_tip().height);
+        let mut followers = engine.followers().into_iter();
+        followers.any(|follower| follower.name == name && follower.standing == Standing::InStep)
     }
 
     fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, QueryError> {
@@ -102,15 +111,25 @@ impl ScriptIndex for NodeIndex {
         numbers.iter().map(one).collect()
     }
 
+    fn located(&self, numbers: &[u32]) -> Result<Vec<Option<Located>>, QueryError> {
+        let one = |number: &u32| -> Result<Option<Located>, QueryError> {
+            let Some(place) = self.reader.place(*number)? else { return Ok(None) };
+            let found = read(self.chain.as_ref(), place)?;
+            Ok(found.map(|(tx, block)| Located { number: *number, block, tx }))
+        };
+        numbers.iter().map(one).collect()
+    }
+
     fn height_of(&self, number: u32) -> Option<u32> {
         self.reader.height_of(number).map(|height| height.0)
     }
 
-    fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError> {
+    fn locate(&self, txid: &Txid) -> Result<Option<Located>, QueryError> {
+        // The index has short keys: what has another txid is not it.
         for (number, place) in self.reader.candidates(txid)? {
-            let tx = self.chain.transaction(place)?.filter(|tx| tx.view().txid() == *txid);
-            if let Some(tx) = tx {
-                return Ok(Some((number, place.height.0, tx)));
+            let found = read(self.chain.as_ref(), place)?.filter(|(tx, _)| tx.view().txid() == *txid);
+            if let Some((tx, block)) = found {
+                return Ok(Some(Located { number, block, tx }));
             }
         }
         Ok(None)

@@ -24,10 +24,11 @@ mod pool;
 mod pruned;
 mod query;
 mod source;
+mod transactions;
 mod txids;
 
 pub use chain::NodeChain;
-pub use details::{BlockPlace, Detailed, Page, Question, ScriptStats, Spending, SpentOutput};
+pub use details::{Detailed, Page, Question, ScriptStats, Spending};
 pub use error::QueryError;
 pub use index::NodeIndex;
 pub use lydian_index::ScriptHash;
@@ -37,6 +38,7 @@ pub use pool::NodePool;
 pub use pruned::{BlockSource, BlockTaker, PrunedBlocks};
 pub use query::{Balance, Coin, Confirmed, OutpointStatus, PoolEntry, Query, Settings, Source};
 pub use source::{
-    BlockInfo, CallError, Calls, Chain, FeeRow, Numbered, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched,
-    ScriptIndex,
+    BlockInfo, BlockPlace, CallError, Calls, Chain, FeeRow, Located, Numbered, Pool, PoolFees, PoolRow, PoolScript,
+    PoolTotals, PoolTouched, ScriptIndex, SpentOutput,
 };
+pub use transactions::Transactions;

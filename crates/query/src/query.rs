@@ -5,7 +5,7 @@
 
 use crate::error::QueryError;
 use crate::merkle::{HeaderTree, MerkleProof, Trees};
-use crate::source::{Calls, Chain, FeeRow, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
+use crate::source::{Calls, Chain, FeeRow, Located, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
 use lydian_engine::Tip;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
 use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid};
@@ -205,10 +205,15 @@ impl Query {
     }
 
     pub(crate) fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError> {
+        Ok(self.locate(txid)?.map(|found| (found.number, found.block.height, found.tx)))
+    }
+
+    /// A transaction of the chain, with its block.
+    pub(crate) fn locate(&self, txid: &Txid) -> Result<Option<Located>, QueryError> {
         let index = self.index()?;
         for _ in 0..TRIES_MAX {
             let epoch = index.epoch();
-            let found = index.find(txid)?;
+            let found = index.locate(txid)?;
             if index.epoch() != epoch {
                 continue;
             }
@@ -322,14 +327,13 @@ impl Query {
 
     /// The hash of the block of the chain with a transaction, and its height; `None` for one of the mempool.
     pub fn block_of(&self, txid: &Txid) -> Result<Option<(BlockHash, u32)>, QueryError> {
-        let Some((_, height, _)) = self.find(txid)? else {
+        let Some(Located { block, .. }) = self.locate(txid)? else {
             return match self.sources.pool.transaction(txid) {
                 Some(_) => Ok(None),
                 None => Err(QueryError::NoTransaction(*txid)),
             };
         };
-        let hash = self.sources.chain.hashes(Height(height), 1)?.pop().ok_or(QueryError::Moving)?;
-        Ok(Some((hash, height)))
+        Ok(Some((block.hash, block.height)))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::error::QueryError;
 use lydian_engine::Tip;
-use lydian_index::{Place, ScriptHash, ScriptOutputs};
+use lydian_index::{OutputFate, Place, ScriptHash, ScriptOutputs};
 use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, Transaction, Txid};
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -50,6 +50,14 @@ pub struct BlockInfo {
     pub next: Option<BlockHash>,
 }
 
+/// An output that an input spends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpentOutput {
+    /// In satoshis.
+    pub value: i64,
+    pub script_pubkey: Box<[u8]>,
+}
+
 /// The transaction with a number in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbered {
@@ -57,12 +65,43 @@ pub struct Numbered {
     pub height: u32,
 }
 
+/// A block of the active chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockPlace {
+    pub height: u32,
+    pub hash: BlockHash,
+    /// Seconds since 1970.
+    pub time: u32,
+}
+
+/// A transaction of the chain with the block that contains it.
+#[derive(Clone, Debug)]
+pub struct Located {
+    pub number: u32,
+    pub block: BlockPlace,
+    pub tx: Transaction,
+}
+
 /// The transactions of the chain, by number, txid and script.
 pub trait ScriptIndex: Debug + Send + Sync {
     /// Fails if the index does not have the chain up to its tip.
     fn check(&self) -> Result<(), QueryError>;
 
+    /// Waits until the index has the blocks connected so far. False if it is still being built.
+    fn wait_until_synced(&self) -> bool;
+
     fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, QueryError>;
+
+    /// The values or the spenders of single outputs of a script, each named by the number of its transaction and its
+    /// place in it; `None` for one that the script does not have.
+    fn fates(&self, script: &ScriptHash, places: &[(u32, u32)]) -> Result<Vec<Option<OutputFate>>, QueryError> {
+        let outputs = self.outputs(script)?.outputs;
+        let one = |place: &(u32, u32)| {
+            let at = outputs.binary_search_by_key(place, |output| (output.number, output.vout)).ok()?;
+            outputs.get(at).map(|output| output.fate)
+        };
+        Ok(places.iter().map(one).collect())
+    }
 
     /// Changes whenever blocks leave the index: see [`lydian_index::TxIndexReader::epoch`].
     fn epoch(&self) -> u64;
@@ -73,11 +112,14 @@ pub trait ScriptIndex: Debug + Send + Sync {
     /// The same transactions with their bytes and the heights of their blocks.
     fn transactions(&self, numbers: &[u32]) -> Result<Vec<Option<(u32, Transaction)>>, QueryError>;
 
+    /// The same with their blocks.
+    fn located(&self, numbers: &[u32]) -> Result<Vec<Option<Located>>, QueryError>;
+
     /// The height of a transaction's block.
     fn height_of(&self, number: u32) -> Option<u32>;
 
-    /// A transaction of the chain, with its number and height.
-    fn find(&self, txid: &Txid) -> Result<Option<(u32, u32, Transaction)>, QueryError>;
+    /// A transaction of the chain.
+    fn locate(&self, txid: &Txid) -> Result<Option<Located>, QueryError>;
 
     /// Waits until the index has the block at a height, as long as it is about to.
     fn wait_for(&self, height: Height);
