@@ -6,7 +6,7 @@ use crate::error::QueryError;
 use crate::query::{Coin, Query, TRIES_MAX, View, transactions_of};
 use crate::source::{BlockPlace, Located, PoolRow, ScriptIndex, SpentOutput};
 use crate::transactions::{input_of, spender};
-use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
+use lydian_index::{OutputFate, ScriptHash};
 use lydian_primitives::{OutPoint, Transaction, Txid};
 use lydian_script::is_unspendable;
 use std::collections::BTreeMap;
@@ -65,9 +65,6 @@ pub struct Spending {
 
 /// A transaction, with its block if it is in the chain.
 pub(crate) type Found = (Arc<Transaction>, Option<BlockPlace>);
-
-/// Transactions whose bytes are in memory at once while a script's outputs are summed up.
-const SUMMED_AT_ONCE: usize = 16;
 
 impl Query {
     /// Computes an answer again if blocks left the index meanwhile, or if there is none.
@@ -211,7 +208,7 @@ impl Query {
     /// Counts and sums of a script in the chain, and what the mempool adds to them.
     pub fn stats(&self, script: &ScriptHash) -> Result<(ScriptStats, ScriptStats), QueryError> {
         self.with_view(script, |index, view| {
-            let Some(chain) = chain_stats(index, &view.outputs)? else { return Ok(None) };
+            let Some(chain) = self.chain_stats(index, script, &view)? else { return Ok(None) };
             let mut pool = ScriptStats { transactions: view.pool.transactions.len(), ..ScriptStats::default() };
             for row in view.pool.transactions.iter().flat_map(|(_, _, rows)| rows) {
                 match *row {
@@ -274,40 +271,27 @@ impl Query {
         };
         outpoints.iter().zip(self.pool().spenders(outpoints)).map(one).collect()
     }
-}
 
-/// `None` if a transaction is no longer where it was.
-fn chain_stats(index: &dyn ScriptIndex, outputs: &[ScriptOutput]) -> Result<Option<ScriptStats>, QueryError> {
-    let mut stats = ScriptStats { transactions: transactions_of(outputs).len(), ..ScriptStats::default() };
-    let mut spent: Vec<(u32, u32)> = Vec::new();
-    for output in outputs {
-        match output.fate {
-            OutputFate::Overwritten => continue,
-            OutputFate::Unspent(value) => stats.funded_sum += i64::try_from(value).unwrap_or(i64::MAX),
-            OutputFate::Spent(_) => spent.push((output.number, output.vout)),
-        }
-        stats.funded_count += 1;
-    }
-    stats.spent_count = spent.len();
-    let mut spent = spent.into_iter().peekable();
-    while spent.peek().is_some() {
-        let mut numbers: Vec<u32> = Vec::with_capacity(SUMMED_AT_ONCE);
-        let mut places: Vec<(usize, u32)> = Vec::new();
-        while let Some((number, vout)) =
-            spent.next_if(|(number, _)| numbers.last() == Some(number) || numbers.len() < SUMMED_AT_ONCE)
-        {
-            if numbers.last() != Some(&number) {
-                numbers.push(number);
+    /// `None` if a transaction is no longer where it was.
+    fn chain_stats(
+        &self,
+        index: &dyn ScriptIndex,
+        script: &ScriptHash,
+        view: &View,
+    ) -> Result<Option<ScriptStats>, QueryError> {
+        let transactions = transactions_of(&view.outputs).len();
+        let mut stats = ScriptStats { transactions, ..ScriptStats::default() };
+        for output in &view.outputs {
+            match output.fate {
+                OutputFate::Overwritten => continue,
+                OutputFate::Unspent(value) => stats.funded_sum += i64::try_from(value).unwrap_or(i64::MAX),
+                OutputFate::Spent(_) => stats.spent_count += 1,
             }
-            places.push((numbers.len() - 1, vout));
+            stats.funded_count += 1;
         }
-        let found = index.transactions(&numbers)?;
-        for (at, vout) in places {
-            let value = found[at].as_ref().and_then(|(_, tx)| tx.view().outputs().nth(vout as usize));
-            let Some(output) = value else { return Ok(None) };
-            stats.spent_sum += output.value.0;
-        }
+        let Some(spent) = self.sums.spent(index, script, view.epoch, &view.outputs)? else { return Ok(None) };
+        stats.spent_sum = spent;
+        stats.funded_sum += spent;
+        Ok(Some(stats))
     }
-    stats.funded_sum += stats.spent_sum;
-    Ok(Some(stats))
 }

@@ -24,6 +24,7 @@ mod pool;
 mod pruned;
 mod query;
 mod source;
+mod sums;
 mod transactions;
 mod txids;
 

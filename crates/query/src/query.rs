@@ -6,6 +6,7 @@
 use crate::error::QueryError;
 use crate::merkle::{HeaderTree, MerkleProof, Trees};
 use crate::source::{Calls, Chain, FeeRow, Located, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
+use crate::sums::Sums;
 use lydian_engine::Tip;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
 use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid};
@@ -36,6 +37,7 @@ pub struct Query {
     sources: Settings,
     trees: Trees,
     headers: HeaderTree,
+    pub(crate) sums: Sums,
 }
 
 /// A transaction of the chain.
@@ -101,11 +103,13 @@ const MANY_BLOCKS: u32 = 3;
 pub(crate) struct View {
     pub(crate) outputs: Vec<ScriptOutput>,
     pub(crate) pool: PoolScript,
+    pub(crate) epoch: u64,
 }
 
 impl Query {
     pub fn new(sources: Settings) -> Query {
-        Query { sources, trees: Trees::default(), headers: HeaderTree::default() }
+        let (trees, headers) = (Trees::default(), HeaderTree::default());
+        Query { sources, trees, headers, sums: Sums::new() }
     }
 
     pub fn chain(&self) -> &dyn Chain {
@@ -146,7 +150,7 @@ impl Query {
                 // One of the two is always behind during a sync, and the mempool matters to no wallet then.
                 pool = PoolScript::default();
             }
-            let answer = make(index, View { outputs: found.outputs, pool })?;
+            let answer = make(index, View { outputs: found.outputs, pool, epoch: found.epoch })?;
             if let Some(answer) = answer.filter(|_| index.epoch() == found.epoch) {
                 return Ok(answer);
             }
