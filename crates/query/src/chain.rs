@@ -5,7 +5,7 @@
 
 use crate::error::QueryError;
 use crate::pruned::PrunedBlocks;
-use crate::source::{BlockInfo, Chain};
+use crate::source::{BlockInfo, Chain, SpentOutput};
 use lydian_chain::{HeaderId, HeaderTree};
 use lydian_engine::{Engine, EngineError, HeaderInfo, Tip};
 use lydian_index::Place;
@@ -134,6 +134,14 @@ impl Chain for NodeChain {
         let engine = self.engine()?;
         let Some(info) = engine.header_info(hash) else { return Ok(None) };
         self.read(&engine, info, |info| engine.block(info), parse)
+    }
+
+    fn spent(&self, hash: &BlockHash, block: &Block) -> Result<Option<Vec<SpentOutput>>, QueryError> {
+        let engine = self.engine()?;
+        let Some(info) = engine.header_info(hash) else { return Ok(None) };
+        let coins = engine.spent_coins(&info, block)?;
+        let outputs = coins.map(|coins| coins.into_iter().map(|coin| (coin.value.0, coin.script_pubkey)));
+        Ok(outputs.map(|all| all.map(|(value, script_pubkey)| SpentOutput { value, script_pubkey }).collect()))
     }
 
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError> {

@@ -3,7 +3,7 @@
 //! Cost: the bytes of each transaction that an answer names, and of those that it spends from.
 
 use crate::error::QueryError;
-use crate::query::{Coin, Query, TRIES_MAX, View, transactions_of};
+use crate::query::{Coin, Query, View, transactions_of};
 use crate::source::{BlockPlace, Located, PoolRow, ScriptIndex, SpentOutput};
 use crate::transactions::{input_of, spender};
 use lydian_index::{OutputFate, ScriptHash};
@@ -67,19 +67,6 @@ pub struct Spending {
 pub(crate) type Found = (Arc<Transaction>, Option<BlockPlace>);
 
 impl Query {
-    /// Computes an answer again if blocks left the index meanwhile, or if there is none.
-    fn steady<T>(&self, make: impl Fn(&dyn ScriptIndex) -> Result<Option<T>, QueryError>) -> Result<T, QueryError> {
-        let index = self.index()?;
-        for _ in 0..TRIES_MAX {
-            let epoch = index.epoch();
-            let answer = make(index)?;
-            if let Some(answer) = answer.filter(|_| index.epoch() == epoch) {
-                return Ok(answer);
-            }
-        }
-        Err(QueryError::Moving)
-    }
-
     /// The block of the active chain at a height.
     pub fn place(&self, height: u32) -> Result<BlockPlace, QueryError> {
         let header = self.header(height)?;
@@ -92,7 +79,7 @@ impl Query {
     }
 
     /// A transaction of the mempool or of the chain, with its block.
-    pub(crate) fn placed(&self, txid: &Txid) -> Result<Found, QueryError> {
+    pub fn placed(&self, txid: &Txid) -> Result<Found, QueryError> {
         let in_pool = || self.pool().transaction(txid).map(|(tx, _)| (tx, None));
         if let Some(found) = in_pool() {
             return Ok(found);

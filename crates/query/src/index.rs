@@ -4,11 +4,11 @@
 //! of its transaction, from which the txid is computed, unless it was asked for lately ([`TxidCache`]).
 
 use crate::error::QueryError;
-use crate::source::{Chain, Located, Numbered, ScriptIndex};
+use crate::source::{Chain, Located, Numbered, ScriptIndex, fates_of};
 use crate::transactions::read;
 use crate::txids::TxidCache;
 use lydian_engine::{Engine, Standing};
-use lydian_index::{ScriptHash, ScriptOutputs, TxIndexReader};
+use lydian_index::{OutputFate, ScriptHash, ScriptOutputs, TxIndexReader};
 use lydian_primitives::{Height, Transaction, Txid};
 use std::sync::{Arc, Weak};
 
@@ -75,6 +75,10 @@ impl ScriptIndex for NodeIndex {
         Ok(self.reader.outputs(script)?)
     }
 
+    fn fates(&self, script: &ScriptHash, places: &[(u32, u32)]) -> Result<Vec<Option<OutputFate>>, QueryError> {
+        Ok(fates_of(&self.reader.some_outputs(script, places)?.outputs, places))
+    }
+
     fn epoch(&self) -> u64 {
         self.reader.epoch()
     }
@@ -122,6 +126,10 @@ impl ScriptIndex for NodeIndex {
 
     fn height_of(&self, number: u32) -> Option<u32> {
         self.reader.height_of(number).map(|height| height.0)
+    }
+
+    fn position_of(&self, number: u32) -> Option<u32> {
+        self.reader.position_of(number)
     }
 
     fn locate(&self, txid: &Txid) -> Result<Option<Located>, QueryError> {

@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod chain;
 mod details;
 mod error;
@@ -23,11 +24,14 @@ mod parts;
 mod pool;
 mod pruned;
 mod query;
+mod several;
+mod sizes;
 mod source;
 mod sums;
 mod transactions;
 mod txids;
 
+pub use blocks::BlockPage;
 pub use chain::NodeChain;
 pub use details::{Detailed, Page, Question, ScriptStats, Spending};
 pub use error::QueryError;
@@ -38,6 +42,8 @@ pub use parts::{CoinParts, History, HistoryParts, PART};
 pub use pool::NodePool;
 pub use pruned::{BlockSource, BlockTaker, PrunedBlocks};
 pub use query::{Balance, Coin, Confirmed, OutpointStatus, PoolEntry, Query, Settings, Source};
+pub use several::{Summary, SummaryEntry};
+pub use sizes::BlockSizes;
 pub use source::{
     BlockInfo, BlockPlace, CallError, Calls, Chain, FeeRow, Located, Numbered, Pool, PoolFees, PoolRow, PoolScript,
     PoolTotals, PoolTouched, ScriptIndex, SpentOutput,

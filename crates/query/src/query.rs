@@ -5,6 +5,7 @@
 
 use crate::error::QueryError;
 use crate::merkle::{HeaderTree, MerkleProof, Trees};
+use crate::sizes::Sizes;
 use crate::source::{Calls, Chain, FeeRow, Located, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
 use crate::sums::Sums;
 use lydian_engine::Tip;
@@ -38,6 +39,7 @@ pub struct Query {
     trees: Trees,
     headers: HeaderTree,
     pub(crate) sums: Sums,
+    pub(crate) sizes: Sizes,
 }
 
 /// A transaction of the chain.
@@ -103,13 +105,15 @@ const MANY_BLOCKS: u32 = 3;
 pub(crate) struct View {
     pub(crate) outputs: Vec<ScriptOutput>,
     pub(crate) pool: PoolScript,
+    /// The block of the outputs.
+    pub(crate) tip: Option<Tip>,
     pub(crate) epoch: u64,
 }
 
 impl Query {
     pub fn new(sources: Settings) -> Query {
         let (trees, headers) = (Trees::default(), HeaderTree::default());
-        Query { sources, trees, headers, sums: Sums::new() }
+        Query { sources, trees, headers, sums: Sums::new(), sizes: Sizes::default() }
     }
 
     pub fn chain(&self) -> &dyn Chain {
@@ -150,8 +154,24 @@ impl Query {
                 // One of the two is always behind during a sync, and the mempool matters to no wallet then.
                 pool = PoolScript::default();
             }
-            let answer = make(index, View { outputs: found.outputs, pool, epoch: found.epoch })?;
+            let answer = make(index, View { outputs: found.outputs, pool, tip: found.tip, epoch: found.epoch })?;
             if let Some(answer) = answer.filter(|_| index.epoch() == found.epoch) {
+                return Ok(answer);
+            }
+        }
+        Err(QueryError::Moving)
+    }
+
+    /// Computes an answer again if blocks left the index meanwhile, or if there is none.
+    pub(crate) fn steady<T>(
+        &self,
+        make: impl Fn(&dyn ScriptIndex) -> Result<Option<T>, QueryError>,
+    ) -> Result<T, QueryError> {
+        let index = self.index()?;
+        for _ in 0..TRIES_MAX {
+            let epoch = index.epoch();
+            let answer = make(index)?;
+            if let Some(answer) = answer.filter(|_| index.epoch() == epoch) {
                 return Ok(answer);
             }
         }
@@ -265,14 +285,15 @@ impl Query {
         let Some(output) = tx.view().outputs().nth(outpoint.vout as usize) else {
             return Ok(OutpointStatus::default());
         };
-        let place = (number, outpoint.vout);
-        let found = self.with_view(&ScriptHash::of(output.script_pubkey), |index, view| {
-            let own = view.outputs.iter().find(|output| (output.number, output.vout) == place);
-            let Some(OutputFate::Spent(by)) = own.map(|own| own.fate) else { return Ok(Some(None)) };
+        // The mempool first: what leaves it for a block meanwhile is found there.
+        let in_pool = spender(*outpoint).map(unconfirmed);
+        let script = ScriptHash::of(output.script_pubkey);
+        let confirmed = self.steady(|index| {
+            let fate = index.fates(&script, &[(number, outpoint.vout)])?.pop().flatten();
+            let Some(OutputFate::Spent(by)) = fate else { return Ok(Some(None)) };
             Ok(all_of(index.numbered(&[by])?).map(|found| found.first().copied()))
         })?;
-        let confirmed = found.map(|tx| (tx.txid, i64::from(tx.height)));
-        let spender = confirmed.or_else(|| spender(*outpoint).map(unconfirmed));
+        let spender = confirmed.map(|tx| (tx.txid, i64::from(tx.height))).or(in_pool);
         index.check()?;
         Ok(OutpointStatus { funder_height: Some(i64::from(height)), spender })
     }

@@ -5,7 +5,7 @@
 
 use crate::error::QueryError;
 use lydian_engine::Tip;
-use lydian_index::{OutputFate, Place, ScriptHash, ScriptOutputs};
+use lydian_index::{OutputFate, Place, ScriptHash, ScriptOutput, ScriptOutputs};
 use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, Transaction, Txid};
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -31,6 +31,10 @@ pub trait Chain: Debug + Send + Sync {
 
     /// A whole block, on the active chain or beside it; `None` if the node does not have it.
     fn block(&self, hash: &BlockHash) -> Result<Option<Block>, QueryError>;
+
+    /// The outputs that a block spends, in the order of its inputs behind those of the coinbase; `None` if the node does
+    /// not have them.
+    fn spent(&self, hash: &BlockHash, block: &Block) -> Result<Option<Vec<SpentOutput>>, QueryError>;
 
     /// The transaction at a place; `None` if there is none now.
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError>;
@@ -93,14 +97,9 @@ pub trait ScriptIndex: Debug + Send + Sync {
     fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, QueryError>;
 
     /// The values or the spenders of single outputs of a script, each named by the number of its transaction and its
-    /// place in it; `None` for one that the script does not have.
+    /// place in it, in an ascending order; `None` for one that the script does not have.
     fn fates(&self, script: &ScriptHash, places: &[(u32, u32)]) -> Result<Vec<Option<OutputFate>>, QueryError> {
-        let outputs = self.outputs(script)?.outputs;
-        let one = |place: &(u32, u32)| {
-            let at = outputs.binary_search_by_key(place, |output| (output.number, output.vout)).ok()?;
-            outputs.get(at).map(|output| output.fate)
-        };
-        Ok(places.iter().map(one).collect())
+        Ok(fates_of(&self.outputs(script)?.outputs, places))
     }
 
     /// Changes whenever blocks leave the index: see [`lydian_index::TxIndexReader::epoch`].
@@ -118,6 +117,9 @@ pub trait ScriptIndex: Debug + Send + Sync {
     /// The height of a transaction's block.
     fn height_of(&self, number: u32) -> Option<u32>;
 
+    /// The position of a transaction in its block.
+    fn position_of(&self, number: u32) -> Option<u32>;
+
     /// A transaction of the chain.
     fn locate(&self, txid: &Txid) -> Result<Option<Located>, QueryError>;
 
@@ -126,6 +128,15 @@ pub trait ScriptIndex: Debug + Send + Sync {
 
     /// Those of the scripts that the blocks from a height on touch; all if that is not known.
     fn touched(&self, from: Height, scripts: &[ScriptHash]) -> Vec<ScriptHash>;
+}
+
+/// The fate of each of these outputs, if it is among those of a script.
+pub(crate) fn fates_of(outputs: &[ScriptOutput], places: &[(u32, u32)]) -> Vec<Option<OutputFate>> {
+    let one = |place: &(u32, u32)| {
+        let at = outputs.binary_search_by_key(place, |output| (output.number, output.vout)).ok()?;
+        outputs.get(at).map(|output| output.fate)
+    };
+    places.iter().map(one).collect()
 }
 
 /// What a transaction of the mempool does with a script.

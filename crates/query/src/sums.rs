@@ -277,6 +277,10 @@ mod tests {
             unreachable!()
         }
 
+        fn position_of(&self, _: u32) -> Option<u32> {
+            unreachable!()
+        }
+
         fn locate(&self, _: &Txid) -> Result<Option<Located>, QueryError> {
             unreachable!()
         }

@@ -150,6 +150,12 @@ impl TxIndexReader {
         lock(&self.0.state).heights.block_of(u64::from(number)).map(Height)
     }
 
+    /// The position of a transaction in its block.
+    pub fn position_of(&self, number: u32) -> Option<u32> {
+        let (number, heights) = (u64::from(number), &lock(&self.0.state).heights);
+        u32::try_from(number - heights.first(heights.block_of(number)?)).ok()
+    }
+
     /// Where a transaction is.
     pub fn place(&self, number: u32) -> Result<Option<Place>, IndexError> {
         let number = u64::from(number);

@@ -204,6 +204,8 @@ impl Chain {
                 assert_eq!(found, [Some((*txid, place.height)), None]);
             }
             assert_eq!(reader.height_of(*number), Some(place.height));
+            let position = self.active[place.height.0 as usize].block.txs().position(|tx| tx.offset() == place.offset);
+            assert_eq!(reader.position_of(*number).map(|position| position as usize), position);
             // Keys of 40 bits, in a chain of thousands.
             assert!(*txid == repeated().txid() || candidates.len() == 1);
         }
@@ -213,6 +215,7 @@ impl Chain {
         }
         assert!(reader.candidates(&Txid([9; 32])).unwrap().is_empty());
         assert_eq!((reader.place(number).unwrap(), reader.height_of(number)), (None, None));
+        assert_eq!(reader.position_of(number), None);
     }
 
     /// The outputs of every script, from the blocks alone.
