@@ -70,6 +70,12 @@ impl Call<'_> {
         Ok(ScriptHash::of(&address.script()))
     }
 
+    /// How many elements are asked for with `?max_txs=`: at most as many as a page has.
+    pub(crate) fn count(&self, page: usize) -> Result<usize, Fault> {
+        let asked = self.option("max_txs").map(|text| number("max_txs", text)).transpose()?;
+        Ok(asked.map_or(page, |asked| page.min(asked as usize)))
+    }
+
     /// The body as text.
     pub(crate) fn text(&self) -> Result<&str, Fault> {
         std::str::from_utf8(self.body).map(str::trim).map_err(|_| Fault::bad("the body is not UTF-8"))
@@ -106,7 +112,7 @@ pub(crate) fn at_most(count: usize, max: usize, what: &str) -> Result<(), Fault>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{OUTSPENDS_MAX, PACKAGE_MAX, SCRIPTS_MAX};
+    use crate::limits::{OUTSPENDS_MAX, PACKAGE_MAX, SCRIPTS_MAX, TXS_MAX, TXS_SIZE_MAX};
 
     /// limit: OUTSPENDS_MAX at
     /// limit: OUTSPENDS_MAX above
@@ -114,9 +120,13 @@ mod tests {
     /// limit: PACKAGE_MAX above
     /// limit: SCRIPTS_MAX at
     /// limit: SCRIPTS_MAX above
+    /// limit: TXS_MAX at
+    /// limit: TXS_MAX above
+    /// limit: TXS_SIZE_MAX at
+    /// limit: TXS_SIZE_MAX above
     #[test]
     fn lists_have_an_end() {
-        for max in [OUTSPENDS_MAX, PACKAGE_MAX, SCRIPTS_MAX] {
+        for max in [OUTSPENDS_MAX, PACKAGE_MAX, SCRIPTS_MAX, TXS_MAX, TXS_SIZE_MAX] {
             assert_eq!(at_most(max, max, "txids"), Ok(()));
             let refused = format!("{} txids are too many: at most {max}", max + 1);
             assert_eq!(at_most(max + 1, max, "txids"), Err(Fault::bad(refused)));

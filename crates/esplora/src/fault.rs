@@ -19,6 +19,10 @@ impl Fault {
         Fault { code: StatusCode::NOT_FOUND, message: message.into() }
     }
 
+    pub(crate) fn unprocessable(message: impl Into<String>) -> Fault {
+        Fault { code: StatusCode::UNPROCESSABLE_ENTITY, message: message.into() }
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Fault {
         Fault { code: StatusCode::INTERNAL_SERVER_ERROR, message: message.into() }
     }

@@ -3,8 +3,8 @@
 use crate::asm::asm;
 use lydian_consensus::Chain;
 use lydian_descriptor::Address;
-use lydian_primitives::{Block, Input, Output, difficulty, to_hex};
-use lydian_query::{BlockInfo, BlockPlace, Detailed, ScriptStats, Spending, SpentOutput};
+use lydian_primitives::{Input, Output, difficulty, to_hex};
+use lydian_query::{BlockInfo, BlockPlace, BlockSizes, Detailed, ScriptStats, Spending, SpentOutput, SummaryEntry};
 use lydian_script::opcodes::{OP_CHECKSIG, OP_PUSHDATA4, OP_RETURN};
 use lydian_script::{is_p2sh, ops, witness_program};
 use serde::Serialize;
@@ -179,16 +179,16 @@ pub(crate) struct BlockJson {
 }
 
 impl BlockJson {
-    pub(crate) fn new(info: &BlockInfo, block: &Block) -> BlockJson {
+    pub(crate) fn new(info: &BlockInfo, sizes: BlockSizes) -> BlockJson {
         let header = &info.header;
         BlockJson {
             id: info.hash.to_string(),
             height: info.height,
             version: header.version.cast_unsigned(),
             timestamp: header.time,
-            tx_count: block.tx_count(),
-            size: block.total_size(),
-            weight: block.weight(),
+            tx_count: sizes.transactions,
+            size: sizes.size,
+            weight: sizes.weight,
             merkle_root: lydian_primitives::Txid(header.merkle_root).to_string(),
             previousblockhash: (info.height > 0).then(|| header.prev_block.to_string()),
             mediantime: info.median_time,
@@ -235,6 +235,28 @@ impl From<ScriptStats> for StatsJson {
             funded_txo_sum: stats.funded_sum,
             spent_txo_count: stats.spent_count,
             spent_txo_sum: stats.spent_sum,
+        }
+    }
+}
+
+/// What a transaction changes in a balance, as mempool/electrs has it.
+#[derive(Debug, Serialize)]
+pub(crate) struct SummaryJson {
+    txid: String,
+    height: u32,
+    value: i64,
+    time: u32,
+    tx_position: u32,
+}
+
+impl From<&SummaryEntry> for SummaryJson {
+    fn from(entry: &SummaryEntry) -> SummaryJson {
+        SummaryJson {
+            txid: entry.txid.to_string(),
+            height: entry.block.height,
+            value: entry.value,
+            time: entry.block.time,
+            tx_position: entry.position,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Blocks: by hash, on the active chain or beside it, and by height.
 
-use super::{TXS_PER_PAGE, keep, transactions as to_json};
+use super::{TXS_PER_PAGE, check_size, keep, transactions as to_json};
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::json::{BlockJson, BlockStatusJson};
 use crate::reply::{FOR_GOOD, Reply, SHORTLY};
-use lydian_primitives::{Block, BlockHash, Transaction, to_hex};
-use lydian_query::{BlockInfo, BlockPlace};
-use std::sync::Arc;
+use lydian_primitives::{Block, BlockHash, to_hex};
+use lydian_query::{BlockInfo, BlockPage, BlockPlace};
+use std::ops::Range;
 
 /// Blocks on a page: Esplora's `BLOCK_LIMIT`.
 const BLOCKS_PER_PAGE: usize = 10;
@@ -26,8 +26,12 @@ fn block(call: &Call<'_>) -> Result<Block, Fault> {
 }
 
 pub(crate) fn whole(call: &Call<'_>) -> Result<Reply, Fault> {
-    let info = info(call, &call.block_hash()?)?;
-    Ok(Reply::json(&BlockJson::new(&info, &block(call)?), FOR_GOOD))
+    Ok(Reply::json(&json(call, &info(call, &call.block_hash()?)?)?, FOR_GOOD))
+}
+
+fn json(call: &Call<'_>, info: &BlockInfo) -> Result<BlockJson, Fault> {
+    let sizes = call.query().block_sizes(&info.hash)?;
+    Ok(BlockJson::new(info, sizes.ok_or_else(|| not_found(&info.hash))?))
 }
 
 pub(crate) fn header(call: &Call<'_>) -> Result<Reply, Fault> {
@@ -69,18 +73,22 @@ pub(crate) fn transactions(call: &Call<'_>) -> Result<Reply, Fault> {
     if !start.is_multiple_of(TXS_PER_PAGE) {
         return Err(Fault::bad(format!("start index must be a multiple of {TXS_PER_PAGE}")));
     }
-    let info = info(call, &call.block_hash()?)?;
-    let (block, place) = (block(call)?, place(&info));
-    if start >= block.tx_count() {
-        let count = block.tx_count();
-        return Err(Fault::not_found(format!("start index out of range: the block has {count} transactions")));
+    let BlockPage { transactions, total, place } = page_of(call, start..start + TXS_PER_PAGE)?;
+    if start >= total {
+        return Err(Fault::not_found(format!("start index out of range: the block has {total} transactions")));
     }
-    let page = block.txs().skip(start).take(TXS_PER_PAGE);
-    let page: Result<Vec<_>, _> =
-        page.map(|tx| Transaction::parse(tx.bytes()).map(|tx| (Arc::new(tx), place))).collect();
-    let page = page.map_err(|error| Fault::internal(format!("block {}: {error}", info.hash)))?;
-    let all = call.query().with_spent(page)?;
-    Ok(Reply::json(&to_json(call, &all), keep(call, place)?).of_total(block.tx_count()))
+    Ok(Reply::json(&to_json(call, &transactions), keep(call, place)?).of_total(total))
+}
+
+fn page_of(call: &Call<'_>, positions: Range<usize>) -> Result<BlockPage, Fault> {
+    let hash = call.block_hash()?;
+    call.query().block_page(&hash, positions)?.ok_or_else(|| not_found(&hash))
+}
+
+pub(crate) fn all_transactions(call: &Call<'_>) -> Result<Reply, Fault> {
+    let BlockPage { transactions, place, .. } = page_of(call, 0..usize::MAX)?;
+    check_size(&transactions)?;
+    Ok(Reply::json(&to_json(call, &transactions), keep(call, place)?))
 }
 
 pub(crate) fn at_height(call: &Call<'_>) -> Result<Reply, Fault> {
@@ -96,8 +104,7 @@ pub(crate) fn page(call: &Call<'_>) -> Result<Reply, Fault> {
     // From each block to the one before it, so that all are of one chain.
     while all.len() < BLOCKS_PER_PAGE {
         let info = info(call, &hash)?;
-        let block = call.query().chain().block(&hash)?.ok_or_else(|| not_found(&hash))?;
-        all.push(BlockJson::new(&info, &block));
+        all.push(json(call, &info)?);
         if info.height == 0 {
             break;
         }

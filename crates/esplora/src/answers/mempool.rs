@@ -1,7 +1,9 @@
 //! The mempool as a whole, and fees.
 
+use super::{check_size, transactions as to_json, txids_of_body};
 use crate::call::{Call, txid};
 use crate::fault::Fault;
+use crate::limits::{TXS_MAX, TXS_SIZE_MAX};
 use crate::reply::{RECENTLY, Reply, SHORTLY};
 use lydian_primitives::Txid;
 use serde_json::{Value, json};
@@ -28,15 +30,49 @@ pub(crate) fn txids(call: &Call<'_>) -> Result<Reply, Fault> {
     Ok(Reply::json(&texts(&call.query().pool().txids()), SHORTLY))
 }
 
-/// In the order of txids, so that a page begins behind the last one whatever came meanwhile.
-pub(crate) fn txids_page(call: &Call<'_>) -> Result<Reply, Fault> {
+/// The txids after the one that the path names, and how many there are. In the order of txids, so that a page begins
+/// behind the last one whatever came meanwhile.
+fn after_last_seen(call: &Call<'_>) -> Result<(impl Iterator<Item = Txid>, usize), Fault> {
     let last = call.value("last_seen").map(txid).transpose()?;
     let mut txids = call.query().pool().txids();
     txids.sort_unstable_by_key(|txid| txid.0);
     let total = txids.len();
     let from = last.map_or(0, |last| txids.partition_point(|txid| txid.0 <= last.0));
-    let page: Vec<Txid> = txids.into_iter().skip(from).take(TXIDS_PER_PAGE).collect();
+    Ok((txids.into_iter().skip(from), total))
+}
+
+pub(crate) fn txids_page(call: &Call<'_>) -> Result<Reply, Fault> {
+    let (txids, total) = after_last_seen(call)?;
+    let page: Vec<Txid> = txids.take(call.count(TXIDS_PER_PAGE)?).collect();
     Ok(Reply::json(&texts(&page), SHORTLY).of_total(total))
+}
+
+/// A page ends early if its transactions are large; the one behind the last is empty.
+pub(crate) fn transactions_page(call: &Call<'_>) -> Result<Reply, Fault> {
+    let (txids, total) = after_last_seen(call)?;
+    let (mut found, mut size) = (Vec::new(), 0);
+    let count = call.count(TXS_MAX)?;
+    for txid in txids {
+        // One that has left the mempool meanwhile is left out.
+        let Some((tx, _)) = call.query().pool().transaction(&txid) else { continue };
+        size += tx.as_bytes().len();
+        if found.len() == count || !found.is_empty() && size > TXS_SIZE_MAX / 2 {
+            break;
+        }
+        found.push((tx, None));
+    }
+    let all = call.query().with_spent(found)?;
+    check_size(&all)?;
+    Ok(Reply::json(&to_json(call, &all), SHORTLY).of_total(total))
+}
+
+/// Those that the mempool has, in the order in which they are asked for.
+pub(crate) fn several(call: &Call<'_>) -> Result<Reply, Fault> {
+    let txids = txids_of_body(call)?;
+    let found = txids.iter().filter_map(|txid| call.query().pool().transaction(txid)).map(|(tx, _)| (tx, None));
+    let all = call.query().with_spent(found.collect())?;
+    check_size(&all)?;
+    Ok(Reply::json(&to_json(call, &all), 0))
 }
 
 pub(crate) fn recent(call: &Call<'_>) -> Result<Reply, Fault> {

@@ -1,10 +1,10 @@
 //! Transactions: their bytes, places, proofs, and who spends their outputs.
 
-use super::keep;
+use super::{check_size, keep, transactions, txids_of_body};
 use crate::call::{Call, at_most, txid};
 use crate::fault::Fault;
 use crate::json::{OutspendJson, Status, TransactionJson};
-use crate::limits::OUTSPENDS_MAX;
+use crate::limits::{OUTSPENDS_MAX, TXS_SIZE_MAX};
 use crate::reply::{Reply, SHORTLY};
 use lydian_primitives::{Txid, to_hex};
 use lydian_query::{BlockPlace, QueryError, Spending};
@@ -14,6 +14,22 @@ pub(crate) fn whole(call: &Call<'_>) -> Result<Reply, Fault> {
     let detailed = call.query().detailed(&call.txid()?)?;
     let keep = keep(call, detailed.block)?;
     Ok(Reply::json(&TransactionJson::new(&detailed, call.shared.chain), keep))
+}
+
+/// Those that are known, in the order in which they are asked for.
+pub(crate) fn several(call: &Call<'_>) -> Result<Reply, Fault> {
+    let (mut found, mut size) = (Vec::new(), 0);
+    for txid in txids_of_body(call)? {
+        match call.query().placed(&txid) {
+            Err(QueryError::NoTransaction(_)) => continue,
+            one => found.push(one?),
+        }
+        size += found.last().map_or(0, |(tx, _)| tx.as_bytes().len());
+        at_most(size, TXS_SIZE_MAX, "bytes of transactions")?;
+    }
+    let all = call.query().with_spent(found)?;
+    check_size(&all)?;
+    Ok(Reply::json(&transactions(call, &all), 0))
 }
 
 pub(crate) fn status(call: &Call<'_>) -> Result<Reply, Fault> {

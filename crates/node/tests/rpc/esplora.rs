@@ -3,6 +3,7 @@
 use crate::chain::Pair;
 use crate::electrum::{Paid, pay, script};
 use crate::electrum_model::{Model, Script, satoshis, text};
+use crate::esplora_added::check_added;
 use crate::server::Server;
 use lydian_hash::{hash160, sha256};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
@@ -14,18 +15,18 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// An answer over HTTP.
-struct Answer {
+pub(crate) struct Answer {
     code: u16,
     head: String,
-    body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
 
-    fn header(&self, name: &str) -> Option<String> {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
         let mut lines = self.head.lines();
         lines.find_map(|line| line.to_lowercase().strip_prefix(&format!("{name}: ")).map(str::to_owned))
     }
@@ -40,7 +41,7 @@ impl Site {
         Site(url.rsplit_once(':').unwrap().1.parse().unwrap())
     }
 
-    fn ask(&self, verb: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn ask(&self, verb: &str, path: &str, body: &str) -> Answer {
         let mut stream = TcpStream::connect(("127.0.0.1", self.0)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let size = body.len();
@@ -54,7 +55,7 @@ impl Site {
         Answer { code, head, body: answer[end + 4..].to_vec() }
     }
 
-    fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         let answer = self.ask("GET", path, "");
         assert_eq!(answer.code, 200, "{path}: {}", answer.text());
         answer.text()
@@ -64,7 +65,7 @@ impl Site {
         serde_json::from_str(&self.get(path)).unwrap()
     }
 
-    fn error(&self, verb: &str, path: &str, body: &str) -> (u16, String) {
+    pub(crate) fn error(&self, verb: &str, path: &str, body: &str) -> (u16, String) {
         let answer = self.ask(verb, path, body);
         (answer.code, answer.text())
     }
@@ -151,7 +152,7 @@ fn transaction(tx: &Value, status: &Value) -> Value {
 }
 
 /// Takes the assembly text away, which has its own test, and returns how many there were.
-fn without_asm(value: &mut Value) -> usize {
+pub(crate) fn without_asm(value: &mut Value) -> usize {
     match value {
         Value::Object(fields) => {
             let names: Vec<String> = fields.keys().filter(|name| name.ends_with("_asm")).cloned().collect();
@@ -164,10 +165,10 @@ fn without_asm(value: &mut Value) -> usize {
 }
 
 /// What Core knows: transactions in Esplora's form, and who spends each output.
-struct Expected {
-    model: Model,
+pub(crate) struct Expected {
+    pub(crate) model: Model,
     /// Esplora's form by txid; blocks in order, then the mempool.
-    transactions: BTreeMap<String, Value>,
+    pub(crate) transactions: BTreeMap<String, Value>,
     spenders: BTreeMap<(String, u64), Value>,
     blocks: Vec<Value>,
 }
@@ -422,6 +423,7 @@ fn check_all(site: &Site, pair: &Pair) -> Expected {
     check_transactions(site, pair, &expected);
     check_blocks(site, pair, &expected);
     check_pool(site, pair);
+    check_added(site, &expected);
     expected
 }
 
@@ -474,13 +476,15 @@ fn check_addresses(site: &Site, expected: &Expected) -> usize {
         fields.remove("address");
         fields.insert("scripthash".to_owned(), hash.clone().into());
         assert_eq!(of, by);
-        for path in ["txs", "txs/chain", "txs/mempool", "utxo"] {
+        for path in ["txs", "txs/chain", "txs/mempool", "txs/summary", "utxo"] {
             let of_address = site.get(&format!("/address/{address}/{path}"));
             assert_eq!(of_address, site.get(&format!("/scripthash/{hash}/{path}")));
         }
-        let several = site.ask("POST", "/addresses/txs", &json!([address]).to_string()).text();
-        assert_eq!(several, site.get(&format!("/address/{address}/txs/chain")));
-        assert_eq!(several, site.ask("POST", "/scripthashes/txs", &json!([hash]).to_string()).text());
+        for path in ["txs", "txs/summary"] {
+            let of_addresses = site.ask("POST", &format!("/addresses/{path}"), &json!([address]).to_string()).text();
+            let of_scripts = site.ask("POST", &format!("/scripthashes/{path}"), &json!([hash]).to_string()).text();
+            assert_eq!(of_addresses, of_scripts);
+        }
     }
     addresses.len()
 }
@@ -497,9 +501,11 @@ fn esplora_answers_follow_from_the_blocks() {
     assert_eq!(site.json(&format!("/block/{hash}/status")), json!({"in_best_chain": false}));
     let block = pair.core.result("getblock", &format!("[\"{hash}\"]"));
     assert_eq!(site.json(&format!("/block/{hash}/txids")), block["tx"]);
-    let page = site.json(&format!("/block/{hash}/txs"));
-    assert_eq!(page.as_array().unwrap().len(), block["tx"].as_array().unwrap().len().min(25));
-    assert_eq!(page[0]["status"], json!({"confirmed": false}));
+    for path in ["block", "internal/block"] {
+        let page = site.json(&format!("/{path}/{hash}/txs"));
+        assert_eq!(page.as_array().unwrap().len(), block["tx"].as_array().unwrap().len().min(25));
+        assert_eq!(page[0]["status"], json!({"confirmed": false}));
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod electrum_pruned;
 mod electrum_wallet;
 mod electrum_web;
 mod esplora;
+mod esplora_added;
 mod filters;
 mod foreign;
 mod http;
