@@ -190,7 +190,7 @@ impl CoinParts {
 impl Query {
     /// The transactions that pay to a script or spend from it, at these heights of the chain, and those of the mempool.
     pub fn history_parts(&self, script: &ScriptHash, heights: Range<u32>) -> Result<HistoryParts, QueryError> {
-        self.with_view(script, |index, View { outputs, pool }| {
+        self.with_view(script, |index, View { outputs, pool, .. }| {
             let mut numbers = transactions_of(&outputs);
             drop(outputs);
             if heights.start > 0 || heights.end < u32::MAX {
@@ -228,7 +228,7 @@ impl Query {
 
     /// The same as [`Query::coins`], in parts.
     pub fn coin_parts(&self, script: &ScriptHash) -> Result<CoinParts, QueryError> {
-        self.with_view(script, |index, View { outputs, pool }| {
+        self.with_view(script, |index, View { outputs, pool, .. }| {
             let unspent = outputs.iter().filter_map(|output| match output.fate {
                 OutputFate::Unspent(value) => Some(Item { number: output.number, vout: output.vout, value }),
                 OutputFate::Spent(_) | OutputFate::Overwritten => None,
