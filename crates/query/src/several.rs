@@ -93,7 +93,7 @@ impl Query {
         found.map(|found| Start::Below(found.number)).ok_or(QueryError::NoTransaction(*txid))
     }
 
-    /// Asks for scripts, one after the other. `None` if blocks left the index meanwhile.
+    /// Asks for scripts, one at a time. `None` if blocks left the index meanwhile.
     fn gather<T>(
         &self,
         scripts: &[ScriptHash],
@@ -129,8 +129,8 @@ impl Query {
         }
     }
 
-    /// Transactions of scripts, each once: those of the mempool, script by script, then those of the chain. `count`: the
-    /// most of both together.
+    /// Transactions of scripts, each once: those of the mempool, script by script, then those of the chain. `count`:
+    /// the most of both together.
     pub fn page_of_several(
         &self,
         scripts: &[ScriptHash],
@@ -165,8 +165,8 @@ impl Query {
         txids.iter().map(|txid| self.pool().transaction(txid).map(|(tx, _)| (tx, None))).collect()
     }
 
-    /// What the transactions of the chain change in the balance of scripts together. After one of the mempool, it begins
-    /// with the newest.
+    /// What the transactions of the chain change in the balance of scripts together. After one of the mempool, it
+    /// begins with the newest.
     pub fn summary(&self, scripts: &[ScriptHash], count: usize, after: Option<&Txid>) -> Result<Summary, QueryError> {
         let index = self.index()?;
         for _ in 0..TRIES_MAX {

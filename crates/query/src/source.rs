@@ -32,8 +32,8 @@ pub trait Chain: Debug + Send + Sync {
     /// A whole block, on the active chain or beside it; `None` if the node does not have it.
     fn block(&self, hash: &BlockHash) -> Result<Option<Block>, QueryError>;
 
-    /// The outputs that a block spends, in the order of its inputs behind those of the coinbase; `None` if the node does
-    /// not have them.
+    /// The outputs that a block spends, in the order of its inputs behind those of the coinbase; `None` if the node
+    /// does not have them.
     fn spent(&self, hash: &BlockHash, block: &Block) -> Result<Option<Vec<SpentOutput>>, QueryError>;
 
     /// The transaction at a place; `None` if there is none now.

@@ -113,8 +113,8 @@ impl Sums {
         }
     }
 
-    /// The values of outputs in satoshis, in their order, which must be that of the chain. `None` if a transaction is no
-    /// longer where it was.
+    /// The values of outputs in satoshis, in their order, which must be that of the chain. `None` if a transaction is
+    /// no longer where it was.
     pub(crate) fn values(&self, index: &dyn ScriptIndex, places: &[Place]) -> Result<Option<Vec<i64>>, QueryError> {
         let groups: Vec<&[Place]> = places.chunk_by(|one, next| one.0 == next.0).collect();
         let is_over = AtomicBool::new(false);
