@@ -26,7 +26,7 @@ pub(super) struct Record {
 
 /// Size of a record with its head.
 const RECORD_BYTES: usize = RECORD_HEAD_SIZE + PAYLOAD_SIZE;
-const RECORD_SIZE: u64 = RECORD_BYTES as u64;
+pub(super) const RECORD_SIZE: u64 = RECORD_BYTES as u64;
 
 /// Height, hash of the block, MuHash, number of coins, bogosize, amounts.
 const PAYLOAD_SIZE: usize = 4 + 32 + 32 + 8 + 8 + 16 * AMOUNTS;
@@ -168,7 +168,7 @@ fn read(
     Ok(())
 }
 
-fn read_one(file: &dyn ReadFile, path: &Path, number: u32) -> Result<Record, IndexError> {
+pub(super) fn read_one(file: &dyn ReadFile, path: &Path, number: u32) -> Result<Record, IndexError> {
     let mut found = None;
     read(file, path, number, 1, &mut |_, record| {
         found = Some(record);
@@ -178,7 +178,7 @@ fn read_one(file: &dyn ReadFile, path: &Path, number: u32) -> Result<Record, Ind
 }
 
 /// Reads all records: the number of each height of the chain at the saved tip, and those of blocks that left it.
-fn read_all(
+pub(super) fn read_all(
     file: &dyn ReadFile,
     path: &Path,
     saved: &Saved,

@@ -11,6 +11,7 @@
 //! 3,072-bit multiplications in order, 240 bytes of disk. Memory: 4 bytes per block, and 1 kB for each of a batch.
 
 mod block;
+pub(crate) mod inspect;
 mod log;
 mod tip;
 

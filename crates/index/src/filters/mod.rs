@@ -11,6 +11,7 @@
 
 mod branches;
 mod gcs;
+pub(crate) mod inspect;
 mod log;
 mod tip;
 

@@ -14,7 +14,7 @@ use super::numbers::Salt;
 use super::reader::TxIndexReader;
 use super::rows::BlockRows;
 use super::segment::{GROUP_BLOCKS, Segment, Store};
-use super::state::{Shared, State, read_state};
+use super::state::{Limit, Shared, State, read_state};
 use super::tail::{Group, LogWrite};
 use super::{COMMIT_FILE, TABLES_FILES, threads};
 use crate::error::IndexError;
@@ -68,6 +68,12 @@ impl TxIndex {
         index.threads = threads::start(&index.shared)?;
         let reader = TxIndexReader(Arc::clone(&index.shared));
         Ok((index, reader))
+    }
+
+    /// From now on, no other blocks are sealed and in segments than these: a rebuild ends with the files of the index
+    /// that has this commit record.
+    pub(super) fn set_limit(&self, limit: Limit) {
+        lock(&self.shared.state).limit = Some(limit);
     }
 
     /// Waits until the threads have nothing to do.
@@ -271,9 +277,9 @@ impl Follower for TxIndex {
         let mut state = settled_at(&self.shared, 0);
         let commit = self.shared.commit(None, 0, &[]);
         self.shared.write_commit(&commit)?;
-        let (is_ended, epoch) = (state.is_ended, state.epoch + 1);
-        let recording = state.recording;
-        *state = State { is_ended, epoch, recording, ..read_state(&self.shared.store, &commit)? };
+        let State { is_ended, epoch, recording, limit, .. } = *state;
+        let epoch = epoch + 1;
+        *state = State { is_ended, epoch, recording, limit, ..read_state(&self.shared.store, &commit)? };
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod bits;
 mod commit;
 mod events;
 mod index;
+pub(crate) mod inspect;
 mod numbers;
 mod pages;
 mod places;

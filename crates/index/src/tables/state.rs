@@ -58,9 +58,18 @@ pub(super) struct State {
     pub(super) is_merging: bool,
     /// Threads that have segments which the commit record may not name yet.
     pub(super) recording: u32,
+    /// Only a rebuild has one.
+    pub(super) limit: Option<Limit>,
     pub(super) is_ended: bool,
     /// The error of a thread of the index: the next call of the engine returns it.
     pub(super) failed: Option<IndexError>,
+}
+
+/// Up to which heights blocks are sealed and in segments, whatever the height of the chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    pub(super) sealed: u32,
+    pub(super) written: u32,
 }
 
 impl State {
@@ -92,7 +101,10 @@ impl State {
 
     /// A group whose segment is to be written: its log has it, or it is to be sealed anyway.
     pub(super) fn to_write(&self) -> Option<&Group> {
-        let is_due = |group: &&Group| group.is_full() && (group.is_logged() || self.is_deep(group.from));
+        let may_be_written = |group: &Group| self.limit.is_none_or(|limit| group.from < limit.written);
+        let is_due = |group: &&Group| {
+            group.is_full() && may_be_written(group) && (group.is_logged() || self.is_deep(group.from))
+        };
         self.groups.front().filter(is_due)
     }
 
@@ -104,7 +116,7 @@ impl State {
     /// The heights whose segments are to be sealed.
     pub(super) fn to_seal(&self) -> Option<Range<u32>> {
         let deep = self.heights.len().saturating_sub(UNSEALED_BLOCKS) / GROUP_BLOCKS * GROUP_BLOCKS;
-        let end = deep.min(self.written());
+        let end = self.limit.map_or(deep, |limit| limit.sealed).min(self.written());
         (end > self.sealed).then_some(self.sealed..end)
     }
 
@@ -188,6 +200,7 @@ pub(super) fn read_state(store: &Store, commit: &Commit) -> Result<State, IndexE
         writing: None,
         is_merging: false,
         recording: 0,
+        limit: None,
         is_ended: false,
         failed: None,
     };

@@ -12,9 +12,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+mod inspect;
+
 const DIR: &str = "tables";
 
 const COMPACT: Profile = Profile { has_scripts: true, has_txids: false };
+const TRANSACTIONS: Profile = Profile { has_scripts: false, has_txids: false };
 const FULL: Profile = Profile { has_scripts: true, has_txids: true };
 
 fn open(disk: &SimDisk) -> (TxIndex, TxIndexReader) {
@@ -418,11 +421,10 @@ fn a_profile_is_kept_or_built_anew() {
     let mut chain = Chain::new(4);
     chain.grow(2_000);
     let disk = SimDisk::new(1);
-    let transactions = Profile { has_scripts: false, has_txids: false };
     for (asked, found, is_kept) in [
-        (transactions, transactions, false),
+        (TRANSACTIONS, TRANSACTIONS, false),
         (COMPACT, COMPACT, false),
-        (transactions, COMPACT, true),
+        (TRANSACTIONS, COMPACT, true),
         (FULL, FULL, false),
         (COMPACT, FULL, true),
         (Profile { has_scripts: false, has_txids: true }, FULL, true),
