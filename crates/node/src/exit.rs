@@ -1,10 +1,10 @@
-//! Exit codes, as listed in the help and in `docs/config.md`. Those below are for `import`, `utxohash`, `info` and
-//! `verify`; the daemon uses Bitcoin Core's.
+//! Exit codes, as listed in the help and in `docs/config.md`. Those below are for `import`, `utxohash`, `info`, `index`
+//! and `verify`; the daemon uses Bitcoin Core's.
 
 /// Done, or stopped on request.
 pub(crate) const DONE: u8 = 0;
 
-/// A block is invalid; the chain stays at the best valid one.
+/// A block is invalid; the chain stays at the best valid one. Or an index is not equal to its rebuild.
 pub(crate) const INVALID: u8 = 1;
 
 /// Wrong option, setting or command.
@@ -15,6 +15,9 @@ pub(crate) const DIRECTORY: u8 = 3;
 
 /// Disk full, damaged or failing.
 pub(crate) const DISK: u8 = 4;
+
+/// `lydian index verify` was stopped before it had a result: that of a shell for SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// A bug in this program: the exit code of a Rust program that panics.
 pub(crate) const PANIC: u8 = 101;

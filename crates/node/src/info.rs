@@ -31,13 +31,8 @@ struct Info {
 
 pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
     let directory = &settings.datadir;
-    if disk.kind(directory) != Ok(PathKind::Directory) {
-        complain(&format!("there is no data directory {}: a node creates it when it runs", directory.display()));
-        return exit::DIRECTORY;
-    }
-    if let Err(error) = recognize(settings, disk) {
-        complain(&error.to_string());
-        return exit::DIRECTORY;
+    if let Err(code) = check_directory(settings, disk) {
+        return code;
     }
     let status = match Status::read(disk, directory) {
         Ok(status) => status,
@@ -52,8 +47,7 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
     };
     let info = Info {
         status,
-        // If the lock is free, no node runs; it is released at once.
-        is_running: disk.lock(&directory.join(".lock")).is_err_and(|error| error.kind == DiskErrorKind::Locked),
+        is_running: is_running(disk, directory),
         datadir: directory.display().to_string(),
         blocks_bytes: size(disk, &settings.blocks),
         coins_bytes: size(disk, &settings.coins()),
@@ -68,6 +62,24 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk) -> u8 {
         false => print(&screen, &info),
     }
     exit::DONE
+}
+
+/// Checks that there is a data directory of ours; otherwise prints why not, and returns the exit code.
+pub(crate) fn check_directory(settings: &Settings, disk: &dyn Disk) -> Result<(), u8> {
+    let directory = &settings.datadir;
+    if disk.kind(directory) != Ok(PathKind::Directory) {
+        complain(&format!("there is no data directory {}: a node creates it when it runs", directory.display()));
+        return Err(exit::DIRECTORY);
+    }
+    recognize(settings, disk).map_err(|error| {
+        complain(&error.to_string());
+        exit::DIRECTORY
+    })
+}
+
+/// Whether a node runs. If the lock is free, it is released at once.
+pub(crate) fn is_running(disk: &dyn Disk, directory: &Path) -> bool {
+    disk.lock(&directory.join(".lock")).is_err_and(|error| error.kind == DiskErrorKind::Locked)
 }
 
 /// Bytes of the files directly in a directory; 0 if the directory does not exist.

@@ -18,6 +18,7 @@ mod exit;
 mod explain;
 mod floor;
 mod host;
+mod index;
 mod info;
 mod limits;
 mod log;
@@ -116,6 +117,10 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     let argument = words.arguments.first().map(|word| host.absolute(Path::new(word)));
     let task = match (words.command, argument) {
         (Some("info"), _) => return info::run(&settings, &RealDisk),
+        (Some("index"), _) => match index::run(&settings, &RealDisk, &words.arguments) {
+            index::Next::Verify(kinds) => Task::VerifyIndexes(kinds),
+            index::Next::Exit(code) => return code,
+        },
         (Some("import"), Some(directory)) => Task::Import(directory),
         (Some("utxohash"), _) => Task::UtxoHash,
         _ => Task::Run,

@@ -7,6 +7,7 @@
 )]
 
 mod fields;
+mod indexes;
 
 use fields::keys;
 use lydian_chains::files::BlockWriter;

@@ -1,5 +1,5 @@
-//! The files of the coin statistics for `lydian index`: how far they are, whether they are whole, whether they are those
-//! of a rebuild.
+//! The files of the coin statistics for `lydian index`: how far they are, whether they are whole, whether they are
+//! those of a rebuild.
 //!
 //! Input: a directory. Output: a report, nothing, or an error with file and offset. Reads only. The log keeps the
 //! records of blocks that left the chain, which no rebuild has: the records of the chain's blocks are compared, one by

@@ -49,6 +49,8 @@ pub(crate) mod group {
 pub(crate) struct CommandInfo {
     pub(crate) name: &'static str,
     pub(crate) argument: &'static str,
+    /// The most words that it takes.
+    pub(crate) words_max: usize,
     pub(crate) help: &'static str,
 }
 
@@ -56,20 +58,34 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
     CommandInfo {
         name: "import",
         argument: "DIR",
+        words_max: 1,
         help: "Validate a directory of block files, such as Core's blocks/, and stop; the files are read in place",
     },
     CommandInfo {
         name: "info",
         argument: "",
+        words_max: 0,
         help: "Print tip, work, coins and sizes at once, also while a node runs",
     },
     CommandInfo {
         name: "utxohash",
         argument: "",
+        words_max: 0,
         help: "Compute hash_serialized_3 and muhash of the coins, as Core's gettxoutsetinfo does",
     },
-    CommandInfo { name: "verify", argument: "PATH...", help: "Verify blocks from files, without a data directory" },
-    CommandInfo { name: "explain", argument: "[RULE]", help: "Explain a consensus or policy rule" },
+    CommandInfo {
+        name: "index",
+        argument: "COMMAND",
+        words_max: 2,
+        help: "status: sizes and heights of the indexes; verify [NAME]: compare with a rebuild; drop NAME: remove an index",
+    },
+    CommandInfo {
+        name: "verify",
+        argument: "PATH...",
+        words_max: 1,
+        help: "Verify blocks from files, without a data directory",
+    },
+    CommandInfo { name: "explain", argument: "[RULE]", words_max: 1, help: "Explain a consensus or policy rule" },
 ];
 
 const SWITCH: Opt = Opt { group: group::OPTIONS, ..Opt::SWITCH };

@@ -64,7 +64,7 @@ pub(crate) fn split(arguments: impl IntoIterator<Item = OsString>) -> Result<Wor
 /// Checks that the command has its arguments and that the options belong to it.
 fn check_command(words: &Words) -> Result<(), SettingsError> {
     let info = words.command.and_then(|name| COMMANDS.iter().find(|command| command.name == name));
-    let count_max = usize::from(info.is_some_and(|info| !info.argument.is_empty()));
+    let count_max = info.map_or(0, |info| info.words_max);
     if let Some(word) = words.arguments.get(count_max) {
         return Err(SettingsError::UnexpectedWord { word: word.clone(), command: words.command });
     }

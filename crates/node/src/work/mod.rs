@@ -20,6 +20,7 @@ mod opinion;
 mod peers;
 mod space;
 mod transactions;
+mod verify_indexes;
 mod watcher;
 mod words;
 mod zmq;
@@ -31,7 +32,7 @@ use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
-use lydian_index::TxIndexReader;
+use lydian_index::{IndexKind, TxIndexReader};
 use lydian_mempool::Mempool;
 use lydian_p2p::filters::FilterSource;
 use lydian_rpc::{SpenderIndex, TransactionIndex};
@@ -50,9 +51,14 @@ pub(crate) enum Task {
     Import(PathBuf),
     /// Compute the hashes of the coins, then exit.
     UtxoHash,
+    /// Compare the indexes with a rebuild, then exit.
+    VerifyIndexes(Vec<IndexKind>),
 }
 
 pub(crate) fn work(session: &Session<'_>, task: &Task, style: Style) -> u8 {
+    if let Task::VerifyIndexes(kinds) = task {
+        return verify_indexes::run(session, kinds, style);
+    }
     match go(session, task, style) {
         Ok(code) => code,
         Err(failure) => {
@@ -143,6 +149,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
             finish::print_hashes(session.settings.json, &hashes);
             Ok(exit::DONE)
         }
+        Task::VerifyIndexes(_) => unreachable!("it needs no node"),
     }
 }
 

@@ -11,6 +11,7 @@ use super::space;
 use super::words;
 use crate::clock::mockable_now;
 use crate::disagreement;
+use crate::index;
 use crate::log::Log;
 use crate::net::fill_random;
 use crate::process::NodeClock;
@@ -154,6 +155,10 @@ fn with_option(error: EngineError, indexes: &Indexes) -> EngineError {
 /// Opens the indexes that the settings name. One that cannot be opened is left out, unless `-indexrequired` is set.
 fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
     let settings = session.settings;
+    // That of a `lydian index verify` that was killed.
+    if let Err(error) = index::remove_scratch(session.disk.as_ref(), &settings.datadir) {
+        session.log.warning(error);
+    }
     let mut opened = OpenIndexes::default();
     let has_index = settings.has_address_index();
     let tables = [
@@ -281,7 +286,7 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
     Ok(Arc::new(Refereed::new(chosen.engine, Sampling::new(secret()), Box::new(alarm))))
 }
 
-fn layout(settings: &Settings) -> Layout {
+pub(super) fn layout(settings: &Settings) -> Layout {
     Layout { blocks: settings.blocks.clone(), index: settings.index(), coins: settings.coins() }
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 const FREE_BYTES_MIN: u64 = 50 << 20;
 
 /// Core's `CheckDiskSpace`. A file system that does not report its free space passes.
-fn has_space(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
+pub(super) fn has_space(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
     disk.free_bytes(path).map_or(true, |free| free >= FREE_BYTES_MIN.saturating_add(bytes))
 }
 

@@ -78,8 +78,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "json",
         is_own: true,
         group: group::COMMAND,
-        commands: &["info", "utxohash"],
-        help: "info, utxohash: print JSON",
+        commands: &["index", "info", "utxohash"],
+        help: "index, info, utxohash: print JSON",
         set: Set::Switch(|settings, is_on| settings.json = is_on),
         ..SWITCH
     },

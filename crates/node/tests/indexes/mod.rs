@@ -1,0 +1,288 @@
+//! `lydian index`: the state of the indexes, their comparison with a rebuild, and their removal.
+
+use super::fields::keys;
+use super::{MIX, MIX_HEIGHT, Place};
+use lydian_chains::presets::empty;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// All indexes.
+const ALL: [&str; 5] = ["-txindex", "-txospenderindex", "-addressindex=full", "-blockfilterindex", "-coinstatsindex"];
+
+const NAMES: [&str; 3] = ["tables", "blockfilter", "coinstats"];
+
+/// Imports a chain with all indexes.
+fn import(place: &Place, chain: &Path) {
+    let (_, err, code) = place.run(&[&["import", chain.to_str().unwrap()][..], &ALL].concat());
+    assert_eq!(code, 0, "{err}");
+}
+
+/// The files below a directory.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => drop(found.insert(entry.path(), fs::read(entry.path()).unwrap())),
+        }
+    }
+    found
+}
+
+fn indexes(place: &Place) -> PathBuf {
+    place.chain_folder().join("indexes")
+}
+
+fn status(place: &Place, name: &str) -> Option<Value> {
+    let status = place.json(&["index", "status"]);
+    status["indexes"].as_array().unwrap().iter().find(|index| index["name"] == *name).cloned()
+}
+
+#[test]
+fn the_state_of_every_index_is_printed() {
+    let place = Place::new("index-status");
+    let chain = place.directory.join("chain");
+    empty::write(1_700, &chain).unwrap();
+    let (_, err, code) = place.run(&["index", "status"]);
+    assert_eq!((code, err.contains("there is no data directory")), (3, true), "{err}");
+    import(&place, &chain);
+    let status = place.json(&["index", "status"]);
+    assert_eq!(status["is_running"], false);
+    let indexes = status["indexes"].as_array().unwrap();
+    assert_eq!(indexes.iter().map(|index| index["name"].as_str().unwrap()).collect::<Vec<_>>(), NAMES);
+    for index in indexes {
+        assert_eq!((&index["height"], &index["error"]), (&Value::from(1_700), &Value::Null));
+        let files = index["files"].as_array().unwrap();
+        let sum: u64 = files.iter().map(|files| files["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(index["bytes"], sum);
+        let on_disk: usize = self::files(Path::new(index["directory"].as_str().unwrap())).values().map(Vec::len).sum();
+        assert_eq!(sum, on_disk as u64);
+    }
+    let tables = &indexes[0];
+    assert_eq!((&tables["transactions"], &tables["profile"]), (&Value::from(1_701), &Value::from("full")));
+    let kinds: Vec<&str> =
+        tables["files"].as_array().unwrap().iter().map(|files| files["kind"].as_str().unwrap()).collect();
+    for kind in ["commit", "log", "numbers", "sizes", "blocks", "events", "lists", "positions", "txids"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    assert!(tables["sealed_blocks"].as_u64().is_some_and(|blocks| blocks % 256 == 0), "{tables}");
+    let (out, _, code) = place.run(&["index", "status"]);
+    assert_eq!(code, 0);
+    for text in ["no node runs", "profile full", "height 1,700 at the last checkpoint", "1,701 transactions"] {
+        assert!(out.contains(text), "{text}: {out}");
+    }
+    // A file that cannot be read is an error of its index alone.
+    fs::write(self::indexes(&place).join("coinstats/stats.tip"), b"not this").unwrap();
+    let (out, _, code) = place.run(&["index", "status"]);
+    assert!(code == 4 && out.contains("stats.tip:0: damaged") && out.contains("profile full"), "{out}");
+}
+
+#[test]
+fn the_documents_have_the_fields_that_are_documented() {
+    let place = Place::new("index-documents");
+    import(&place, &MIX);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/index-json.md");
+    let page = fs::read_to_string(page).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let documented: BTreeSet<String> = rows.map(|line| line.split('`').nth(1).unwrap().to_owned()).collect();
+    let mut written = BTreeSet::new();
+    for words in [&["index", "status"][..], &["index", "verify"], &["index", "drop", "coinstats"]] {
+        keys(&place.json(words), &mut written);
+    }
+    assert_eq!(documented, written);
+}
+
+/// Every index is equal to its rebuild, which leaves nothing behind and changes nothing; damage is named.
+#[test]
+fn indexes_are_compared_with_a_rebuild() {
+    let place = Place::new("index-verify");
+    let chain = place.directory.join("chain");
+    empty::write(1_700, &chain).unwrap();
+    for chain in [&chain, &*MIX] {
+        let _ = fs::remove_dir_all(place.chain_folder());
+        import(&place, chain);
+        let before = files(&indexes(&place));
+        let (out, err, code) = place.run(&["index", "verify"]);
+        assert_eq!(code, 0, "{out}{err}");
+        for name in NAMES {
+            assert!(out.contains(&format!("{name}: equal to a rebuild up to height ")), "{out}");
+        }
+        assert!(!indexes(&place).join("verify").exists());
+        assert!(files(&indexes(&place)) == before, "the index is only read");
+        let (out, _, code) = place.run(&["index", "verify", "blockfilter"]);
+        assert_eq!((code, out.lines().count()), (0, 1), "{out}");
+    }
+    // A damaged byte is named with its file; the others are compared.
+    let file = indexes(&place).join("blockfilter/basic/filters.log");
+    let own = fs::read(&file).unwrap();
+    let mut damaged = own.clone();
+    damaged[own.len() / 2] ^= 1;
+    fs::write(&file, &damaged).unwrap();
+    let (out, _, code) = place.run(&["index", "verify"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains(&format!("blockfilter: NOT EQUAL: {}:", file.display())), "{out}");
+    assert!(out.contains("tables: equal") && out.contains("coinstats: equal"), "{out}");
+    fs::write(&file, &own).unwrap();
+    // Records with the right checksums, but of another block: the first two change places.
+    let file = indexes(&place).join("coinstats/stats.log");
+    let other = Place::new("index-verify-other");
+    let others = other.directory.join("chain");
+    empty::write(u32::try_from(MIX_HEIGHT).unwrap(), &others).unwrap();
+    import(&other, &others);
+    let record = |number: usize, bytes: &[u8]| {
+        let size = bytes.len() / (usize::try_from(MIX_HEIGHT).unwrap() + 1);
+        bytes[number * size..(number + 1) * size].to_vec()
+    };
+    let (own, of_other) = (fs::read(&file).unwrap(), fs::read(indexes(&other).join("coinstats/stats.log")).unwrap());
+    assert_eq!(own.len(), of_other.len());
+    let size = record(0, &own).len();
+    let mut mixed = own.clone();
+    mixed[7 * size..8 * size].copy_from_slice(&record(7, &of_other));
+    fs::write(&file, &mixed).unwrap();
+    let (out, _, code) = place.run(&["index", "verify", "coinstats"]);
+    assert_eq!((code, out.contains(&format!("{}:{}: differs", file.display(), 7 * size))), (1, true), "{out}");
+    fs::write(&file, &own).unwrap();
+    assert_eq!(place.run(&["index", "verify"]).2, 0);
+}
+
+#[test]
+fn a_running_node_keeps_its_indexes() {
+    let place = Place::new("index-running");
+    import(&place, &MIX);
+    let node = place.start(&ALL, "waiting for a signal");
+    let status = place.json(&["index", "status"]);
+    assert_eq!(status["is_running"], true);
+    assert_eq!(status["indexes"][0]["height"], MIX_HEIGHT);
+    let (out, _, _) = place.run(&["index", "status"]);
+    assert!(out.contains("getindexinfo"), "{out}");
+    for words in [&["index", "verify"][..], &["index", "drop", "tables"]] {
+        let (_, err, code) = place.run(words);
+        assert_eq!((code, err.contains("Lydian is probably already running")), (3, true), "{err}");
+    }
+    node.signal(Signal::TERM);
+    assert_eq!(node.wait(), Some(0));
+    assert_eq!(place.run(&["index", "verify"]).2, 0);
+}
+
+#[test]
+fn an_index_is_removed_with_its_own_files_only() {
+    let place = Place::new("index-drop");
+    import(&place, &MIX);
+    let (_, err, code) = place.run(&["index", "drop", "txindex"]);
+    assert!(code == 2 && err.contains("tables (-txindex"), "{err}");
+    let foreign = indexes(&place).join("tables/notes.txt");
+    fs::write(&foreign, "a user's").unwrap();
+    let size = status(&place, "tables").unwrap()["bytes"].clone();
+    assert_eq!(place.json(&["index", "drop", "tables"])["freed_bytes"], size);
+    assert_eq!(files(foreign.parent().unwrap()).len(), 1, "only its own files");
+    assert!(status(&place, "tables").is_none() && status(&place, "coinstats").is_some());
+    let (_, err, code) = place.run(&["index", "drop", "tables"]);
+    assert!(code == 3 && err.contains("has no index tables"), "{err}");
+    let (out, _, code) = place.run(&["index", "drop", "coinstats"]);
+    assert!(code == 0 && out.contains("MB freed") && !indexes(&place).join("coinstats").exists(), "{out}");
+    // It is built again.
+    let (_, err, code) = place.run(&[&ALL[..], &["-stopafterblockimport"]].concat());
+    assert_eq!(code, 0, "{err}");
+    let start = Instant::now();
+    while place.run(&[&["-stopafterblockimport"][..], &ALL].concat()).2 == 0
+        && status(&place, "coinstats").unwrap()["height"] != MIX_HEIGHT
+    {
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
+    assert_eq!(place.run(&["index", "verify"]).2, 0);
+}
+
+/// What a rebuild leaves behind when it is killed is removed by the next start; one that is asked to stop removes it
+/// itself.
+#[test]
+fn an_interrupted_rebuild_leaves_nothing() {
+    let place = Place::new("index-interrupted");
+    import(&place, &MIX);
+    let scratch = indexes(&place).join("verify");
+    let leave = || {
+        for (dir, from) in [("tables", "tables"), ("blockfilter", "blockfilter/basic"), ("coinstats", "coinstats")] {
+            fs::create_dir_all(scratch.join(dir)).unwrap();
+            for (path, bytes) in files(&indexes(&place).join(from)) {
+                fs::write(scratch.join(dir).join(path.file_name().unwrap()), &bytes).unwrap();
+            }
+        }
+    };
+    leave();
+    assert_eq!(place.run(&["-stopafterblockimport"]).2, 0);
+    assert!(!scratch.exists(), "by a node without an index");
+    leave();
+    assert_eq!(place.run(&["index", "verify", "coinstats"]).2, 0);
+    assert!(!scratch.exists(), "by the next one");
+    for attempt in 0.. {
+        assert!(attempt < 20, "it always ends before the signal");
+        let mut child = place.command(&["index", "verify"]).spawn().unwrap();
+        while child.try_wait().unwrap().is_none() && !scratch.exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if child.try_wait().unwrap().is_none() {
+            rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::INT).unwrap();
+        }
+        let code = child.wait().unwrap().code();
+        assert!(!scratch.exists(), "{code:?}");
+        match code {
+            Some(130) => break,
+            other => assert_eq!(other, Some(0)),
+        }
+    }
+    assert_eq!(place.run(&["index", "verify"]).2, 0);
+}
+
+/// The rebuild needs every block.
+#[test]
+fn a_pruned_node_cannot_compare_its_indexes() {
+    let place = Place::new("index-pruned");
+    let options = ["--copy", "-fastprune", "-prune=1", "-blockfilterindex", "-coinstatsindex"];
+    let (_, err, code) = place.run(&[&["import", MIX.to_str().unwrap()][..], &options].concat());
+    assert_eq!(code, 0, "{err}");
+    prune(&place.chain_folder());
+    let (_, err, code) = place.run(&["index", "verify"]);
+    assert_eq!(code, 3, "{err}");
+    assert!(err.contains("the checksums of all files match") && err.contains("was pruned"), "{err}");
+    assert!(!indexes(&place).join("verify").exists());
+    // Damage is found without blocks.
+    let file = indexes(&place).join("coinstats/stats.log");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[1_000] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    let (out, _, _) = place.run(&["index", "verify"]);
+    assert!(out.contains(&format!("coinstats: NOT EQUAL: {}:", file.display())), "{out}");
+}
+
+/// Removes the oldest block files, as `pruneblockchain` does.
+fn prune(folder: &Path) {
+    use lydian_consensus::{Chain, Params};
+    use lydian_engine::{Engine, Layout, Settings, Unobserved};
+    let blocks = folder.join("blocks");
+    let layout = Layout { index: blocks.join("index"), blocks, coins: folder.join("chainstate") };
+    let disk = std::sync::Arc::new(lydian_disk::RealDisk);
+    let settings = Settings { prune_bytes: Some(u64::MAX), ..Settings::new(1) };
+    let engine = Engine::open(disk, &layout, Params::new(Chain::Regtest), settings, Vec::new()).unwrap().engine;
+    engine.prune_to(lydian_primitives::Height(140), &Unobserved).unwrap();
+    engine.checkpoint(&Unobserved).unwrap();
+    let genesis = engine.header_info_at(lydian_primitives::Height(1)).unwrap();
+    assert!(genesis.is_pruned());
+}
+
+/// esplora#471: 858 MB for an empty regtest.
+#[test]
+fn an_empty_regtest_index_is_below_a_megabyte() {
+    let place = Place::new("index-empty");
+    assert_eq!(place.run(&[&ALL[..], &["-stopafterblockimport"]].concat()).2, 0);
+    let status = place.json(&["index", "status"]);
+    let sizes: Vec<u64> =
+        status["indexes"].as_array().unwrap().iter().map(|index| index["bytes"].as_u64().unwrap()).collect();
+    assert_eq!(sizes.len(), 3);
+    assert!(sizes.iter().sum::<u64>() < 1_000_000, "{sizes:?}");
+    let blocks: u64 = files(&indexes(&place)).values().map(|bytes| bytes.len() as u64).sum();
+    assert_eq!(sizes.iter().sum::<u64>(), blocks, "nothing else is there");
+    assert_eq!(place.run(&["index", "verify"]).2, 0);
+}
