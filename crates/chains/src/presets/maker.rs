@@ -52,6 +52,12 @@ impl Maker {
         Maker { tip, height: 0, times: vec![1_296_688_602], coin_count: 0, coins: Vec::new() }
     }
 
+    /// Starts on a block of another preset. The coins of its chain are not known.
+    pub fn on(tip: BlockHash, height: u32) -> Maker {
+        let times = (0..=height).map(|height| FIRST_TIME + 600 * height).collect();
+        Maker { tip, height, times, coin_count: 0, coins: Vec::new() }
+    }
+
     /// Default time of the next block: ten minutes per block.
     pub fn next_time(&self) -> u32 {
         FIRST_TIME + 600 * (self.height + 1)

@@ -1,5 +1,6 @@
 //! The presets: the kinds of chains.
 
+pub mod deep;
 pub mod empty;
 pub mod invalid;
 pub mod ledger;
