@@ -9,6 +9,7 @@
 mod difference;
 pub mod electrum;
 pub mod error;
+pub mod index_size;
 pub mod lab_toml;
 pub mod limits;
 pub mod limits_cmd;

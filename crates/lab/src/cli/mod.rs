@@ -2,6 +2,7 @@
 
 mod compare;
 mod electrum;
+mod index_size;
 mod interrupt;
 mod mempool;
 mod peers;
@@ -17,6 +18,7 @@ mod validity;
 
 use crate::cli::compare::{CompareArgs, compare};
 use crate::cli::electrum::{ElectrumArgs, electrum};
+use crate::cli::index_size::{IndexSizeArgs, index_size};
 use crate::cli::mempool::{MempoolArgs, mempool};
 use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::project::{ProjectArgs, project};
@@ -72,6 +74,8 @@ enum Command {
     Electrum(ElectrumArgs),
     /// Compare and measure the mempools of nodes: the same transactions in turn, by RPC, by peers and in blocks.
     Mempool(MempoolArgs),
+    /// Measure the indexes of Lydian, and extrapolate their sizes to mainnet, with bounds.
+    IndexSize(IndexSizeArgs),
     /// Give nodes blocks that break one rule each, and report which they accept.
     Validity(ValidityArgs),
     /// List and install other nodes and servers.
@@ -161,6 +165,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Compare(args) => compare(args),
         Command::Project(args) => project(args),
         Command::Electrum(args) => electrum(args),
+        Command::IndexSize(args) => index_size(args),
         Command::Mempool(args) => mempool(args),
         Command::Thin(args) => thin(args),
         Command::Validity(args) => validity(args),

@@ -10,6 +10,7 @@ use lydian_chains::ChainsError;
 use lydian_chains::chain_files::{Answer, ChainFiles};
 use lydian_chains::limits::CHAIN_FILE_SIZE_MAX;
 use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::deep::{self, Base, DeepSettings};
 use lydian_chains::presets::mempool_mix::{self, MempoolSettings};
 use lydian_chains::presets::reuse::{self, ReuseSettings};
 use lydian_chains::presets::{empty, mainnet_mix, worst};
@@ -33,6 +34,8 @@ pub enum Preset {
     Reuse(ReuseSettings),
     /// With the transactions of a mempool above its tip.
     Mempool(MempoolSettings),
+    /// Another one, with empty blocks above.
+    Deep(DeepSettings),
 }
 
 impl Preset {
@@ -51,6 +54,13 @@ impl Preset {
             Preset::Mempool(MempoolSettings { transactions, full, seed, per_block }) => {
                 format!("mempool-mix-{transactions}-by{per_block}-full{full}-seed{seed}-v{version}")
             }
+            Preset::Deep(DeepSettings { base, height }) => {
+                let below = match *base {
+                    Base::Mix(mix) => Preset::MainnetMix(mix),
+                    Base::Reuse(reuse) => Preset::Reuse(reuse),
+                };
+                format!("{}-to{height}", below.key())
+            }
         }
     }
 
@@ -61,6 +71,7 @@ impl Preset {
             Preset::Empty { blocks } => empty::write(blocks, folder).map(|_| ()),
             Preset::Reuse(settings) => reuse::write(settings, threads, folder).map(|_| ()),
             Preset::Mempool(settings) => mempool_mix::write(settings, threads, folder).map(|_| ()),
+            Preset::Deep(settings) => deep::write(settings, threads, folder).map(|_| ()),
         }
     }
 }
@@ -170,6 +181,9 @@ mod tests {
             Preset::Mempool(MempoolSettings { full: 1, ..mempool }),
             Preset::Mempool(MempoolSettings { seed: 2, ..mempool }),
             Preset::Mempool(MempoolSettings { per_block: 101, ..mempool }),
+            Preset::Deep(DeepSettings { base: Base::Mix(mix), height: 3_200 }),
+            Preset::Deep(DeepSettings { base: Base::Mix(mix), height: 3_201 }),
+            Preset::Deep(DeepSettings { base: Base::Reuse(reuse), height: 3_200 }),
         ];
         let names: std::collections::BTreeSet<String> = others.iter().map(Preset::key).collect();
         assert_eq!(names.len(), others.len());
