@@ -17,7 +17,7 @@ mod tests;
 pub(crate) use figures::{Figures, StageFigures};
 use figures::{History, Late};
 pub(crate) use sync::Sync;
-pub(crate) use text::{Costs, megabytes, table};
+pub(crate) use text::{Costs, gigabytes, megabytes, table};
 
 use crate::clock::Stopwatch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -164,6 +164,10 @@ pub(crate) fn megabytes(bytes: u64) -> String {
     format!("{:.1}", float(bytes) / 1e6)
 }
 
+pub(crate) fn gigabytes(bytes: u64) -> String {
+    format!("{:.1}", float(bytes) / 1e9)
+}
+
 /// A rate without meaningless digits.
 pub(super) fn whole(rate: f64) -> String {
     if rate >= 10.0 || rate == 0.0 {

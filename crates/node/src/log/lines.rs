@@ -73,6 +73,16 @@ fn chain_tx_data(chain: Chain) -> ChainTxData {
     ChainTxData { time, tx_count, tx_rate }
 }
 
+/// Transactions that a public chain has at a time, by Core's `ChainTxData`.
+pub(crate) fn expected_transactions(chain: Chain, now: i64) -> u64 {
+    let data = chain_tx_data(chain);
+    #[allow(clippy::cast_precision_loss, reason = "seconds are far below 2^53")]
+    let seconds = now.saturating_sub(data.time).max(0) as f64;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an estimate, not negative")]
+    let count = (data.tx_count + seconds * data.tx_rate) as u64;
+    count
+}
+
 /// Seconds between blocks, the same on every chain.
 const POW_TARGET_SPACING: i64 = 10 * 60;
 

@@ -14,7 +14,7 @@ mod lines;
 mod rate;
 
 pub(crate) use category::{Categories, Category, Levels};
-pub(crate) use lines::{TipLine, iso8601, log2, progress, update_tip};
+pub(crate) use lines::{TipLine, expected_transactions, iso8601, log2, progress, update_tip};
 
 use crate::clock::{mocked, now_micros};
 use crate::limits::{LINES_WAITING_MAX, LOG_KEPT_BYTES, LOG_SHRINK_BYTES};

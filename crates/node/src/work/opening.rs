@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::finish;
 use super::mempool;
 use super::opinion;
-use super::space;
+use super::space::{self, IndexSize, NewIndex};
 use super::words;
 use crate::clock::mockable_now;
 use crate::disagreement;
@@ -101,7 +101,7 @@ fn try_open(
     let signatures = signatures(session)?;
     words::before_opening(session, begins);
     show("opening the stores".to_owned());
-    let OpenIndexes { mut followers, indexes, transactions } = open_indexes(session)?;
+    let OpenIndexes { mut followers, indexes, transactions, new } = open_indexes(session)?;
     let monitor = second_opinion.as_ref().map(SecondOpinion::monitor);
     followers.extend(second_opinion.map(|one| Box::new(one) as Box<dyn Follower>));
     let mempool = mempool::new(session, task);
@@ -139,6 +139,7 @@ fn try_open(
     }
     words::loaded(session, begins);
     space::check(session, tip.height)?;
+    space::check_indexes(session, &new);
     Ok(Opened { engine, mempool, passing_on, indexes, transactions, second_opinion: monitor, is_loss })
 }
 
@@ -174,7 +175,7 @@ fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
         let profile = Profile { has_scripts: settings.txospenderindex || has_index, has_txids };
         let disk = Arc::clone(&session.disk);
         let index = TxIndex::open(disk, &dir, settings.params.genesis_hash, profile, new_salt);
-        opened.transactions = opened.add(session, first, index)?;
+        opened.transactions = opened.add(session, (first, IndexSize::of(profile)), index)?;
         match (&opened.transactions, opened.indexes.unopened.last().cloned()) {
             (Some(reader), _) => opened.indexes.shared = Some((reader.name(), tables)),
             (None, reason) => {
@@ -186,12 +187,12 @@ fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
     if settings.blockfilterindex {
         let dir = settings.datadir.join(FILTERS_DIR);
         let index = FilterIndex::open(Arc::clone(&session.disk), &dir, settings.params.genesis_hash);
-        opened.indexes.filters = opened.add(session, FILTERS_NAME, index)?;
+        opened.indexes.filters = opened.add(session, (FILTERS_NAME, IndexSize::Filters), index)?;
     }
     if settings.coinstatsindex {
         let dir = settings.datadir.join(COINSTATS_DIR);
         let index = CoinStatsIndex::open(Arc::clone(&session.disk), &dir, &settings.params);
-        opened.indexes.coinstats = opened.add(session, COINSTATS_NAME, index)?;
+        opened.indexes.coinstats = opened.add(session, (COINSTATS_NAME, IndexSize::CoinStats), index)?;
     }
     Ok(opened)
 }
@@ -202,17 +203,22 @@ struct OpenIndexes {
     followers: Vec<Box<dyn Follower>>,
     indexes: Indexes,
     transactions: Option<TxIndexReader>,
+    /// Those that begin at the genesis block.
+    new: Vec<NewIndex>,
 }
 
 impl OpenIndexes {
     fn add<R>(
         &mut self,
         session: &Session<'_>,
-        name: &'static str,
+        (name, size): (&'static str, IndexSize),
         index: Result<(impl Follower + 'static, R), IndexError>,
     ) -> Result<Option<R>, Failure> {
         match index {
             Ok((index, reader)) => {
+                if index.durable_tip().is_none() {
+                    self.new.push(NewIndex { name, size });
+                }
                 self.followers.push(Box::new(index));
                 Ok(Some(reader))
             }
