@@ -142,7 +142,9 @@ impl Rows {
     /// Makes the rows of a snapshot. False if some of its coins are missing: the chain has moved on.
     fn make(&mut self, engine: &Weak<Engine>, snapshot: &Snapshot) -> Result<bool, QueryError> {
         let engine = engine.upgrade().ok_or(QueryError::Stopping)?;
-        let entries: Vec<&Arc<Entry>> = snapshot.members().map(|member| member.entry()).collect();
+        let mut entries: Vec<&Arc<Entry>> = snapshot.members().map(|member| member.entry()).collect();
+        // In the order in which they came, as when changes are followed; the snapshot has none.
+        entries.sort_unstable_by_key(|entry| (entry.sequence(), entry.time()));
         let in_pool = |outpoint: &OutPoint| {
             let parent = snapshot.get(&outpoint.txid)?.entry().tx().view();
             let output = parent.outputs().nth(outpoint.vout as usize)?;
