@@ -352,12 +352,11 @@ impl Query {
 
     /// The hash of the block of the chain with a transaction, and its height; `None` for one of the mempool.
     pub fn block_of(&self, txid: &Txid) -> Result<Option<(BlockHash, u32)>, QueryError> {
-        let Some(Located { block, .. }) = self.locate(txid)? else {
-            return match self.sources.pool.transaction(txid) {
-                Some(_) => Ok(None),
-                None => Err(QueryError::NoTransaction(*txid)),
-            };
-        };
+        // The mempool first, as everywhere: what leaves it for a block meanwhile is found there.
+        if self.sources.pool.transaction(txid).is_some() {
+            return Ok(None);
+        }
+        let Located { block, .. } = self.locate(txid)?.ok_or(QueryError::NoTransaction(*txid))?;
         Ok(Some((block.hash, block.height)))
     }
 }
