@@ -24,6 +24,7 @@ mod esplora_added;
 mod filters;
 mod foreign;
 mod http;
+mod light;
 mod log;
 mod meanwhile;
 mod mempool;
