@@ -53,6 +53,20 @@ if [ "$servers" = lydian,electrs,electrumx ]; then
   cargo test --locked --workspace --test electrum -- --ignored
 fi
 
+libraries=${XDG_CACHE_HOME:-$HOME/.cache}/lydian/electrum-libraries-1
+install_libraries() {
+  rm -rf -- "$libraries.new" && mkdir -p "$libraries.new" &&
+    npm install --prefix "$libraries.new" --ignore-scripts --no-audit --no-fund --no-update-notifier --silent \
+      @electrum-cash/network@4.2.2 @electrum-cash/web-socket@1.2.3 @mempool/electrum-client@1.1.9 &&
+    mv "$libraries.new" "$libraries"
+}
+if command -v node >/dev/null && { [ -d "$libraries" ] || install_libraries; }; then
+  say "libraries of wallets in JavaScript ask Lydian over websocket, TCP and TLS, and are notified"
+  LYDIAN_ELECTRUM_LIBRARIES=$libraries cargo test --locked --workspace --test rpc electrum_libraries -- --ignored
+else
+  say "LEFT OUT: libraries of wallets in JavaScript, which npm could not install (see above)"
+fi
+
 say "\`make run\` with a smaller chain, stopped after one second"
 RUN_BIN=$PWD/target/debug RUN_FOLDER=$PWD/target/run-test RUN_BLOCKS=440 RUN_FULL=4 RUN_SECONDS=1 tools/run.sh </dev/null
 rm -rf -- target/run-test

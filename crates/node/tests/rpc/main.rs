@@ -15,6 +15,7 @@ mod compare;
 mod described;
 mod drivers;
 mod electrum;
+mod electrum_libraries;
 mod electrum_model;
 mod electrum_pruned;
 mod electrum_wallet;
