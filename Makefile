@@ -131,6 +131,7 @@ fuzz: judge ## run each fuzz target for FUZZ_SECONDS, check ten million signatur
 crash: judge ## attack the node with hostile peers, kill it CRASH_KILLS times, damage every file of a data directory, crash the engine CRASH_RUNS times in each way, and compare the resulting states
 	LYDIAN_HOSTILE=1 cargo test --locked --release -p lydian-node --test crash hostile -- --nocapture --test-threads=1
 	LYDIAN_CRASH_RUNS=$(CRASH_KILLS) LYDIAN_DAMAGE_OFFSETS=$(DAMAGE_OFFSETS) cargo test --locked --release -p lydian-node --test crash -- --nocapture
+	LYDIAN_DAMAGE_OFFSETS=$(DAMAGE_OFFSETS) cargo test --locked --release -p lydian-node --test rpc indexes -- --nocapture
 	LYDIAN_CRASH_RUNS=$(CRASH_RUNS) LYDIAN_ENGINE_SECONDS=60 cargo test --locked --release -p lydian-engine --test chains -- --nocapture
 	LYDIAN_CRASH_RUNS=$(CRASH_KILLS) cargo test --locked --release -p lydian-mempool --test all interrupted -- --nocapture
 

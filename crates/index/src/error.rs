@@ -47,6 +47,10 @@ impl IndexError {
 impl fmt::Display for IndexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            IndexError::Disk(error) if error.kind == DiskErrorKind::NotFound => {
+                let dir = error.path.parent().unwrap_or(&error.path).display();
+                write!(f, "{error}; delete {dir} to build the index anew")
+            }
             IndexError::Disk(error) => error.fmt(f),
             IndexError::Damaged { path, offset, what } => {
                 let dir = path.parent().unwrap_or(path).display();

@@ -178,10 +178,10 @@ fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
         opened.transactions = opened.add(session, (first, IndexSize::of(profile)), index)?;
         match (&opened.transactions, opened.indexes.unopened.last().cloned()) {
             (Some(reader), _) => opened.indexes.shared = Some((reader.name(), tables)),
-            (None, reason) => {
-                let reasons = others.iter().zip(reason).map(|(name, (_, reason))| (*name, reason));
-                opened.indexes.unopened.extend(reasons);
+            (None, Some((_, reason))) => {
+                opened.indexes.unopened.extend(others.iter().map(|name| (*name, reason.clone())));
             }
+            (None, None) => {}
         }
     }
     if settings.blockfilterindex {

@@ -25,6 +25,7 @@ mod esplora_added;
 mod filters;
 mod foreign;
 mod http;
+mod indexes;
 mod light;
 mod log;
 mod meanwhile;
