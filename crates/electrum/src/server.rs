@@ -31,6 +31,8 @@ pub struct Settings {
     pub tls: Option<(Vec<SocketAddr>, TlsIdentity)>,
     /// Addresses that may use the server, in addition to this machine.
     pub allowed: Vec<Subnet>,
+    /// Reverse proxies, whose connections begin with a PROXY header.
+    pub proxies: Vec<Subnet>,
     pub identity: Identity,
     /// The web pages that may connect over a websocket, which every address serves too.
     pub origin: Option<Origin>,
@@ -68,13 +70,14 @@ const THREADS: usize = 64;
 
 impl Server {
     pub fn start(source: Source, settings: Settings, log: Arc<dyn Log>) -> Result<Server, StartError> {
-        let Settings { addresses, tls, allowed, identity, origin } = settings;
+        let Settings { addresses, tls, allowed, proxies, identity, origin } = settings;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
             name: "electrum",
             addresses,
             tls,
             allowed,
+            proxies,
             blocking_threads: THREADS,
             idle: Some(IDLE),
             answers: Arc::clone(&answers),

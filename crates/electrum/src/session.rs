@@ -41,8 +41,7 @@ struct State {
 impl Session {
     fn own(&self) -> Own {
         let state = lock(&self.state);
-        let is_local = self.connection.address.ip().to_canonical().is_loopback();
-        Own { count: state.scripts.len() + state.outpoints.len(), is_local }
+        Own { count: state.scripts.len() + state.outpoints.len(), is_local: self.connection.is_local }
     }
 
     /// The version of the protocol: the lowest until one is agreed on.

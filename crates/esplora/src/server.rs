@@ -64,6 +64,7 @@ impl Server {
             addresses,
             tls: None,
             allowed,
+            proxies: Vec::new(),
             blocking_threads: THREADS,
             idle: Some(IDLE),
             answers: Arc::clone(&answers),

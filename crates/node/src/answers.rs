@@ -124,6 +124,7 @@ impl lydian_serve::Log for ToLog {
             Event::BindFailed(failure) => {
                 self.log.warning(format!("{server} server: {failure}"));
             }
+            Event::BadProxyHeader { address, error } => self.debug(|| format!("{address}: {error}")),
             Event::NoPlace(address) => self.debug(|| format!("no place for {address}")),
             Event::AcceptFailed(error) => self.debug(|| format!("cannot accept a connection: {error}")),
             Event::Client { address, id, event } => match event {

@@ -66,7 +66,14 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, 
     let log = ToLog::new("Electrum", &session.log);
     let server = Server::start(
         answers.source("electrum"),
-        Settings { addresses, tls, allowed, identity, origin: settings.cors.clone() },
+        Settings {
+            addresses,
+            tls,
+            allowed,
+            proxies: settings.proxies.clone(),
+            identity,
+            origin: settings.cors.clone(),
+        },
         log,
     )
     .map_err(ElectrumError::Start)?;

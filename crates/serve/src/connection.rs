@@ -4,6 +4,7 @@
 //! its user, and when it should close.
 
 use crate::event::{ClientEvent, Event, Log};
+use crate::proxy::Sender;
 use lydian_stdx::lock;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,11 +13,39 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// The client of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    pub(crate) address: SocketAddr,
+    pub(crate) is_allowed: bool,
+    pub(crate) is_local: bool,
+}
+
+impl Client {
+    /// A client that connects to this server itself.
+    pub(crate) fn direct(address: SocketAddr, is_allowed: bool) -> Client {
+        Client { address, is_allowed, is_local: address.ip().to_canonical().is_loopback() }
+    }
+
+    /// A client whose connection a proxy passes on, which decides who may connect. Wherever the client is, it is not
+    /// on this machine: a header that names a loopback address must not give the rights of one.
+    pub(crate) fn of_proxy(proxy: SocketAddr, sender: Sender) -> Client {
+        match sender {
+            Sender::Itself => Client::direct(proxy, true),
+            Sender::Unknown => Client { address: proxy, is_allowed: true, is_local: false },
+            Sender::Client(address) => Client { address, is_allowed: true, is_local: false },
+        }
+    }
+}
+
 /// One connection.
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) id: u64,
+    /// The address of the client: behind a proxy, the one that the proxy named.
     pub address: SocketAddr,
+    /// Whether the client is on this machine and came without a proxy.
+    pub is_local: bool,
     /// Whether the allow list contains its address. If not, the protocol must refuse what it sends.
     pub is_allowed: bool,
     began: Instant,
@@ -34,10 +63,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(id: u64, address: SocketAddr, is_allowed: bool, log: Arc<dyn Log>) -> Connection {
+    pub(crate) fn new(id: u64, client: Client, log: Arc<dyn Log>) -> Connection {
+        let Client { address, is_allowed, is_local } = client;
         Connection {
             id,
             address,
+            is_local,
             is_allowed,
             began: Instant::now(),
             calls: AtomicUsize::new(0),

@@ -4,6 +4,7 @@
 //! its protocol; this crate writes no log line.
 
 use crate::bind::BindFailure;
+use crate::proxy::BadProxyHeader;
 use hyper::{Method, Uri};
 use std::fmt;
 use std::io;
@@ -24,6 +25,12 @@ pub enum Event<'a> {
     AcceptFailed(&'a io::Error),
     /// A connection was closed because all places are taken.
     NoPlace(SocketAddr),
+    /// A connection of a proxy was closed because its header is wrong or missing.
+    BadProxyHeader {
+        /// The address of the proxy.
+        address: SocketAddr,
+        error: &'a BadProxyHeader,
+    },
     Client {
         address: SocketAddr,
         /// The number of the connection.

@@ -3,7 +3,7 @@
 //! Input: connections to the addresses of a [`Listener`]. Output: answers, made by a [`Protocol`]; [`Event`]s for the
 //! log of the server.
 //!
-//! The way of a connection: its address gets a place, or is refused (`places`); its bytes pass a stream with a deadline
+//! The way of a connection: if it comes from a reverse proxy, its header names the client (`proxy`); the client gets a place, or is refused (`places`); its bytes pass a stream with a deadline
 //! (`stream`); the protocol serves it. [`http::Http`] is the protocol of servers that answer HTTP requests, and
 //! [`Login`] checks their credentials. A [`Budget`] bounds the bytes of all answers: their [`Room`] is returned once
 //! the client has read them, and clients that do not read are disconnected when others need the memory.
@@ -26,6 +26,7 @@ pub mod limits;
 mod login;
 mod origin;
 mod places;
+mod proxy;
 mod server;
 mod stream;
 mod tls;
@@ -38,6 +39,7 @@ pub use connection::{CallGuard, Connection, UnreadGuard};
 pub use event::{ClientEvent, Event, Log};
 pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users};
 pub use origin::Origin;
+pub use proxy::BadProxyHeader;
 pub use server::{ListenSettings, Listener, Protocol, Server, StartError, Stopped};
 pub use tls::{SelfMade, TlsError, TlsIdentity};
 pub use websocket::{Lined, Websocket, first_byte};

@@ -32,5 +32,11 @@ pub const GUESSES_WAITING_MAX: usize = 64;
 /// Maximum bytes of all request bodies above [`BODY_SIZE_SMALL`] that are held at once, until their answers are ready.
 pub const BODIES_SIZE_MAX: usize = 64 << 20;
 
+/// Maximum bytes of a PROXY header after its first 16, which end with their number. Addresses have at most 216.
+pub const PROXY_HEADER_SIZE_MAX: usize = 4096;
+
+/// Connections of proxies whose header has not come yet. More are closed: a proxy sends it at once.
+pub const PROXY_HEADERS_WAITING_MAX: usize = 256;
+
 /// Maximum bytes of a body that is not counted in [`BODIES_SIZE_MAX`].
 pub const BODY_SIZE_SMALL: usize = 16 << 10;

@@ -7,33 +7,42 @@
 //! replaces the oldest connection that has not sent a correct password yet, so half-open connections cannot lock
 //! clients out. Cost: a walk over the connections if no place is free, otherwise two map lookups.
 
-use crate::connection::Connection;
+use crate::connection::{Client, Connection};
 use crate::event::Log;
 use crate::limits::{
     CONNECTIONS_FOR_LOOPBACK, CONNECTIONS_MAX, CONNECTIONS_NOT_ALLOWED_MAX, CONNECTIONS_PER_ADDRESS_MAX,
 };
 use lydian_stdx::lock;
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Addresses that are counted together: one IPv4 address, or an IPv6 /64 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Group(IpAddr);
+pub(crate) struct Group {
+    address: IpAddr,
+    is_local: bool,
+}
 
 impl Group {
     pub(crate) fn of(address: IpAddr) -> Group {
-        match address.to_canonical() {
-            IpAddr::V6(address) if !address.is_loopback() => {
-                Group(IpAddr::V6((u128::from(address) & (u128::MAX << 64)).into()))
-            }
-            address => Group(address),
-        }
+        Group::of_client(address, address.to_canonical().is_loopback())
     }
 
-    fn is_loopback(self) -> bool {
-        self.0.is_loopback()
+    /// `is_local`: the client is on this machine, which a proxy cannot claim.
+    pub(crate) fn of_client(address: IpAddr, is_local: bool) -> Group {
+        let address = match address.to_canonical() {
+            IpAddr::V6(address) if !address.is_loopback() => {
+                IpAddr::V6((u128::from(address) & (u128::MAX << 64)).into())
+            }
+            address => address,
+        };
+        Group { address, is_local }
+    }
+
+    fn of_connection(connection: &Connection) -> Group {
+        Group::of_client(connection.address.ip(), connection.is_local)
     }
 }
 
@@ -82,10 +91,10 @@ impl Places {
     }
 
     /// Takes a place for a new connection.
-    pub(crate) fn take(self: &Arc<Places>, address: SocketAddr, is_allowed: bool) -> Option<Place> {
+    pub(crate) fn take(self: &Arc<Places>, client: Client) -> Option<Place> {
         let mut open = self.lock();
-        open.make_room(Group::of(address.ip()), is_allowed)?;
-        let connection = open.add(address, is_allowed, Arc::clone(&self.log));
+        open.make_room(Group::of_client(client.address.ip(), client.is_local), client.is_allowed)?;
+        let connection = open.add(client, Arc::clone(&self.log));
         Some(Place { places: Arc::clone(self), connection })
     }
 
@@ -135,22 +144,21 @@ impl Open {
             return self.close_oldest(|connection| !connection.is_allowed);
         }
         let allowed = self.connections.len() - self.not_allowed;
-        if group.is_loopback() {
+        if group.is_local {
             if allowed < CONNECTIONS_MAX {
                 return Some(());
             }
             return self.close_oldest(|connection| connection.is_allowed);
         }
         if self.of_group.get(&group).copied().unwrap_or(0) >= CONNECTIONS_PER_ADDRESS_MAX {
-            return self.close_oldest(|connection| Group::of(connection.address.ip()) == group);
+            return self.close_oldest(|connection| Group::of_connection(connection) == group);
         }
-        let of_loopback: usize =
-            self.of_group.iter().filter(|(group, _)| group.is_loopback()).map(|(_, count)| count).sum();
+        let of_loopback: usize = self.of_group.iter().filter(|(group, _)| group.is_local).map(|(_, count)| count).sum();
         let is_free = allowed - of_loopback < CONNECTIONS_MAX - CONNECTIONS_FOR_LOOPBACK && allowed < CONNECTIONS_MAX;
         if is_free {
             return Some(());
         }
-        self.close_oldest(|connection| connection.is_allowed && !Group::of(connection.address.ip()).is_loopback())
+        self.close_oldest(|connection| connection.is_allowed && !connection.is_local)
     }
 
     /// Closes the oldest matching connection that has not sent a correct password.
@@ -162,12 +170,12 @@ impl Open {
         Some(())
     }
 
-    fn add(&mut self, address: SocketAddr, is_allowed: bool, log: Arc<dyn Log>) -> Arc<Connection> {
+    fn add(&mut self, client: Client, log: Arc<dyn Log>) -> Arc<Connection> {
         self.next += 1;
-        let connection = Arc::new(Connection::new(self.next, address, is_allowed, log));
+        let connection = Arc::new(Connection::new(self.next, client, log));
         self.connections.insert(self.next, Arc::clone(&connection));
-        match is_allowed {
-            true => *self.of_group.entry(Group::of(address.ip())).or_default() += 1,
+        match client.is_allowed {
+            true => *self.of_group.entry(Group::of_connection(&connection)).or_default() += 1,
             false => self.not_allowed += 1,
         }
         connection
@@ -180,7 +188,7 @@ impl Open {
             self.not_allowed -= 1;
             return;
         }
-        let group = Group::of(connection.address.ip());
+        let group = Group::of_connection(&connection);
         if let Some(count) = self.of_group.get_mut(&group) {
             *count -= 1;
             if *count == 0 {
@@ -194,6 +202,7 @@ impl Open {
 mod tests {
     use super::*;
     use crate::event::Silent;
+    use crate::proxy::Sender;
 
     const REMOTE: &str = "192.0.2.1:5";
 
@@ -202,7 +211,7 @@ mod tests {
     }
 
     fn take(places: &Arc<Places>, address: &str, is_allowed: bool) -> Option<Place> {
-        places.take(address.parse().unwrap(), is_allowed)
+        places.take(Client::direct(address.parse().unwrap(), is_allowed))
     }
 
     /// Sends a correct password on the connection.
@@ -266,6 +275,24 @@ mod tests {
             (0..CONNECTIONS_FOR_LOOPBACK).map(|_| take(&places, "[::1]:5", true).unwrap()).collect();
         of_loopback.iter().for_each(log_in);
         assert!(take(&places, "127.0.0.2:5", true).is_none());
+    }
+
+    /// A header of a proxy that names a loopback address gives none of the places that are kept for it.
+    #[test]
+    fn places_of_loopback_are_not_for_clients_of_proxies() {
+        let places = places();
+        let of_proxy = |text: &str| {
+            let sender = Sender::Client(text.parse().unwrap());
+            places.take(Client::of_proxy("127.0.0.1:5".parse().unwrap(), sender))
+        };
+        let held: Vec<_> = (0..CONNECTIONS_PER_ADDRESS_MAX).map(|_| of_proxy("127.0.0.1:5").unwrap()).collect();
+        held.iter().for_each(log_in);
+        assert!(of_proxy("127.0.0.1:5").is_none(), "it has the part of one distant address");
+        assert!(held.iter().all(|place| !place.connection.is_local && place.connection.is_allowed));
+        assert!(of_proxy("192.0.2.1:5").is_some());
+        let address = "127.0.0.1:5".parse().unwrap();
+        let of = |sender| Client::of_proxy(address, sender);
+        assert!(of(Sender::Itself).is_local && !of(Sender::Unknown).is_local);
     }
 
     /// limit: CONNECTIONS_NOT_ALLOWED_MAX at

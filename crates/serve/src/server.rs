@@ -1,6 +1,7 @@
 //! [`Listener`] and [`Server`]: bind addresses, accept connections, pass each to the [`Protocol`], close them.
 //!
-//! Input: settings, a log and a protocol. Output: served connections. Every connection has a place, and a client whose
+//! Input: settings, a log and a protocol. Output: served connections. A connection of a proxy begins with a header that
+//! names its client, which is the client from then on. Every connection has a place, and a client whose
 //! address is not allowed has one too, so that the protocol can answer it. The stream of a connection fails when it was
 //! idle for too long, and the connection ends when its place is given to another one. Each server has threads of its
 //! own. Cost: two tasks for a connection.
@@ -8,9 +9,11 @@
 use crate::allow::Subnet;
 use crate::bind::{BindFailure, listen};
 use crate::budget::Budget;
-use crate::connection::Connection;
+use crate::connection::{Client, Connection};
 use crate::event::{ClientEvent, Event, Log};
+use crate::limits::PROXY_HEADERS_WAITING_MAX;
 use crate::places::{Place, Places};
+use crate::proxy;
 use crate::stream::WatchedStream;
 use crate::tls::TlsIdentity;
 use std::fmt;
@@ -21,7 +24,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::sleep;
 
 /// What a server does with the bytes of a connection.
@@ -42,6 +45,8 @@ pub struct ListenSettings {
     pub tls: Option<(Vec<SocketAddr>, TlsIdentity)>,
     /// Addresses that may use the server, in addition to this machine.
     pub allowed: Vec<Subnet>,
+    /// The addresses of reverse proxies, which begin each connection with a PROXY header. Their clients are allowed.
+    pub proxies: Vec<Subnet>,
     /// Threads for calls that block.
     pub blocking_threads: usize,
     /// `None`: no timeout.
@@ -120,6 +125,9 @@ pub struct Listener {
 #[derive(Clone, Debug)]
 struct Connections {
     allowed: Arc<[Subnet]>,
+    proxies: Arc<[Subnet]>,
+    /// One for each header that is waited for.
+    headers: Arc<Semaphore>,
     idle: Option<Duration>,
     places: Arc<Places>,
     log: Arc<dyn Log>,
@@ -170,7 +178,15 @@ impl Listener {
         });
         let (stop, stopped) = watch::channel(false);
         let allowed = Subnet::loopback().into_iter().chain(settings.allowed).collect();
-        let connections = Connections { allowed, idle: settings.idle, places, log, stopped: Stopped::new(stopped) };
+        let connections = Connections {
+            allowed,
+            proxies: settings.proxies.into(),
+            headers: Arc::new(Semaphore::new(PROXY_HEADERS_WAITING_MAX)),
+            idle: settings.idle,
+            places,
+            log,
+            stopped: Stopped::new(stopped),
+        };
         Ok(Listener { runtime, listeners, addresses, stop, connections })
     }
 
@@ -203,18 +219,54 @@ impl Connections {
             };
             match accepted {
                 Ok((stream, address)) => {
-                    let Some(place) = self.places.take(address, self.is_allowed(address.ip())) else {
-                        self.log.event(&Event::NoPlace(address));
-                        continue;
-                    };
-                    let (protocol, stopped) = (Arc::clone(&protocol), self.stopped.clone());
-                    tokio::spawn(serve(protocol, stream, tls.clone(), place, self.idle, stopped));
+                    if self.proxies.iter().any(|subnet| subnet.contains(address.ip())) {
+                        self.accept_of_proxy(stream, address, tls.clone(), &protocol);
+                    } else {
+                        let client = Client::direct(address, self.is_allowed(address.ip()));
+                        self.begin(stream, client, tls.clone(), Arc::clone(&protocol));
+                    }
                 }
                 Err(error) => {
                     self.log.event(&Event::AcceptFailed(&error));
                     sleep(ACCEPT_RETRY).await;
                 }
             }
+        }
+    }
+}
+
+impl Connections {
+    /// Reads the header of a proxy, then serves the client that it names.
+    fn accept_of_proxy<P: Protocol>(
+        &self,
+        mut stream: TcpStream,
+        address: SocketAddr,
+        tls: Option<TlsIdentity>,
+        protocol: &Arc<P>,
+    ) {
+        let Ok(waiting) = Arc::clone(&self.headers).try_acquire_owned() else {
+            self.log.event(&Event::NoPlace(address));
+            return;
+        };
+        let (mut connections, protocol) = (self.clone(), Arc::clone(protocol));
+        tokio::spawn(async move {
+            let sender = tokio::select! {
+                sender = proxy::read(&mut stream, proxy::HEADER_WAIT_MAX) => sender,
+                () = connections.stopped.wait() => return,
+            };
+            drop(waiting);
+            match sender {
+                Ok(sender) => connections.begin(stream, Client::of_proxy(address, sender), tls, protocol),
+                Err(error) => connections.log.event(&Event::BadProxyHeader { address, error: &error }),
+            }
+        });
+    }
+
+    /// Serves a client if there is a place for it.
+    fn begin<P: Protocol>(&self, stream: TcpStream, client: Client, tls: Option<TlsIdentity>, protocol: Arc<P>) {
+        match self.places.take(client) {
+            Some(place) => drop(tokio::spawn(serve(protocol, stream, tls, place, self.idle, self.stopped.clone()))),
+            None => self.log.event(&Event::NoPlace(client.address)),
         }
     }
 }
@@ -324,6 +376,7 @@ mod tests {
             addresses: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
             tls: None,
             allowed: Vec::new(),
+            proxies: Vec::new(),
             blocking_threads: 1,
             idle: Some(Duration::from_millis(300)),
             answers: Budget::new(1 << 20),
@@ -356,6 +409,83 @@ mod tests {
         assert_eq!(server.places.count(), 0);
         server.end();
         assert_eq!(open.read(&mut [0]).unwrap_or(0), 0);
+    }
+
+    /// Answers each connection with what is known of its client, and the first line.
+    struct Who;
+
+    impl Protocol for Who {
+        async fn serve<S>(&self, stream: S, connection: &Arc<Connection>, _: Stopped)
+        where
+            S: AsyncRead + AsyncWrite + Send + Unpin,
+        {
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            let words = match stream.read_line(&mut line).await {
+                Ok(_) => {
+                    format!("{} {} {} {line}", connection.address.ip(), connection.is_allowed, connection.is_local)
+                }
+                Err(error) => error.to_string(),
+            };
+            // The client may be gone.
+            let _ = stream.write_all(words.as_bytes()).await;
+        }
+    }
+
+    /// What a client of a server gets that sends these bytes.
+    fn answer_to(server: &Server, bytes: &[u8]) -> String {
+        let mut stream = connect(server);
+        stream.write_all(bytes).unwrap();
+        let mut answer = String::new();
+        // An error means that the connection was closed before everything was read.
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    }
+
+    const OF_CLIENT: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x07\x7f\0\0\x01\0\x01\0\x02hello\n";
+    const OF_LOOPBACK: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x7f\0\0\x01\x7f\0\0\x01\0\x01\0\x02hello\n";
+    const OF_PROXY: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0hello\n";
+
+    #[test]
+    fn a_proxy_names_its_clients_and_no_other_address_does() {
+        let proxies = vec![Subnet::parse("127.0.0.1", false).unwrap()];
+        let idle = Some(Duration::from_secs(20));
+        let settings = || ListenSettings { idle, ..settings() };
+        let of_proxy = Listener::bind(ListenSettings { proxies, ..settings() }, Arc::new(Silent)).unwrap().serve(Who);
+        assert_eq!(answer_to(&of_proxy, OF_CLIENT), "203.0.113.7 true false hello\n");
+        assert_eq!(answer_to(&of_proxy, OF_LOOPBACK), "127.0.0.1 true false hello\n");
+        assert_eq!(answer_to(&of_proxy, OF_PROXY), "127.0.0.1 true true hello\n");
+        assert_eq!(answer_to(&of_proxy, b"hello\n"), "", "a header is required");
+        let twice = [&OF_CLIENT[..28], OF_CLIENT].concat();
+        assert_eq!(answer_to(&of_proxy, &twice), "a PROXY header of an address that is no proxy");
+        let direct = Listener::bind(settings(), Arc::new(Silent)).unwrap().serve(Who);
+        assert_eq!(answer_to(&direct, b"hello\n"), "127.0.0.1 true true hello\n");
+        assert_eq!(answer_to(&direct, &OF_CLIENT[..12]), "a PROXY header of an address that is no proxy");
+        assert_eq!(answer_to(&direct, OF_CLIENT), "a PROXY header of an address that is no proxy");
+        for server in [of_proxy, direct] {
+            assert_eq!(server.close(), None);
+            server.end();
+        }
+    }
+
+    /// limit: PROXY_HEADERS_WAITING_MAX at
+    /// limit: PROXY_HEADERS_WAITING_MAX above
+    #[test]
+    fn few_connections_wait_for_their_header() {
+        let proxies = vec![Subnet::parse("127.0.0.0/8", false).unwrap()];
+        let server = Listener::bind(ListenSettings { proxies, ..settings() }, Arc::new(Silent)).unwrap().serve(Who);
+        let mut silent: Vec<_> = (0..PROXY_HEADERS_WAITING_MAX).map(|_| connect(&server)).collect();
+        assert_eq!(answer_to(&server, OF_CLIENT), "", "it is closed at once");
+        assert_eq!(server.places.count(), 0, "they have no places");
+        // One of them sends its header.
+        let mut last = silent.pop().unwrap();
+        last.write_all(OF_CLIENT).unwrap();
+        let mut answer = String::new();
+        last.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "203.0.113.7 true false hello\n");
+        assert_eq!(answer_to(&server, OF_CLIENT), "203.0.113.7 true false hello\n");
+        assert_eq!(server.close(), None);
+        server.end();
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! [`WatchedStream`]: the bytes of one connection, with its deadline.
 //!
 //! Input: any stream of bytes, and the idle timeout. Output: the same bytes; reads and writes fail after the timeout.
-//! As in Core, the time does not count while a call is being answered.
+//! As in Core, the time does not count while a call is being answered. A PROXY header fails: it is read before.
 
 use crate::connection::Connection;
 use crate::event::ClientEvent;
+use crate::proxy::Watch;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) struct WatchedStream<S> {
     connection: Arc<Connection>,
     /// `None`: no idle timeout.
     timer: Option<Timer>,
+    start: Watch,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,7 @@ struct Timer {
 impl<S> WatchedStream<S> {
     pub(crate) fn new(stream: S, limit: Option<Duration>, connection: Arc<Connection>) -> WatchedStream<S> {
         let timer = limit.map(|limit| Timer { limit, sleep: Box::pin(sleep(limit)) });
-        WatchedStream { stream, connection, timer }
+        WatchedStream { stream, connection, timer, start: Watch::default() }
     }
 
     /// Reports the result of a write.
@@ -76,7 +78,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let mut result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if self.start.finds(buffer.filled().get(before..).unwrap_or_default()) {
+            buffer.set_filled(before);
+            let words = "a PROXY header of an address that is no proxy";
+            result = Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, words)));
+        }
         match &result {
             Poll::Ready(Ok(())) if buffer.filled().len() == before => {
                 self.connection.report(ClientEvent::EndOfStream);

@@ -211,6 +211,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Client;
     use crate::event::Silent;
     use crate::places::Places;
     use axum::http::HeaderValue;
@@ -249,7 +250,7 @@ mod tests {
         talk: impl AsyncFnOnce(WebSocketStream<DuplexStream>) -> T,
     ) -> Result<T, Error> {
         let places = Arc::new(Places::new(Arc::new(Silent)));
-        let place = places.take(SocketAddr::from(([127, 0, 0, 1], 5)), true).unwrap();
+        let place = places.take(Client::direct(SocketAddr::from(([127, 0, 0, 1], 5)), true)).unwrap();
         let (client, server) = duplex(1 << 10);
         let (_stop, stopped) = watch::channel(false);
         let mut request = "ws://localhost/".into_client_request().unwrap();

@@ -6,7 +6,7 @@ use super::given::Given;
 use super::net::{NetProblem, has_good_port};
 use lydian_consensus::Chain;
 use lydian_options::{Setting, switch};
-use lydian_serve::Origin;
+use lydian_serve::{Origin, Subnet};
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(crate) struct ElectrumSettings {
     /// `-electrumwsbind` and `-electrumwssbind`, for websockets; empty for loopback, `None` for none.
     pub(crate) ws_bind: Option<Vec<String>>,
     pub(crate) wss_bind: Option<Vec<String>>,
+    /// `-electrumproxy`.
+    pub(crate) proxies: Vec<Subnet>,
     /// `-electrumcors`.
     pub(crate) cors: Option<Origin>,
     /// `-electrumcert` and `-electrumkey`.
@@ -46,6 +48,7 @@ impl Default for ElectrumSettings {
             tls_bind: Some(Vec::new()),
             ws_bind: Some(Vec::new()),
             wss_bind: Some(Vec::new()),
+            proxies: Vec::new(),
             cors: None,
             certificate: None,
             key: None,
@@ -87,6 +90,9 @@ impl ElectrumSettings {
         self.tls_bind = unless_off("electrumtlsbind")?;
         self.ws_bind = unless_off("electrumwsbind")?;
         self.wss_bind = unless_off("electrumwssbind")?;
+        self.proxies = given.list("electrumproxy", |text| {
+            Subnet::parse(text, false).map_err(|_| wrong("electrumproxy", text, "an address or a subnet"))
+        })?;
         if self.certificate.is_some() != self.key.is_some() {
             return Err(ValueProblem::CertificateWithoutKey.into());
         }
@@ -96,6 +102,11 @@ impl ElectrumSettings {
         }
         Ok(())
     }
+}
+
+/// A value of an option that is not what it must be.
+fn wrong(option: &'static str, text: &str, expected: &'static str) -> SettingsError {
+    ValueProblem::Wrong { option, text: text.to_owned(), expected }.into()
 }
 
 /// What `-addressindex` keeps.

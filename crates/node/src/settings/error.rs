@@ -130,6 +130,12 @@ pub(crate) enum ValueProblem {
         text: String,
     },
     CertificateWithoutKey,
+    /// An option of the Electrum server.
+    Wrong {
+        option: &'static str,
+        text: String,
+        expected: &'static str,
+    },
     SignetChallengeCount,
     SignetChallengeHex {
         text: String,
@@ -239,6 +245,7 @@ impl fmt::Display for ValueProblem {
                 write!(f, "Unknown -addressindex value {text}: it must be compact or full, or 0 for no index.")
             }
             Self::CertificateWithoutKey => f.write_str("-electrumcert and -electrumkey must be given together."),
+            Self::Wrong { option, text, expected } => write!(f, "Invalid -{option}: {text:?} is not {expected}."),
             Self::WalletsWithoutServer { option } => {
                 write!(f, "-{option} needs the RPC methods: it cannot be combined with -server=0.")
             }

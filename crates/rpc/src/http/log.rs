@@ -32,6 +32,8 @@ impl Log for HttpLog {
             Event::NoPlace(address) => {
                 host.debug("http", || format!("HTTP connection from {address} dropped: too many connections"));
             }
+            // RPC has no proxies.
+            Event::BadProxyHeader { .. } => {}
             Event::Client { address, id, event } => client_event(host, *address, *id, event),
         }
     }

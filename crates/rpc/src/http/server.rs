@@ -79,6 +79,7 @@ impl Server {
             addresses: settings.addresses,
             tls: None,
             allowed: settings.allowed,
+            proxies: Vec::new(),
             // One more thread answers `stop`.
             blocking_threads: threads + 1,
             idle: settings.idle,

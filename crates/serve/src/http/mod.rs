@@ -119,6 +119,7 @@ fn refusal(connection: &Connection, method: &Method, headers: &HeaderMap) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Client;
     use crate::event::Silent;
     use crate::limits::BODY_SIZE_MAX;
     use crate::places::Places;
@@ -132,7 +133,7 @@ mod tests {
         let handler = |Extension(connection): Extension<Arc<Connection>>| async move { connection.address.to_string() };
         let http = Http::new(Router::new().fallback(handler), None);
         let places = Arc::new(Places::new(Arc::new(Silent)));
-        let place = places.take(SocketAddr::from(([192, 0, 2, 1], 5)), is_allowed).unwrap();
+        let place = places.take(Client::direct(SocketAddr::from(([192, 0, 2, 1], 5)), is_allowed)).unwrap();
         let (mut client, stream) = duplex(1 << 10);
         let (_stop, stopped) = watch::channel(false);
         let request = format!("{head}\r\nConnection: close\r\n\r\n");

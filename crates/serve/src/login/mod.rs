@@ -80,6 +80,7 @@ async fn hold(turn: Turn) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Client;
     use crate::event::Silent;
     use crate::places::Places;
     use std::net::SocketAddr;
@@ -91,7 +92,7 @@ mod tests {
         users.add("a", "b").unwrap();
         let login = Login::new(users);
         let places = Arc::new(Places::new(Arc::new(Silent)));
-        let place = places.take(SocketAddr::from(([192, 0, 2, 1], 5)), true).unwrap();
+        let place = places.take(Client::direct(SocketAddr::from(([192, 0, 2, 1], 5)), true)).unwrap();
         let connection = &place.connection;
         let began = tokio::time::Instant::now();
         assert_eq!(login.authorize(connection, b"Basic YTpj").await, Err(Denied::Wrong));

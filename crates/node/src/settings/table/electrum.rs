@@ -54,6 +54,15 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..TEXT
     },
     Opt {
+        name: "electrumproxy",
+        argument: "<subnet>",
+        is_own: true,
+        is_list: true,
+        group: group::ELECTRUM,
+        help: "A reverse proxy at this address, or at an address of this subnet, passes wallets on: each of its connections must begin with a header of the PROXY protocol, version 2 (may be used multiple times)",
+        ..TEXT
+    },
+    Opt {
         name: "electrumcors",
         argument: "<origin>",
         is_own: true,
