@@ -33,6 +33,8 @@ pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: V
         }
         Ok(Parsed::Batch(requests)) => requests,
         Err(fault) => {
+            session.meter.no_request();
+            let fault = session.check_cost(shared).err().unwrap_or(fault);
             let mut bytes = Vec::new();
             write::answer(&mut bytes, &Value::Null, Err(fault));
             bytes.push(b'\n');
@@ -40,7 +42,8 @@ pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: V
         }
     };
     drop(line);
-    let threads = requests.len().div_ceil(MEMBERS_PER_THREAD).min(shared.threads).max(1);
+    let most = session.meter.threads(shared.live().costs, shared.threads);
+    let threads = requests.len().div_ceil(MEMBERS_PER_THREAD).min(most).max(1);
     let size = requests.len().div_ceil(threads).max(1);
     let mut parts = Vec::with_capacity(threads);
     let mut requests = requests.into_iter();

@@ -2,7 +2,7 @@
 //! receive notifications of changes.
 //!
 //! Input: lines of JSON-RPC 2.0 on sockets of [`lydian_serve`]; answers of [`lydian_query::Query`]. Output: lines.
-//! [`Server`] serves; [`methods`] is the table of methods; [`notify`] finds out which subscriptions changed;
+//! [`Server`] serves; [`cost`] slows down and ends clients that take much; [`methods`] is the table of methods; [`notify`] finds out which subscriptions changed;
 //! [`subscriptions`] keeps them. The protocol is described in github.com/spesmilo/electrum-protocol.
 //!
 //! Invariants: no input causes a panic; a client holds bounded memory ([`limits`]); an answer that cannot be given is
@@ -11,8 +11,10 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod cost;
 mod fault;
 pub mod limits;
+mod live;
 mod methods;
 mod notify;
 mod params;
@@ -22,4 +24,6 @@ mod subscriptions;
 mod version;
 mod write;
 
+pub use cost::{Clock, CostLimits};
+pub use live::Live;
 pub use server::{Identity, Server, Settings};

@@ -22,6 +22,9 @@ pub const SUBSCRIPTIONS_MAX: usize = 1_000_000;
 /// Maximum subscriptions of one client that is not on this machine.
 pub const SUBSCRIPTIONS_PER_SESSION_MAX: usize = 100_000;
 
+/// Subnets whose costs are kept, about 150 bytes each. Further ones share a sum.
+pub const ACCOUNTS_MAX: usize = 65_536;
+
 /// Headers in an answer: clients require at least 2,016.
 pub const HEADERS_MAX: usize = 2_016;
 

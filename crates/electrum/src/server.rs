@@ -1,15 +1,18 @@
 //! [`Server`]: starts, serves, stops.
 
+use crate::cost::{Accounts, Clock};
 use crate::limits::{ANSWERS_SIZE_MAX, LINE_SIZE_MAX, LINES_SIZE_MAX};
+use crate::live::Live;
 use crate::notify;
 use crate::session::Electrum;
 use crate::subscriptions::Subscriptions;
 use lydian_primitives::BlockHash;
 use lydian_query::{Calls, Query, Source};
 use lydian_serve::{Budget, ListenSettings, Listener, Log, Origin, StartError, Subnet, TlsIdentity, Websocket};
+use lydian_stdx::lock;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
@@ -18,8 +21,6 @@ use std::time::Duration;
 pub struct Identity {
     /// The name that `server.version` answers. Some wallets send batches to servers of names that they know only.
     pub name: String,
-    pub banner: String,
-    pub donation_address: String,
     pub genesis: BlockHash,
 }
 
@@ -34,6 +35,8 @@ pub struct Settings {
     /// Reverse proxies, whose connections begin with a PROXY header.
     pub proxies: Vec<Subnet>,
     pub identity: Identity,
+    pub live: Live,
+    pub clock: Arc<dyn Clock>,
     /// The web pages that may connect over a websocket, which every address serves too.
     pub origin: Option<Origin>,
 }
@@ -46,12 +49,21 @@ pub(crate) struct Shared {
     pub(crate) prompt: Arc<Query>,
     pub(crate) calls: Arc<dyn Calls>,
     pub(crate) identity: Identity,
+    live: Mutex<Arc<Live>>,
+    pub(crate) accounts: Accounts,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) answers: Arc<Budget>,
     pub(crate) lines: Arc<Budget>,
     /// Threads that answer one batch.
     pub(crate) threads: usize,
     pub(crate) is_stopping: AtomicBool,
+}
+
+impl Shared {
+    /// The settings of now.
+    pub(crate) fn live(&self) -> Arc<Live> {
+        Arc::clone(&lock(&self.live))
+    }
 }
 
 /// A running server. It answers until it is dropped.
@@ -70,7 +82,7 @@ const THREADS: usize = 64;
 
 impl Server {
     pub fn start(source: Source, settings: Settings, log: Arc<dyn Log>) -> Result<Server, StartError> {
-        let Settings { addresses, tls, allowed, proxies, identity, origin } = settings;
+        let Settings { addresses, tls, allowed, proxies, identity, live, clock, origin } = settings;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
             name: "electrum",
@@ -88,6 +100,8 @@ impl Server {
             prompt: source.prompt,
             calls: source.calls,
             identity,
+            live: Mutex::new(Arc::new(live)),
+            accounts: Accounts::new(clock),
             subscriptions: Subscriptions::default(),
             answers,
             lines: Budget::new(LINES_SIZE_MAX),

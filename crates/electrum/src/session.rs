@@ -4,6 +4,7 @@
 //! computed on threads that may block.
 
 use crate::batch;
+use crate::cost::Meter;
 use crate::fault::Fault;
 use crate::limits::LINE_SIZE_MAX;
 use crate::methods::notices;
@@ -19,6 +20,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::sleep;
 
 /// A client.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub(crate) struct Session {
     id: u64,
     connection: Arc<Connection>,
     pub(crate) outbox: Arc<Outbox>,
+    pub(crate) meter: Meter,
     state: Mutex<State>,
     is_closing: AtomicBool,
 }
@@ -61,6 +64,23 @@ impl Session {
     /// Ends the connection once the answer is sent.
     pub(crate) fn close_after_answer(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until a line that was received may be answered: clients that cost much wait. False: the server is ending.
+    async fn may_answer(&self, shared: &Shared, bytes: usize, stopped: &mut Stopped) -> bool {
+        let delay = self.meter.received(bytes, shared.live().costs);
+        if delay.is_zero() {
+            return true;
+        }
+        tokio::select! {
+            () = sleep(delay) => true,
+            () = stopped.wait() => false,
+        }
+    }
+
+    /// An error if the client costs too much: its session ends.
+    pub(crate) fn check_cost(&self, shared: &Shared) -> Result<(), Fault> {
+        self.meter.check(shared.live().costs).inspect_err(|_| self.close_after_answer())
     }
 
     pub(crate) fn connection(&self) -> &Arc<Connection> {
@@ -152,7 +172,8 @@ impl Open {
     fn new(shared: &Arc<Shared>, connection: &Arc<Connection>) -> Open {
         let (id, outbox) = shared.subscriptions.open();
         let (connection, state, is_closing) = (Arc::clone(connection), Mutex::default(), AtomicBool::new(false));
-        let session = Session { id, connection, outbox, state, is_closing };
+        let meter = shared.accounts.meter(connection.address.ip(), connection.is_local);
+        let session = Session { id, connection, outbox, meter, state, is_closing };
         Open { shared: Arc::clone(shared), session: Arc::new(session) }
     }
 }
@@ -217,6 +238,9 @@ impl Lined for Plain<'_> {
             let answer = match line {
                 Some(Ok(Some(line))) => {
                     let _busy = connection.begin_call();
+                    if !session.may_answer(self.0, line.len(), &mut stopped).await {
+                        return;
+                    }
                     batch::answer(self.0, session, line).await
                 }
                 Some(Ok(None)) => return,
@@ -228,6 +252,7 @@ impl Lined for Plain<'_> {
                 None => batch::on_thread(self.0, session, notices).await,
             };
             let Some(answer) = answer else { return };
+            session.meter.sent(answer.bytes.len());
             if !answer.bytes.is_empty() && writer.write_all(&answer.bytes).await.is_err() {
                 return;
             }

@@ -1,6 +1,7 @@
 //! Reads the clock; no other module does. Output: the time of day for the rule about headers from the future; wall and
 //! CPU time for reports.
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,6 +65,12 @@ pub(crate) fn now_micros() -> u64 {
 pub(crate) fn now_nanos() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// CPU time of the current thread.
+pub(crate) fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The start of a time measurement.

@@ -4,13 +4,17 @@
 //! Wiring only: `lydian_query` reads, `lydian_electrum` speaks the protocol.
 
 use crate::answers::{Answers, ToLog, everyone};
+use crate::clock::{now_nanos, thread_cpu};
 use crate::run::Session;
+use crate::settings::electrum::ElectrumSettings;
 use lydian_disk::{DiskError, OwnDir, OwnFile, PathKind, Proof, read_whole};
-use lydian_electrum::{Identity, Server, Settings};
+use lydian_electrum::{Clock, Identity, Live, Server, Settings};
 use lydian_serve::{BadAddress, StartError, TlsError, TlsIdentity, bind_addresses};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Why the server cannot be started.
 #[derive(Debug)]
@@ -53,12 +57,7 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, 
         of_tls.extend(bind("electrumwssbind", texts, settings.port + 3)?);
     }
     let tls = if of_tls.is_empty() { None } else { Some((of_tls, identity_of(session)?)) };
-    let identity = Identity {
-        name: settings.name.clone(),
-        banner: format!("Lydian {}: a Bitcoin node that serves wallets itself", env!("CARGO_PKG_VERSION")),
-        donation_address: String::new(),
-        genesis: session.settings.params.genesis_hash,
-    };
+    let identity = Identity { name: settings.name.clone(), genesis: session.settings.params.genesis_hash };
     // The option opens the server to every client that reaches the address.
     let of_options = [&settings.tls_bind, &settings.ws_bind, &settings.wss_bind];
     let is_open = !settings.bind.is_empty() || of_options.into_iter().flatten().any(|texts| !texts.is_empty());
@@ -72,6 +71,8 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, 
             allowed,
             proxies: settings.proxies.clone(),
             identity,
+            live: live(settings),
+            clock: Arc::new(NodeClock),
             origin: settings.cors.clone(),
         },
         log,
@@ -81,6 +82,29 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, 
         session.log.info(format!("Electrum server: {}", try_it(*address)));
     }
     Ok(server)
+}
+
+/// The clock of the node.
+#[derive(Debug)]
+struct NodeClock;
+
+impl Clock for NodeClock {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(now_nanos())
+    }
+
+    fn thread_cpu(&self) -> Duration {
+        thread_cpu()
+    }
+}
+
+/// The settings that can change while the server runs.
+fn live(settings: &ElectrumSettings) -> Live {
+    Live {
+        banner: format!("Lydian {}: a Bitcoin node that serves wallets itself", env!("CARGO_PKG_VERSION")),
+        donation_address: String::new(),
+        costs: settings.costs,
+    }
 }
 
 /// The files of a self-made certificate, in [`TLS_DIR`].

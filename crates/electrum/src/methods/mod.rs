@@ -9,6 +9,7 @@ mod script;
 mod server;
 mod transaction;
 
+use crate::cost::{Points, REQUEST};
 use crate::fault::{Fault, code};
 use crate::params::Params;
 use crate::server::Shared;
@@ -36,13 +37,15 @@ pub(crate) struct Method {
     pub(crate) params: &'static [&'static str],
     /// So many of them must be given.
     pub(crate) required: usize,
+    /// What a call costs, in addition to bytes and time.
+    pub(crate) cost: Points,
     pub(crate) call: fn(&Call<'_>) -> Result<Json, Fault>,
 }
 
 impl Method {
     /// A method of all versions without arguments.
     pub(crate) const fn new(name: &'static str, call: fn(&Call<'_>) -> Result<Json, Fault>) -> Method {
-        Method { name, from: MIN, to: MAX, params: &[], required: 0, call }
+        Method { name, from: MIN, to: MAX, params: &[], required: 0, cost: REQUEST, call }
     }
 
     pub(crate) const fn takes(self, params: &'static [&'static str], required: usize) -> Method {
@@ -51,6 +54,11 @@ impl Method {
 
     pub(crate) const fn from(self, from: Version) -> Method {
         Method { from, ..self }
+    }
+
+    /// So many times as much as most.
+    pub(crate) const fn costs(self, times: Points) -> Method {
+        Method { cost: times * REQUEST, ..self }
     }
 
     pub(crate) const fn to(self, to: Version) -> Method {
@@ -65,8 +73,14 @@ pub(crate) fn methods() -> impl Iterator<Item = &'static Method> {
     PARTS.iter().copied().flatten()
 }
 
-/// Calls a method.
+/// Calls a method, unless the client has cost too much.
 pub(crate) fn call(shared: &Shared, session: &Session, name: &str, params: Value) -> Result<Json, Fault> {
+    session.check_cost(shared)?;
+    let cost = methods().find(|method| method.name == name).map_or(REQUEST, |method| method.cost);
+    session.meter.measure(cost, || call_unmeasured(shared, session, name, params))
+}
+
+fn call_unmeasured(shared: &Shared, session: &Session, name: &str, params: Value) -> Result<Json, Fault> {
     let version = session.version();
     let found = methods().find(|method| method.name == name && (method.from..=method.to).contains(&version));
     let Some(method) = found else {

@@ -8,12 +8,12 @@ use crate::write::{Json, text};
 use serde_json::{Value, json};
 
 pub(super) const METHODS: &[Method] = &[
-    Method::new("server.version", version).takes(&["client_name", "protocol_version"], 0),
+    Method::new("server.version", version).takes(&["client_name", "protocol_version"], 0).costs(5),
     Method::new("server.banner", banner),
     Method::new("server.donation_address", donation_address),
     Method::new("server.features", features),
     Method::new("server.peers.subscribe", peers),
-    Method::new("server.add_peer", add_peer).takes(&["features"], 1),
+    Method::new("server.add_peer", add_peer).takes(&["features"], 1).costs(10),
     Method::new("server.ping", ping).takes(&["pong_len", "data"], 0),
 ];
 
@@ -40,11 +40,11 @@ fn version(call: &Call<'_>) -> Result<Json, Fault> {
 }
 
 fn banner(call: &Call<'_>) -> Result<Json, Fault> {
-    Ok(text(&call.shared.identity.banner))
+    Ok(text(&call.shared.live().banner))
 }
 
 fn donation_address(call: &Call<'_>) -> Result<Json, Fault> {
-    Ok(text(&call.shared.identity.donation_address))
+    Ok(text(&call.shared.live().donation_address))
 }
 
 fn features(call: &Call<'_>) -> Result<Json, Fault> {

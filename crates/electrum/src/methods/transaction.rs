@@ -14,11 +14,12 @@ pub(super) const METHODS: &[Method] = &[
     Method::new("blockchain.transaction.id_from_pos", id_from_pos).takes(&["height", "tx_pos", "merkle"], 2),
     Method::new("blockchain.transaction.get_height", height).takes(&["tx_hash"], 1),
     Method::new("blockchain.transaction.get_confirmed_blockhash", block_hash).takes(&["tx_hash", "include_height"], 1),
-    Method::new("blockchain.transaction.broadcast", broadcast).takes(&["raw_tx"], 1),
+    Method::new("blockchain.transaction.broadcast", broadcast).takes(&["raw_tx"], 1).costs(10),
     Method::new("blockchain.transaction.broadcast_package", broadcast_package)
         .takes(&["raw_txs", "verbose"], 1)
+        .costs(10)
         .from(V1_6),
-    Method::new("blockchain.transaction.testmempoolaccept", test).takes(&["raw_txs"], 1).from(V1_7),
+    Method::new("blockchain.transaction.testmempoolaccept", test).takes(&["raw_txs"], 1).costs(10).from(V1_7),
 ];
 
 fn get(call: &Call<'_>) -> Result<Json, Fault> {

@@ -5,6 +5,7 @@ use super::error::{SettingsError, ValueProblem};
 use super::given::Given;
 use super::net::{NetProblem, has_good_port};
 use lydian_consensus::Chain;
+use lydian_electrum::CostLimits;
 use lydian_options::{Setting, switch};
 use lydian_serve::{Origin, Subnet};
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub(crate) struct ElectrumSettings {
     /// `-electrumcert` and `-electrumkey`.
     pub(crate) certificate: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
+    /// `-electrumcostsoft` and `-electrumcosthard`.
+    pub(crate) costs: CostLimits,
     /// `-electrumname`.
     pub(crate) name: String,
     /// `-addressindex`; `None`: only if a server needs it.
@@ -52,6 +55,7 @@ impl Default for ElectrumSettings {
             cors: None,
             certificate: None,
             key: None,
+            costs: CostLimits::default(),
             name: NAME.to_owned(),
             index: None,
         }
@@ -107,6 +111,14 @@ impl ElectrumSettings {
 /// A value of an option that is not what it must be.
 fn wrong(option: &'static str, text: &str, expected: &'static str) -> SettingsError {
     ValueProblem::Wrong { option, text: text.to_owned(), expected }.into()
+}
+
+/// The largest limit of costs.
+pub(super) const COST_MAX: i64 = 1_000_000_000;
+
+/// A limit of costs, which the table keeps between 0 and [`COST_MAX`].
+pub(super) fn cost(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(0)
 }
 
 /// What `-addressindex` keeps.

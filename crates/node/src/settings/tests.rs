@@ -149,6 +149,8 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("electrumcors", "https://example.com", None),
     ("electrumcert", "c.pem", None),
     ("electrumkey", "k.pem", None),
+    ("electrumcostsoft", "500", None),
+    ("electrumcosthard", "0", None),
     ("electrumname", "electrs/0.10.0", None),
     ("esplora", "1", None),
     ("esplorabind", "127.0.0.1:1234", Some("-esplorabind=127.0.0.1:0")),

@@ -18,6 +18,7 @@ mod electrum;
 mod electrum_libraries;
 mod electrum_model;
 mod electrum_pruned;
+mod electrum_operators;
 mod electrum_wallet;
 mod electrum_web;
 mod esplora;

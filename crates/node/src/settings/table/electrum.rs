@@ -1,6 +1,6 @@
 //! Options of the Electrum server and its index. Data only: entries of the option table.
 
-use super::{Opt, PATH, SWITCH, TEXT, group};
+use super::{Opt, PATH, SWITCH, TEXT, group, integer};
 use crate::settings::electrum;
 use lydian_options::{Kind, Set};
 
@@ -91,6 +91,24 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Private key of -electrumcert in PEM",
         set: Set::Path(|settings, path| settings.electrum.key = path),
         ..PATH
+    },
+    Opt {
+        name: "electrumcostsoft",
+        is_own: true,
+        group: group::ELECTRUM,
+        default: "1000",
+        help: "Answer wallets of a subnet more slowly if the answers to it cost more than <n> units; wallets on this machine cost nothing (0: never)",
+        set: Set::Integer(|settings, units| settings.electrum.costs.soft = electrum::cost(units)),
+        ..integer(0, electrum::COST_MAX)
+    },
+    Opt {
+        name: "electrumcosthard",
+        is_own: true,
+        group: group::ELECTRUM,
+        default: "10000",
+        help: "Disconnect wallets of a subnet if the answers to it cost more than <n> units (0: never)",
+        set: Set::Integer(|settings, units| settings.electrum.costs.hard = electrum::cost(units)),
+        ..integer(0, electrum::COST_MAX)
     },
     Opt {
         name: "electrumname",
