@@ -42,7 +42,7 @@ pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: V
         }
     };
     drop(line);
-    let most = session.meter.threads(shared.live().costs, shared.threads);
+    let most = session.meter.threads(shared.live.get().costs, shared.threads);
     let threads = requests.len().div_ceil(MEMBERS_PER_THREAD).min(most).max(1);
     let size = requests.len().div_ceil(threads).max(1);
     let mut parts = Vec::with_capacity(threads);

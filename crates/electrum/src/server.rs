@@ -9,10 +9,10 @@ use crate::subscriptions::Subscriptions;
 use lydian_primitives::BlockHash;
 use lydian_query::{Calls, Query, Source};
 use lydian_serve::{Budget, ListenSettings, Listener, Log, Origin, StartError, Subnet, TlsIdentity, Websocket};
-use lydian_stdx::lock;
+use lydian_stdx::Current;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ pub struct Identity {
 pub struct Settings {
     pub addresses: Vec<SocketAddr>,
     /// Further addresses, with TLS.
-    pub tls: Option<(Vec<SocketAddr>, TlsIdentity)>,
+    pub tls: Option<(Vec<SocketAddr>, Current<TlsIdentity>)>,
     /// Addresses that may use the server, in addition to this machine.
     pub allowed: Vec<Subnet>,
     /// Reverse proxies, whose connections begin with a PROXY header.
     pub proxies: Vec<Subnet>,
     pub identity: Identity,
-    pub live: Live,
+    pub live: Current<Live>,
     pub clock: Arc<dyn Clock>,
     /// The web pages that may connect over a websocket, which every address serves too.
     pub origin: Option<Origin>,
@@ -49,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) prompt: Arc<Query>,
     pub(crate) calls: Arc<dyn Calls>,
     pub(crate) identity: Identity,
-    live: Mutex<Arc<Live>>,
+    pub(crate) live: Current<Live>,
     pub(crate) accounts: Accounts,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) answers: Arc<Budget>,
@@ -57,13 +57,6 @@ pub(crate) struct Shared {
     /// Threads that answer one batch.
     pub(crate) threads: usize,
     pub(crate) is_stopping: AtomicBool,
-}
-
-impl Shared {
-    /// The settings of now.
-    pub(crate) fn live(&self) -> Arc<Live> {
-        Arc::clone(&lock(&self.live))
-    }
 }
 
 /// A running server. It answers until it is dropped.
@@ -100,7 +93,7 @@ impl Server {
             prompt: source.prompt,
             calls: source.calls,
             identity,
-            live: Mutex::new(Arc::new(live)),
+            live,
             accounts: Accounts::new(clock),
             subscriptions: Subscriptions::default(),
             answers,

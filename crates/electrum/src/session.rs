@@ -68,7 +68,7 @@ impl Session {
 
     /// Waits until a line that was received may be answered: clients that cost much wait. False: the server is ending.
     async fn may_answer(&self, shared: &Shared, bytes: usize, stopped: &mut Stopped) -> bool {
-        let delay = self.meter.received(bytes, shared.live().costs);
+        let delay = self.meter.received(bytes, shared.live.get().costs);
         if delay.is_zero() {
             return true;
         }
@@ -80,7 +80,7 @@ impl Session {
 
     /// An error if the client costs too much: its session ends.
     pub(crate) fn check_cost(&self, shared: &Shared) -> Result<(), Fault> {
-        self.meter.check(shared.live().costs).inspect_err(|_| self.close_after_answer())
+        self.meter.check(shared.live.get().costs).inspect_err(|_| self.close_after_answer())
     }
 
     pub(crate) fn connection(&self) -> &Arc<Connection> {

@@ -241,7 +241,7 @@ mod tests {
             (lydian_index::COINSTATS_DIR, lydian_index::COINSTATS_FILES),
             (lydian_index::FILTERS_DIR, lydian_index::FILTERS_FILES),
             (lydian_index::TABLES_DIR, lydian_index::TABLES_FILES),
-            (crate::electrum::TLS_DIR, crate::electrum::TLS_FILES),
+            (crate::electrum::files::TLS_DIR, crate::electrum::files::TLS_FILES),
             ("message_capture/*", lydian_net::CAPTURE_FILES),
             ("-debuglogfile", crate::log::LOG_FILES),
             ("-pid", crate::run::PID_FILES),

@@ -3,16 +3,20 @@
 //!
 //! Wiring only: `lydian_query` reads, `lydian_electrum` speaks the protocol.
 
+pub(crate) mod files;
+mod reload;
+
 use crate::answers::{Answers, ToLog, everyone};
 use crate::clock::{now_nanos, thread_cpu};
 use crate::run::Session;
-use crate::settings::electrum::ElectrumSettings;
-use lydian_disk::{DiskError, OwnDir, OwnFile, PathKind, Proof, read_whole};
-use lydian_electrum::{Clock, Identity, Live, Server, Settings};
-use lydian_serve::{BadAddress, StartError, TlsError, TlsIdentity, bind_addresses};
+use lydian_disk::DiskError;
+use lydian_electrum::{Clock, Identity, Server, Settings};
+use lydian_serve::{BadAddress, StartError, TlsError, bind_addresses};
+use lydian_stdx::Current;
+use reload::{Changeable, Reloader};
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +28,8 @@ pub(crate) enum ElectrumError {
     File(DiskError),
     /// The certificate or its key.
     Tls(PathBuf, TlsError),
+    /// `-electrumbanner` is not UTF-8.
+    Banner(PathBuf),
     Start(StartError),
 }
 
@@ -33,13 +39,22 @@ impl fmt::Display for ElectrumError {
             ElectrumError::Bind(option, error) => write!(f, "-{option}: {error}"),
             ElectrumError::File(error) => write!(f, "Unable to start the Electrum server: {error}"),
             ElectrumError::Tls(path, error) => write!(f, "{}: {error}", path.display()),
+            ElectrumError::Banner(path) => write!(f, "-electrumbanner: {} is not UTF-8", path.display()),
             ElectrumError::Start(error) => write!(f, "Unable to start the Electrum server: {error}"),
         }
     }
 }
 
+/// The server, and the thread that changes its settings.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    // Declared, and so dropped, before the server.
+    _reloader: Reloader,
+    _server: Server,
+}
+
 /// Starts the server.
-pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, ElectrumError> {
+pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving, ElectrumError> {
     let settings = &session.settings.electrum;
     let bind = |option, texts: &[String], port| {
         bind_addresses(texts, port).map_err(|error| ElectrumError::Bind(option, error))
@@ -56,7 +71,15 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, 
     if let Some(texts) = settings.wss_bind.as_ref().filter(|texts| settings.tls_bind.is_some() || !texts.is_empty()) {
         of_tls.extend(bind("electrumwssbind", texts, settings.port + 3)?);
     }
-    let tls = if of_tls.is_empty() { None } else { Some((of_tls, identity_of(session)?)) };
+    let live = Current::new(files::live(settings, session.disk.as_ref())?);
+    let mut tls = None;
+    if !of_tls.is_empty() {
+        let identity = files::identity(settings, &session.settings.datadir, session.disk.as_ref())?;
+        let fingerprint = identity.fingerprint();
+        session.log.info(format!("Electrum server: the SHA-256 of the TLS certificate is {fingerprint}"));
+        tls = Some((of_tls, Current::new(identity)));
+    }
+    let changeable = Changeable { live: live.clone(), identity: tls.as_ref().map(|(_, identity)| identity.clone()) };
     let identity = Identity { name: settings.name.clone(), genesis: session.settings.params.genesis_hash };
     // The option opens the server to every client that reaches the address.
     let of_options = [&settings.tls_bind, &settings.ws_bind, &settings.wss_bind];
@@ -71,7 +94,7 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, 
             allowed,
             proxies: settings.proxies.clone(),
             identity,
-            live: live(settings),
+            live,
             clock: Arc::new(NodeClock),
             origin: settings.cors.clone(),
         },
@@ -81,7 +104,9 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, 
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
         session.log.info(format!("Electrum server: {}", try_it(*address)));
     }
-    Ok(server)
+    let reloader = Reloader::start(session, changeable);
+    let reloader = reloader.map_err(|error| ElectrumError::Start(StartError::Threads(error)))?;
+    Ok(Serving { _reloader: reloader, _server: server })
 }
 
 /// The clock of the node.
@@ -96,54 +121,6 @@ impl Clock for NodeClock {
     fn thread_cpu(&self) -> Duration {
         thread_cpu()
     }
-}
-
-/// The settings that can change while the server runs.
-fn live(settings: &ElectrumSettings) -> Live {
-    Live {
-        banner: format!("Lydian {}: a Bitcoin node that serves wallets itself", env!("CARGO_PKG_VERSION")),
-        donation_address: String::new(),
-        costs: settings.costs,
-    }
-}
-
-/// The files of a self-made certificate, in [`TLS_DIR`].
-pub(crate) const TLS_FILES: &[OwnFile] =
-    &[OwnFile { name: CERTIFICATE, proof: Proof::Directory }, OwnFile { name: KEY, proof: Proof::Directory }];
-
-/// The directory, relative to the data directory of the chain, to which only its owner has access.
-pub(crate) const TLS_DIR: &str = "electrum";
-
-const CERTIFICATE: &str = "cert.pem";
-const KEY: &str = "key.pem";
-
-/// The largest file of a certificate or a key.
-const PEM_SIZE_MAX: u64 = 1 << 20;
-
-/// The certificate of the options; otherwise one that is made at the first start. Its fingerprint is logged.
-fn identity_of(session: &Session<'_>) -> Result<TlsIdentity, ElectrumError> {
-    let settings = &session.settings.electrum;
-    let dir = session.settings.datadir.join(TLS_DIR);
-    let (certificate, key) = match (&settings.certificate, &settings.key) {
-        (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
-        _ => {
-            let (certificate, key) = (dir.join(CERTIFICATE), dir.join(KEY));
-            if session.disk.kind(&certificate) != Ok(PathKind::File) || session.disk.kind(&key) != Ok(PathKind::File) {
-                session.disk.create_dir(&dir).map_err(ElectrumError::File)?;
-                let own = OwnDir::new(&dir, TLS_FILES);
-                let made = TlsIdentity::self_made().map_err(|error| ElectrumError::Tls(dir.clone(), error))?;
-                for (path, text) in [(&key, &made.key), (&certificate, &made.certificate)] {
-                    own.replace(session.disk.as_ref(), path, text.as_bytes()).map_err(ElectrumError::File)?;
-                }
-            }
-            (certificate, key)
-        }
-    };
-    let read = |path: &Path| read_whole(session.disk.as_ref(), path, PEM_SIZE_MAX).map_err(ElectrumError::File);
-    let identity = TlsIdentity::from_pem(&read(&certificate)?, &read(&key)?);
-    let identity = identity.map_err(|error| ElectrumError::Tls(certificate, error))?;
-    session.log.info(format!("Electrum server: the SHA-256 of the TLS certificate is {}", identity.fingerprint()));
-    Ok(identity)
 }
 
 /// What a user can type to see that it answers.

@@ -11,7 +11,7 @@ use crate::exit;
 use crate::log::{Log, iso8601};
 use crate::notify::Notifier;
 use crate::settings::Settings;
-use crate::signals::{self, Stop};
+use crate::signals::{self, Hangups, Stop};
 use lydian_disk::{Change, Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, RealDisk};
 use lydian_engine::InitialDownload;
 use lydian_options::Notice;
@@ -68,8 +68,9 @@ pub(crate) fn run(
     }
     let notifier = Notifier::new(&log);
     let initial_download = Arc::new(InitialDownload::new(settings.minimum_chain_work, settings.max_tip_age_seconds));
-    let (stop, ending, warnings) = (Stop::default(), Arc::default(), Arc::default());
-    let session = Session { settings, disk, log, stop, notifier, has_console, initial_download, warnings, ending };
+    let (stop, hangups, ending, warnings) = (Stop::default(), Hangups::default(), Arc::default(), Arc::default());
+    let session =
+        Session { settings, disk, log, stop, hangups, notifier, has_console, initial_download, warnings, ending };
     let code = live(&session, leave, work);
     drop(directory);
     code
@@ -103,7 +104,7 @@ fn refuse(error: &DataDirError) -> u8 {
 }
 
 fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Session<'_>) -> u8) -> u8 {
-    let Session { settings, disk, log, stop, notifier, .. } = session;
+    let Session { settings, disk, log, stop, hangups, notifier, .. } = session;
     let ending = Ending {
         is_announced: Arc::clone(&session.ending),
         notifier: notifier.clone(),
@@ -118,7 +119,7 @@ fn live(session: &Session<'_>, leave: &SyncSender<u8>, work: impl FnOnce(&Sessio
         // It is full only if the process is exiting already.
         let _ = leave.try_send(exit::DONE);
     };
-    if let Err(error) = signals::catch(stop, log, end_at_once) {
+    if let Err(error) = signals::catch(stop, hangups, log, end_at_once) {
         daemon::complain(&format!("signals cannot be caught: {error}"));
         return exit::DIRECTORY;
     }
@@ -168,6 +169,7 @@ pub(crate) struct Session<'a> {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) log: Arc<Log>,
     pub(crate) stop: Stop,
+    pub(crate) hangups: Hangups,
     pub(crate) notifier: Notifier,
     /// Whether the log goes to stdout.
     pub(crate) has_console: bool,

@@ -1,5 +1,5 @@
-//! Signals. Input: SIGINT and SIGTERM (stop), SIGHUP (reopen the log). Output: [`Stop`], a flag that all running work
-//! checks.
+//! Signals. Input: SIGINT and SIGTERM (stop), SIGHUP (reopen the log, read settings again). Output: [`Stop`], a flag
+//! that all running work checks; [`Hangups`], which wakes the thread that reads settings again.
 //!
 //! Opening the node and importing files cannot be interrupted, and need not be: the process may end there at any moment
 //! and nothing is lost. If a stop request arrives in such a phase and the phase does not end soon, the signal thread
@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -73,19 +74,47 @@ impl Stop {
     }
 }
 
+/// Passes SIGHUP on to the thread that reads settings again. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hangups(Arc<Mutex<Option<SyncSender<()>>>>);
+
+impl Hangups {
+    /// The signals from now on; those that arrive while one waits are one.
+    pub(crate) fn listen(&self) -> Receiver<()> {
+        let (sender, receiver) = sync_channel(1);
+        *lock(&self.0) = Some(sender);
+        receiver
+    }
+
+    /// Ends the receiver.
+    pub(crate) fn forget(&self) {
+        *lock(&self.0) = None;
+    }
+
+    fn pass_on(&self) {
+        if let Some(sender) = &*lock(&self.0) {
+            // It is full if one waits already.
+            let _ = sender.try_send(());
+        }
+    }
+}
+
 /// How long a stop request waits for the end of a phase in which the process may end at any moment.
 const OPEN_ENDED_WAIT: Duration = Duration::from_secs(2);
 
 const STEP: Duration = Duration::from_millis(50);
 
 /// Catches signals from now on. `end` ends the process in the middle of its work.
-pub(crate) fn catch(stop: &Stop, log: &Arc<Log>, end: impl Fn() + Send + 'static) -> io::Result<()> {
+pub(crate) fn catch(stop: &Stop, hangups: &Hangups, log: &Arc<Log>, end: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let (stop, log) = (stop.clone(), Arc::clone(log));
+    let (stop, hangups, log) = (stop.clone(), hangups.clone(), Arc::clone(log));
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             match signal {
-                SIGHUP => log.reopen(),
+                SIGHUP => {
+                    log.reopen();
+                    hangups.pass_on();
+                }
                 _ if stop.ask() => {
                     log.info("Shutdown requested. Exiting.");
                     if stop.is_stuck() {

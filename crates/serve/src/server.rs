@@ -16,6 +16,7 @@ use crate::places::{Place, Places};
 use crate::proxy;
 use crate::stream::WatchedStream;
 use crate::tls::TlsIdentity;
+use lydian_stdx::Current;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -41,8 +42,8 @@ pub struct ListenSettings {
     /// The name of the threads.
     pub name: &'static str,
     pub addresses: Vec<SocketAddr>,
-    /// Further addresses, with TLS.
-    pub tls: Option<(Vec<SocketAddr>, TlsIdentity)>,
+    /// Further addresses, with TLS, and the identity that new clients see.
+    pub tls: Option<(Vec<SocketAddr>, Current<TlsIdentity>)>,
     /// Addresses that may use the server, in addition to this machine.
     pub allowed: Vec<Subnet>,
     /// The addresses of reverse proxies, which begin each connection with a PROXY header. Their clients are allowed.
@@ -115,7 +116,7 @@ const SOCKET_THREADS: usize = 2;
 pub struct Listener {
     runtime: Runtime,
     /// Each with the identity that it shows to clients, if it speaks TLS.
-    listeners: Vec<(TcpListener, Option<TlsIdentity>)>,
+    listeners: Vec<(TcpListener, Option<Current<TlsIdentity>>)>,
     addresses: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     connections: Connections,
@@ -211,7 +212,7 @@ impl Connections {
         self.allowed.iter().any(|subnet| subnet.contains(address))
     }
 
-    async fn accept<P: Protocol>(mut self, listener: TcpListener, tls: Option<TlsIdentity>, protocol: Arc<P>) {
+    async fn accept<P: Protocol>(mut self, listener: TcpListener, tls: Option<Current<TlsIdentity>>, protocol: Arc<P>) {
         loop {
             let accepted = tokio::select! {
                 () = self.stopped.wait() => return,
@@ -219,11 +220,12 @@ impl Connections {
             };
             match accepted {
                 Ok((stream, address)) => {
+                    let tls = tls.as_ref().map(Current::get);
                     if self.proxies.iter().any(|subnet| subnet.contains(address.ip())) {
-                        self.accept_of_proxy(stream, address, tls.clone(), &protocol);
+                        self.accept_of_proxy(stream, address, tls, &protocol);
                     } else {
                         let client = Client::direct(address, self.is_allowed(address.ip()));
-                        self.begin(stream, client, tls.clone(), Arc::clone(&protocol));
+                        self.begin(stream, client, tls, Arc::clone(&protocol));
                     }
                 }
                 Err(error) => {
@@ -241,7 +243,7 @@ impl Connections {
         &self,
         mut stream: TcpStream,
         address: SocketAddr,
-        tls: Option<TlsIdentity>,
+        tls: Option<Arc<TlsIdentity>>,
         protocol: &Arc<P>,
     ) {
         let Ok(waiting) = Arc::clone(&self.headers).try_acquire_owned() else {
@@ -263,7 +265,7 @@ impl Connections {
     }
 
     /// Serves a client if there is a place for it.
-    fn begin<P: Protocol>(&self, stream: TcpStream, client: Client, tls: Option<TlsIdentity>, protocol: Arc<P>) {
+    fn begin<P: Protocol>(&self, stream: TcpStream, client: Client, tls: Option<Arc<TlsIdentity>>, protocol: Arc<P>) {
         match self.places.take(client) {
             Some(place) => drop(tokio::spawn(serve(protocol, stream, tls, place, self.idle, self.stopped.clone()))),
             None => self.log.event(&Event::NoPlace(client.address)),
@@ -275,7 +277,7 @@ impl Connections {
 async fn serve<P: Protocol>(
     protocol: Arc<P>,
     stream: TcpStream,
-    tls: Option<TlsIdentity>,
+    tls: Option<Arc<TlsIdentity>>,
     place: Place,
     idle: Option<Duration>,
     stopped: Stopped,
@@ -346,6 +348,12 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::Ipv4Addr;
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::client::TlsStream;
+    use tokio_rustls::rustls::crypto::ring::default_provider;
+    use tokio_rustls::rustls::pki_types::CertificateDer;
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
     /// Returns each line to its client.
     struct Echo;
@@ -440,6 +448,57 @@ mod tests {
         // An error means that the connection was closed before everything was read.
         let _ = stream.read_to_string(&mut answer);
         answer
+    }
+
+    /// A client of TLS that trusts one certificate only.
+    struct TlsClient(TlsConnector);
+
+    impl TlsClient {
+        fn trusting(certificate: &str) -> TlsClient {
+            let mut roots = RootCertStore::empty();
+            roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()).unwrap();
+            let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+            let builder = builder.with_safe_default_protocol_versions().unwrap();
+            TlsClient(TlsConnector::from(Arc::new(builder.with_root_certificates(roots).with_no_client_auth())))
+        }
+
+        async fn connect(&self, server: &Server) -> io::Result<TlsStream<TcpStream>> {
+            let stream = TcpStream::connect(server.addresses()[0]).await?;
+            self.0.connect("localhost".try_into().unwrap(), stream).await
+        }
+    }
+
+    async fn echo(stream: &mut TlsStream<TcpStream>) -> String {
+        stream.write_all(b"hello\n").await.unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).await.unwrap();
+        line
+    }
+
+    #[test]
+    fn new_connections_get_the_new_certificate() {
+        let made = [(); 2].map(|()| TlsIdentity::self_made().unwrap());
+        let identity = |index: usize| {
+            TlsIdentity::from_pem(made[index].certificate.as_bytes(), made[index].key.as_bytes()).unwrap()
+        };
+        let current = Current::new(identity(0));
+        let addresses = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
+        let tls = Some((addresses, current.clone()));
+        let settings = ListenSettings { addresses: Vec::new(), tls, idle: None, ..settings() };
+        let server = Listener::bind(settings, Arc::new(Silent)).unwrap().serve(Echo);
+        let [first, second] = [0, 1].map(|index| TlsClient::trusting(&made[index].certificate));
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut open = first.connect(&server).await.unwrap();
+            assert_eq!(echo(&mut open).await, "hello\n");
+            assert!(second.connect(&server).await.is_err());
+            current.set(identity(1));
+            assert!(first.connect(&server).await.is_err());
+            assert_eq!(echo(&mut second.connect(&server).await.unwrap()).await, "hello\n");
+            assert_eq!(echo(&mut open).await, "hello\n", "it goes on");
+        });
+        assert_eq!(server.close(), None);
+        server.end();
     }
 
     const OF_CLIENT: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x07\x7f\0\0\x01\0\x01\0\x02hello\n";

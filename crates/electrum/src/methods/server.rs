@@ -40,11 +40,11 @@ fn version(call: &Call<'_>) -> Result<Json, Fault> {
 }
 
 fn banner(call: &Call<'_>) -> Result<Json, Fault> {
-    Ok(text(&call.shared.live().banner))
+    Ok(text(&call.shared.live.get().banner))
 }
 
 fn donation_address(call: &Call<'_>) -> Result<Json, Fault> {
-    Ok(text(&call.shared.live().donation_address))
+    Ok(text(&call.shared.live.get().donation_address))
 }
 
 fn features(call: &Call<'_>) -> Result<Json, Fault> {

@@ -5,6 +5,7 @@ use super::error::{SettingsError, ValueProblem};
 use super::given::Given;
 use super::net::{NetProblem, has_good_port};
 use lydian_consensus::Chain;
+use lydian_descriptor::Address;
 use lydian_electrum::CostLimits;
 use lydian_options::{Setting, switch};
 use lydian_serve::{Origin, Subnet};
@@ -30,6 +31,10 @@ pub(crate) struct ElectrumSettings {
     /// `-electrumcert` and `-electrumkey`.
     pub(crate) certificate: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
+    /// `-electrumbanner`.
+    pub(crate) banner: Option<PathBuf>,
+    /// `-electrumdonation`; empty for none.
+    pub(crate) donation: String,
     /// `-electrumcostsoft` and `-electrumcosthard`.
     pub(crate) costs: CostLimits,
     /// `-electrumname`.
@@ -55,6 +60,8 @@ impl Default for ElectrumSettings {
             cors: None,
             certificate: None,
             key: None,
+            banner: None,
+            donation: String::new(),
             costs: CostLimits::default(),
             name: NAME.to_owned(),
             index: None,
@@ -97,6 +104,11 @@ impl ElectrumSettings {
         self.proxies = given.list("electrumproxy", |text| {
             Subnet::parse(text, false).map_err(|_| wrong("electrumproxy", text, "an address or a subnet"))
         })?;
+        let donation = given.text("electrumdonation").unwrap_or_default();
+        if !donation.is_empty() && Address::parse(&donation, chain).is_err() {
+            return Err(wrong("electrumdonation", &donation, "an address of this chain"));
+        }
+        self.donation = donation;
         if self.certificate.is_some() != self.key.is_some() {
             return Err(ValueProblem::CertificateWithoutKey.into());
         }

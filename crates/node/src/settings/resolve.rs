@@ -4,6 +4,7 @@
 
 use super::core::{CORE_OPTIONS, Given as Treatment};
 use super::deployments;
+use super::electrum::ElectrumSettings;
 use super::error::{IgnoredConf, SettingsError};
 use super::given::Given;
 use super::logging;
@@ -110,7 +111,8 @@ fn settle(
     settings.rpc.read(chain, &given, has_cjdns(&given)?)?;
     settings.electrum.read(chain, &given)?;
     settings.esplora.read(chain, &given)?;
-    for path in [&mut settings.electrum.certificate, &mut settings.electrum.key].into_iter().flatten() {
+    let ElectrumSettings { certificate, key, banner, .. } = &mut settings.electrum;
+    for path in [certificate, key, banner].into_iter().flatten() {
         *path = host.absolute(path);
     }
     settings.rpc.cookie = settings.rpc.cookie.map(|path| settings.datadir.join(path));

@@ -69,7 +69,7 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
 /// The servers for wallets. They answer until this is dropped.
 #[derive(Debug, Default)]
 struct Wallets {
-    _electrum: Option<lydian_electrum::Server>,
+    _electrum: Option<electrum::Serving>,
     _esplora: Option<lydian_esplora::Server>,
     pruned: Option<PrunedBlocks>,
 }

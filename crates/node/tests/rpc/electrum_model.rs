@@ -62,6 +62,7 @@ impl Wallet {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string().as_bytes());
         loop {
             let line = self.line();
+            assert!(!line.is_null(), "the server ended the connection, or does not answer {method}");
             match line.get("id") {
                 Some(found) => {
                     assert_eq!(*found, id);

@@ -1,8 +1,10 @@
-//! What operators of the Electrum server need: proxies in front of it, costs, and what follows from them.
+//! What operators of the Electrum server need: proxies in front of it, costs and what follows from them, settings that
+//! change while it runs.
 
 use crate::electrum_model::Wallet;
 use crate::server::Server;
 use serde_json::{Value, json};
+use std::fs;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -92,4 +94,76 @@ fn answers_to_clients_that_cost_much_are_delayed() {
     assert_eq!(tip(&mut local), 20);
     assert_eq!(wallet.line()["id"], 7);
     assert!(began.elapsed() > Duration::from_millis(400), "{:?}", began.elapsed());
+}
+
+/// The lines of the log that contain these words.
+fn logged(server: &Server, words: &str) -> Vec<String> {
+    let text = fs::read_to_string(server.folder.join("regtest/debug.log")).unwrap();
+    text.lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
+}
+
+/// Sends SIGHUP, and waits for a further line with these words.
+fn hang_up(server: &Server, words: &str) -> String {
+    let before = logged(server, words).len();
+    server.signal("HUP");
+    let began = Instant::now();
+    loop {
+        let lines = logged(server, words);
+        if lines.len() > before {
+            return lines[before].clone();
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "no line with: {words}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn settings_change_while_the_server_runs() {
+    const READ: &str = "Electrum server: read the settings again";
+    const KEPT: &str = "Electrum server: the settings stay as they were";
+    let [port, tls] = [(); 2].map(|()| lydian_oracle::free_port().unwrap());
+    let (bind, tls) = (format!("-electrumbind=127.0.0.1:{port}"), format!("-electrumtlsbind=127.0.0.1:{tls}"));
+    let options = ["-electrum", &bind, &tls, "-electrumwsbind=0", "-electrumwssbind=0", "-electrumproxy=127.0.0.1"];
+    let server = Server::lydian("settings_change_while_the_server_runs", &options);
+    let mut wallet = of_client(port, [203, 0, 113, 1]);
+    let shown = |wallet: &mut Wallet| {
+        ["server.banner", "server.donation_address"].map(|method| wallet.result(method, &json!([])))
+    };
+    let [banner, donation] = shown(&mut wallet);
+    assert!(banner.as_str().unwrap().starts_with("Lydian "));
+    assert_eq!(donation, "");
+    let fingerprint = |line: &str| line.rsplit(' ').next().unwrap().to_owned();
+    let first = fingerprint(&logged(&server, "the SHA-256 of the TLS certificate is")[0]);
+    // A banner, an address, another certificate, lower limits.
+    let conf = server.folder.join("lydian.conf");
+    let address = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
+    let banner = server.folder.join("banner.txt");
+    fs::write(&banner, "Welcome!\nSecond line\n").unwrap();
+    let given = format!("[regtest]\nelectrumbanner={}\nelectrumdonation={address}\n", banner.display());
+    fs::write(&conf, &given).unwrap();
+    fs::remove_file(server.folder.join("regtest/electrum/cert.pem")).unwrap();
+    let second = fingerprint(&hang_up(&server, READ));
+    assert_ne!(first, second);
+    let expected = [json!("Welcome!\nSecond line\n"), json!(address)];
+    assert_eq!(shown(&mut wallet), expected);
+    // If one value is wrong, none changes.
+    fs::write(&banner, "Another").unwrap();
+    for (wrong, reason) in [
+        ("electrumdonation=nonsense\n", "Invalid -electrumdonation: \"nonsense\" is not an address of this chain."),
+        ("electrumcert=/nowhere/c.pem\nelectrumkey=/nowhere/k.pem\n", "/nowhere/c.pem"),
+        ("electrumcert=c.pem\n", "-electrumcert and -electrumkey must be given together."),
+        ("electrumbanner=/nowhere/b.txt\n", "/nowhere/b.txt"),
+        ("nonsense\n", "parse error on line 2"),
+    ] {
+        fs::write(&conf, format!("[regtest]\n{wrong}")).unwrap();
+        let line = hang_up(&server, KEPT);
+        assert!(line.contains(reason), "{line}");
+        assert_eq!(shown(&mut wallet), expected);
+    }
+    // The limits of costs count for the sessions that are open.
+    fs::write(&conf, format!("{given}electrumcosthard=1\n")).unwrap();
+    assert_eq!(fingerprint(&hang_up(&server, READ)), second);
+    let refused = (0..100).map(|_| wallet.call("server.ping", &json!([]))).find(|answer| answer.get("error").is_some());
+    assert_eq!(refused.unwrap()["error"]["code"], -101);
+    assert_eq!(wallet.line(), Value::Null);
 }

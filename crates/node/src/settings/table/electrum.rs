@@ -93,6 +93,23 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..PATH
     },
     Opt {
+        name: "electrumbanner",
+        is_own: true,
+        group: group::ELECTRUM,
+        default: "the version of the node",
+        help: "A file with the text that wallets show of this server, in UTF-8",
+        set: Set::Path(|settings, path| settings.electrum.banner = path),
+        ..PATH
+    },
+    Opt {
+        name: "electrumdonation",
+        argument: "<address>",
+        is_own: true,
+        group: group::ELECTRUM,
+        help: "The address for donations that wallets show",
+        ..TEXT
+    },
+    Opt {
         name: "electrumcostsoft",
         is_own: true,
         group: group::ELECTRUM,
