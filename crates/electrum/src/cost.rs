@@ -4,8 +4,8 @@
 //! long a client waits for its next answer, how many threads work on its batch, or the end of its session.
 //!
 //! A unit is about 5,000 bytes of answers (50 entries of a history), or 1 ms of CPU time. All sessions of an IPv4 /24
-//! or an IPv6 /48 have one sum, which falls by [`DECAY_PER_SECOND`] units, so that more connections give nobody more.
-//! Clients on this machine have none.
+//! or an IPv6 /48 have one sum, which falls by [`DECAY_PER_SECOND`] units, so that more connections give nothing
+//! more. Clients on this machine have none.
 //!
 //! Invariants: the sum of a subnet outlives its sessions; the number of sums is bounded. The clock comes in through
 //! [`Clock`]. Cost: a lock and two system calls for each request of a distant client.
@@ -261,13 +261,17 @@ impl Meter {
         made
     }
 
-    #[cfg(test)]
     /// Requests, bytes received, bytes sent, and units, so far.
     pub(crate) fn totals(&self) -> [u64; 4] {
         let Counts { requests, bytes_received, bytes_sent, points } = &self.counts;
         let [requests, received, sent, points] =
             [requests, bytes_received, bytes_sent, points].map(|counter| counter.load(Ordering::Relaxed));
         [requests, received, sent, points / UNIT]
+    }
+
+    /// The sum of the subnet now, in units.
+    pub(crate) fn subnet_units(&self) -> u64 {
+        self.sum().div_ceil(UNIT)
     }
 }
 

@@ -2,8 +2,9 @@
 //! receive notifications of changes.
 //!
 //! Input: lines of JSON-RPC 2.0 on sockets of [`lydian_serve`]; answers of [`lydian_query::Query`]. Output: lines.
-//! [`Server`] serves; [`cost`] slows down and ends clients that take much; [`methods`] is the table of methods; [`notify`] finds out which subscriptions changed;
-//! [`subscriptions`] keeps them. The protocol is described in github.com/spesmilo/electrum-protocol.
+//! [`Server`] serves; [`cost`] slows down and ends clients that take much; [`methods`] is the table of methods;
+//! [`notify`] finds out which subscriptions changed; [`subscriptions`] keeps them; [`Operator`] lists and ends
+//! sessions. The protocol is described in github.com/spesmilo/electrum-protocol.
 //!
 //! Invariants: no input causes a panic; a client holds bounded memory ([`limits`]); an answer that cannot be given is
 //! an error with the protocol's code, never an empty list. What changes the node goes through [`lydian_query::Calls`].
@@ -18,6 +19,7 @@ mod live;
 mod methods;
 mod notify;
 mod params;
+mod registry;
 mod server;
 mod session;
 mod subscriptions;
@@ -26,4 +28,5 @@ mod write;
 
 pub use cost::{Clock, CostLimits};
 pub use live::Live;
+pub use registry::{Operator, SessionInfo};
 pub use server::{Identity, Server, Settings};

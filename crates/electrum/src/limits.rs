@@ -25,6 +25,9 @@ pub const SUBSCRIPTIONS_PER_SESSION_MAX: usize = 100_000;
 /// Subnets whose costs are kept, about 150 bytes each. Further ones share a sum.
 pub const ACCOUNTS_MAX: usize = 65_536;
 
+/// Characters of a client's name that are kept.
+pub const CLIENT_NAME_MAX: usize = 64;
+
 /// Headers in an answer: clients require at least 2,016.
 pub const HEADERS_MAX: usize = 2_016;
 

@@ -4,6 +4,7 @@ use crate::cost::{Accounts, Clock};
 use crate::limits::{ANSWERS_SIZE_MAX, LINE_SIZE_MAX, LINES_SIZE_MAX};
 use crate::live::Live;
 use crate::notify;
+use crate::registry::{Operator, Registry};
 use crate::session::Electrum;
 use crate::subscriptions::Subscriptions;
 use lydian_primitives::BlockHash;
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) live: Current<Live>,
     pub(crate) accounts: Accounts,
     pub(crate) subscriptions: Subscriptions,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) answers: Arc<Budget>,
     pub(crate) lines: Arc<Budget>,
     /// Threads that answer one batch.
@@ -63,6 +65,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub struct Server {
     server: Option<lydian_serve::Server>,
+    operator: Operator,
     shared: Arc<Shared>,
     notifier: Option<JoinHandle<()>>,
 }
@@ -96,6 +99,7 @@ impl Server {
             live,
             accounts: Accounts::new(clock),
             subscriptions: Subscriptions::default(),
+            registry: Arc::default(),
             answers,
             lines: Budget::new(LINES_SIZE_MAX),
             threads: available_parallelism().map_or(1, usize::from),
@@ -106,12 +110,18 @@ impl Server {
         let notifier = Builder::new().name("electrum-notify".to_owned()).spawn(run).map_err(StartError::Threads)?;
         let websocket = Websocket { message_max: LINE_SIZE_MAX, lines: Arc::clone(&shared.lines), origin };
         let server = listener.serve(Electrum { shared: Arc::clone(&shared), websocket });
-        Ok(Server { server: Some(server), shared, notifier: Some(notifier) })
+        let operator = Operator { registry: Arc::clone(&shared.registry), control: server.control() };
+        Ok(Server { server: Some(server), operator, shared, notifier: Some(notifier) })
     }
 
     /// The addresses it listens on.
     pub fn addresses(&self) -> &[SocketAddr] {
         self.server.as_ref().map_or(&[], lydian_serve::Server::addresses)
+    }
+
+    /// What an operator may see and do.
+    pub fn operator(&self) -> &Operator {
+        &self.operator
     }
 }
 

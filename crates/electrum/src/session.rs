@@ -6,8 +6,9 @@
 use crate::batch;
 use crate::cost::Meter;
 use crate::fault::Fault;
-use crate::limits::LINE_SIZE_MAX;
+use crate::limits::{CLIENT_NAME_MAX, LINE_SIZE_MAX};
 use crate::methods::notices;
+use crate::registry::SessionInfo;
 use crate::server::Shared;
 use crate::subscriptions::{Outbox, Own, Status};
 use crate::version::{MIN, Version};
@@ -37,6 +38,8 @@ pub(crate) struct Session {
 struct State {
     /// `None` until it was agreed on.
     version: Option<Version>,
+    /// The name of the client.
+    name: String,
     scripts: HashSet<ScriptHash>,
     outpoints: HashSet<OutPoint>,
 }
@@ -52,13 +55,38 @@ impl Session {
         lock(&self.state).version.unwrap_or(MIN)
     }
 
-    /// Sets the version. False if it was set before.
-    pub(crate) fn agree(&self, version: Version) -> bool {
+    /// Sets the version and the name of the client. False if they were set before.
+    pub(crate) fn agree(&self, version: Version, name: &str) -> bool {
         let mut state = lock(&self.state);
         let is_first = state.version.is_none();
-        state.version.get_or_insert(version);
+        if is_first {
+            (state.version, state.name) = (Some(version), shown(name));
+        }
         self.connection.has_spoken();
         is_first
+    }
+
+    /// What an operator is told.
+    pub(crate) fn info(&self) -> SessionInfo {
+        let connection = &self.connection;
+        let [requests, bytes_received, bytes_sent, cost] = self.meter.totals();
+        let subnet_cost = self.meter.subnet_units();
+        let state = lock(&self.state);
+        SessionInfo {
+            id: connection.id(),
+            address: connection.address,
+            is_local: connection.is_local,
+            version: state.version.map(|version| version.to_string()),
+            client: state.name.clone(),
+            age: connection.age(),
+            idle: connection.still_for(),
+            subscriptions: state.scripts.len() + state.outpoints.len(),
+            requests,
+            bytes_received,
+            bytes_sent,
+            cost,
+            subnet_cost,
+        }
     }
 
     /// Ends the connection once the answer is sent.
@@ -162,6 +190,11 @@ impl Session {
     }
 }
 
+/// A name as an operator sees it: its beginning, without control characters.
+fn shown(name: &str) -> String {
+    name.chars().filter(|character| !character.is_control()).take(CLIENT_NAME_MAX).collect()
+}
+
 /// A session whose end removes its subscriptions.
 struct Open {
     shared: Arc<Shared>,
@@ -173,13 +206,15 @@ impl Open {
         let (id, outbox) = shared.subscriptions.open();
         let (connection, state, is_closing) = (Arc::clone(connection), Mutex::default(), AtomicBool::new(false));
         let meter = shared.accounts.meter(connection.address.ip(), connection.is_local);
-        let session = Session { id, connection, outbox, meter, state, is_closing };
-        Open { shared: Arc::clone(shared), session: Arc::new(session) }
+        let session = Arc::new(Session { id, connection, outbox, meter, state, is_closing });
+        shared.registry.add(&session);
+        Open { shared: Arc::clone(shared), session }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
+        self.shared.registry.remove(&self.session);
         let state = lock(&self.session.state);
         self.shared.subscriptions.close(self.session.id, &state.scripts, &state.outpoints);
     }
@@ -330,6 +365,15 @@ mod tests {
             }
             Ok(all)
         })
+    }
+
+    /// limit: CLIENT_NAME_MAX at
+    /// limit: CLIENT_NAME_MAX above
+    #[test]
+    fn names_of_clients_are_shown_in_part() {
+        assert_eq!(shown("electrum/4.5.8\u{1b}[2J\n"), "electrum/4.5.8[2J");
+        assert_eq!(shown(&"ä".repeat(CLIENT_NAME_MAX)).chars().count(), CLIENT_NAME_MAX);
+        assert_eq!(shown(&"ä".repeat(CLIENT_NAME_MAX + 1)).chars().count(), CLIENT_NAME_MAX);
     }
 
     /// limit: LINE_SIZE_MAX at

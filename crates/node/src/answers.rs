@@ -7,7 +7,7 @@ use lydian_mempool::Mempool;
 use lydian_query::{
     CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Pool, PrunedBlocks, Query, ScriptIndex, Source,
 };
-use lydian_rpc::Context;
+use lydian_rpc::{Context, ElectrumServer};
 use lydian_serve::{ClientEvent, Event, Subnet};
 use serde::Deserialize;
 use serde_json::json;
@@ -44,6 +44,11 @@ impl Answers {
             Arc::new(Query::new(lydian_query::Settings { chain, index, pool: Arc::clone(&pool) }))
         };
         Answers { query: query(chain, index), prompt: query(prompt, prompt_index), context }
+    }
+
+    /// The methods about the Electrum server are answered from now on.
+    pub(crate) fn has_electrum(&self, server: Arc<dyn ElectrumServer>) {
+        self.context.set_electrum(server);
     }
 
     /// `user`: the name under which calls of RPC methods are logged.

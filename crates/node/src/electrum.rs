@@ -4,6 +4,7 @@
 //! Wiring only: `lydian_query` reads, `lydian_electrum` speaks the protocol.
 
 pub(crate) mod files;
+mod operator;
 mod reload;
 
 use crate::answers::{Answers, ToLog, everyone};
@@ -13,6 +14,7 @@ use lydian_disk::DiskError;
 use lydian_electrum::{Clock, Identity, Server, Settings};
 use lydian_serve::{BadAddress, StartError, TlsError, bind_addresses};
 use lydian_stdx::Current;
+use operator::ForRpc;
 use reload::{Changeable, Reloader};
 use std::fmt;
 use std::net::SocketAddr;
@@ -104,6 +106,7 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
         session.log.info(format!("Electrum server: {}", try_it(*address)));
     }
+    answers.has_electrum(Arc::new(ForRpc(server.operator().clone())));
     let reloader = Reloader::start(session, changeable);
     let reloader = reloader.map_err(|error| ElectrumError::Start(StartError::Threads(error)))?;
     Ok(Serving { _reloader: reloader, _server: server })

@@ -3,6 +3,7 @@
 //! Invariants: until the engine is ready, every call fails with Core's warm-up error; the clock is only read through
 //! the host, and a mock time replaces it. Waits end when the node stops.
 
+use crate::electrum::ElectrumServer;
 use crate::error::{RpcError, code};
 use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
 use crate::scan_state::ScanState;
@@ -166,6 +167,8 @@ pub struct Context {
     indexes: OnceLock<Indexes>,
     /// Set once the network has started.
     peers: OnceLock<Arc<dyn Peers>>,
+    /// Set once it has started, with `-electrum`.
+    electrum: OnceLock<Arc<dyn ElectrumServer>>,
     /// Set once the mempool has started.
     mempool: OnceLock<Arc<Mempool>>,
     /// Set with the mempool.
@@ -236,6 +239,7 @@ impl Context {
             engine: OnceLock::new(),
             indexes: OnceLock::new(),
             peers: OnceLock::new(),
+            electrum: OnceLock::new(),
             mempool: OnceLock::new(),
             mempool_file: OnceLock::new(),
             assembled: Mutex::default(),
@@ -289,6 +293,16 @@ impl Context {
     pub fn set_peers(&self, peers: Arc<dyn Peers>) {
         // A node has only one network.
         let _ = self.peers.set(peers);
+    }
+
+    /// Makes the Electrum server available.
+    pub fn set_electrum(&self, server: Arc<dyn ElectrumServer>) {
+        // A node has only one.
+        let _ = self.electrum.set(server);
+    }
+
+    pub(crate) fn electrum(&self) -> Option<&Arc<dyn ElectrumServer>> {
+        self.electrum.get()
     }
 
     /// Makes the mempool available, which has the engine's follower and was started.

@@ -13,6 +13,7 @@
 
 mod context;
 mod document;
+mod electrum;
 mod error;
 pub mod exec;
 mod http;
@@ -38,6 +39,7 @@ pub use context::{
     Context, Host, Indexes, LogLevel, MempoolFile, NodeSettings, Notifier, Peers, ProgressOf, PruneMode, SharedObserver,
 };
 pub use document::document;
+pub use electrum::{ElectrumServer, ElectrumSession};
 pub use error::{RpcError, code};
 pub use http::{Server, ServerError, ServerSettings};
 pub use json::{Amount, Double, Json};

@@ -88,6 +88,8 @@ impl fmt::Debug for Method {
 pub enum Category {
     Blockchain,
     Control,
+    /// Lydian's own.
+    Electrum,
     /// Not listed by `help`.
     Hidden,
     Mining,
@@ -97,9 +99,10 @@ pub enum Category {
 }
 
 impl Category {
-    pub const ALL: [Category; 7] = [
+    pub const ALL: [Category; 8] = [
         Category::Blockchain,
         Category::Control,
+        Category::Electrum,
         Category::Hidden,
         Category::Mining,
         Category::Network,
@@ -111,6 +114,7 @@ impl Category {
         match self {
             Category::Blockchain => "Blockchain",
             Category::Control => "Control",
+            Category::Electrum => "Electrum",
             Category::Hidden => "Hidden",
             Category::Mining => "Mining",
             Category::Network => "Network",

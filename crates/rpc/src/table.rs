@@ -20,6 +20,7 @@ pub const METHODS: Methods = Methods::new(&[
     methods::net_addresses::METHODS,
     methods::net_bans::METHODS,
     methods::net_peers::METHODS,
+    methods::electrum::METHODS,
     methods::rawtransaction::METHODS,
     methods::address::METHODS,
     methods::descriptor::METHODS,

@@ -115,8 +115,18 @@ impl Connection {
         self.unread.load(Ordering::SeqCst)
     }
 
+    /// The number of the connection, which the log names too. No two connections of a server have the same.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Time since it was accepted.
+    pub fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// Time since the last byte was read or written.
-    pub(crate) fn still_for(&self) -> Duration {
+    pub fn still_for(&self) -> Duration {
         let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
         self.began.elapsed().saturating_sub(last)
     }

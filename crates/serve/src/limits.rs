@@ -38,5 +38,8 @@ pub const PROXY_HEADER_SIZE_MAX: usize = 4096;
 /// Connections of proxies whose header has not come yet. More are closed: a proxy sends it at once.
 pub const PROXY_HEADERS_WAITING_MAX: usize = 256;
 
+/// Maximum bans of a server. Each new connection is compared with all of them.
+pub const BANS_MAX: usize = 1_000;
+
 /// Maximum bytes of a body that is not counted in [`BODIES_SIZE_MAX`].
 pub const BODY_SIZE_SMALL: usize = 16 << 10;

@@ -7,6 +7,8 @@
 //! replaces the oldest connection that has not sent a correct password yet, so half-open connections cannot lock
 //! clients out. Cost: a walk over the connections if no place is free, otherwise two map lookups.
 
+use crate::allow::Subnet;
+use crate::bans::{Ban, BanError, Bans};
 use crate::connection::{Client, Connection};
 use crate::event::Log;
 use crate::limits::{
@@ -17,6 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Addresses that are counted together: one IPv4 address, or an IPv6 /64 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +64,7 @@ struct Open {
     connections: BTreeMap<u64, Arc<Connection>>,
     of_group: HashMap<Group, usize>,
     not_allowed: usize,
+    bans: Bans,
 }
 
 /// A connection's place, until this is dropped.
@@ -93,9 +97,39 @@ impl Places {
     /// Takes a place for a new connection.
     pub(crate) fn take(self: &Arc<Places>, client: Client) -> Option<Place> {
         let mut open = self.lock();
+        if !client.is_local && open.bans.cover(client.address.ip(), Instant::now()) {
+            return None;
+        }
         open.make_room(Group::of_client(client.address.ip(), client.is_local), client.is_allowed)?;
         let connection = open.add(client, Arc::clone(&self.log));
         Some(Place { places: Arc::clone(self), connection })
+    }
+
+    /// Closes a connection. Returns whether it was open.
+    pub(crate) fn close(&self, id: u64) -> bool {
+        self.lock().connections.get(&id).inspect(|connection| connection.close()).is_some()
+    }
+
+    /// Closes the connections of a subnet and refuses new ones, but not those of clients on this machine.
+    pub(crate) fn ban(&self, subnet: Subnet, time: Duration) -> Result<(), BanError> {
+        let mut open = self.lock();
+        open.bans.add(subnet, time, Instant::now())?;
+        let of_subnet =
+            |connection: &&Arc<Connection>| !connection.is_local && subnet.contains(connection.address.ip());
+        open.connections.values().filter(of_subnet).for_each(|connection| connection.close());
+        Ok(())
+    }
+
+    pub(crate) fn unban(&self, subnet: &Subnet) -> bool {
+        self.lock().bans.remove(subnet, Instant::now())
+    }
+
+    pub(crate) fn bans(&self) -> Vec<Ban> {
+        self.lock().bans.list(Instant::now())
+    }
+
+    pub(crate) fn clear_bans(&self) {
+        self.lock().bans.clear();
     }
 
     /// Closes connections that do not read their answers, to free `bytes` bytes. `waited`: how long those bytes have
@@ -293,6 +327,36 @@ mod tests {
         let address = "127.0.0.1:5".parse().unwrap();
         let of = |sender| Client::of_proxy(address, sender);
         assert!(of(Sender::Itself).is_local && !of(Sender::Unknown).is_local);
+    }
+
+    /// Whether the connection was told to close.
+    async fn is_closing(place: &Place) -> bool {
+        tokio::time::timeout(Duration::from_millis(50), place.connection.closed()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn banned_clients_lose_their_places() {
+        let (places, hour) = (places(), Duration::from_secs(3_600));
+        let banned = take(&places, REMOTE, true).unwrap();
+        let [other, local] = ["192.0.3.1:5", "127.0.0.1:5"].map(|address| take(&places, address, true).unwrap());
+        for text in ["192.0.2.0/24", "127.0.0.0/8"] {
+            assert_eq!(places.ban(Subnet::parse(text, false).unwrap(), hour), Ok(()));
+        }
+        assert!(is_closing(&banned).await && !is_closing(&other).await && !is_closing(&local).await);
+        assert!(take(&places, REMOTE, true).is_none() && take(&places, "192.0.2.200:1", true).is_none());
+        assert!(take(&places, "192.0.3.1:5", true).is_some() && take(&places, "127.0.0.1:5", true).is_some());
+        // Behind a proxy, no header makes a client one of this machine.
+        let sender = Sender::Client("127.0.0.1:5".parse().unwrap());
+        assert!(places.take(Client::of_proxy(REMOTE.parse().unwrap(), sender)).is_none());
+        assert_eq!(places.bans().len(), 2);
+        assert!(places.unban(&Subnet::parse("192.0.2.0/24", false).unwrap()) && take(&places, REMOTE, true).is_some());
+        places.clear_bans();
+        assert!(places.bans().is_empty());
+        // One connection, by its number.
+        assert!(places.close(other.connection.id) && is_closing(&other).await);
+        let id = other.connection.id;
+        drop(other);
+        assert!(!places.close(id));
     }
 
     /// limit: CONNECTIONS_NOT_ALLOWED_MAX at

@@ -10,6 +10,7 @@ use crate::allow::Subnet;
 use crate::bind::{BindFailure, listen};
 use crate::budget::Budget;
 use crate::connection::{Client, Connection};
+use crate::control::Control;
 use crate::event::{ClientEvent, Event, Log};
 use crate::limits::PROXY_HEADERS_WAITING_MAX;
 use crate::places::{Place, Places};
@@ -320,6 +321,11 @@ impl Server {
     /// The addresses it listens on.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// What an operator does with its clients.
+    pub fn control(&self) -> Control {
+        Control(Arc::clone(&self.places))
     }
 
     /// Accepts no more connections, lets answers in progress finish, and closes the connections. Returns `None` if all

@@ -33,7 +33,8 @@ fn version(call: &Call<'_>) -> Result<Json, Fault> {
         call.session.close_after_answer();
         Fault::bad(format!("unsupported protocol version: {min} to {max}; this server speaks {MIN} to {MAX}"))
     })?;
-    if !call.session.agree(agreed) {
+    let name = call.params.value(0).and_then(Value::as_str).unwrap_or_default();
+    if !call.session.agree(agreed, name) {
         return Err(Fault::bad("server.version was sent already"));
     }
     Ok(json!([call.shared.identity.name, agreed.to_string()]).to_string().into_bytes())

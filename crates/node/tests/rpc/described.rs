@@ -1,6 +1,7 @@
 //! Real answers of every method, compared with their descriptions by the node itself (`-rpcdoccheck`): each field that
 //! occurs is described with its type, and each field that is not optional occurs. An answer that differs is an error.
 
+use crate::electrum_model::Wallet;
 use crate::server::Server;
 use lydian_rpc::table::METHODS;
 use serde_json::Value;
@@ -53,7 +54,8 @@ fn every_answer_is_as_described() {
     others(&described);
     described.ask("stop", "[]");
     assert_eq!(described.node.wait(), Some(0));
-    let answered = described.answered.into_inner();
+    let mut answered = described.answered.into_inner();
+    answered.extend(electrum());
     let names = METHODS.iter().map(|method| method.name);
     let missing: Vec<&str> = names.filter(|name| !answered.contains(*name)).collect();
     assert_eq!(missing, NEVER_ANSWERED);
@@ -210,6 +212,26 @@ fn network(described: &Described, peer: &Server, port: u16) {
         ("setnetworkactive", "[true]"),
     ]);
     described.ask("disconnectnode", &format!("[\"\",{id}]"));
+}
+
+/// Calls about wallets, with two of them connected, of a node with the index that they need.
+fn electrum() -> BTreeSet<String> {
+    let port = lydian_oracle::free_port().unwrap();
+    let bind = format!("-electrumbind=127.0.0.1:{port}");
+    let options = ["-electrum", &bind, "-electrumtlsbind=0", "-electrumwsbind=0"];
+    let described = Described { node: Server::lydian("described-electrum", &options), answered: RefCell::default() };
+    let _wallet = Wallet::connect(port, "1.4");
+    let mut early = Wallet::open(port);
+    early.result("server.ping", &Value::Array(Vec::new()));
+    let sessions = described.ask("listelectrumsessions", "[]");
+    assert_eq!(sessions.as_array().map(Vec::len), Some(2));
+    described.ask("disconnectelectrumsession", &format!("[{}]", sessions[1]["id"]));
+    described.ask_all(&[
+        ("setelectrumban", "[\"10.0.0.0/8\",\"add\"]"),
+        ("listelectrumbans", "[]"),
+        ("clearelectrumbans", "[]"),
+    ]);
+    described.answered.into_inner()
 }
 
 /// Transactions that are created, signed with too few keys and with enough, and decoded.

@@ -1,5 +1,5 @@
 //! What operators of the Electrum server need: proxies in front of it, costs and what follows from them, settings that
-//! change while it runs.
+//! change while it runs, sessions that are listed, ended and banned.
 
 use crate::electrum_model::Wallet;
 use crate::server::Server;
@@ -166,4 +166,82 @@ fn settings_change_while_the_server_runs() {
     let refused = (0..100).map(|_| wallet.call("server.ping", &json!([]))).find(|answer| answer.get("error").is_some());
     assert_eq!(refused.unwrap()["error"]["code"], -101);
     assert_eq!(wallet.line(), Value::Null);
+}
+
+/// The error of a method.
+fn fault(server: &Server, method: &str, params: &str) -> Value {
+    let answer: Value = serde_json::from_str(&server.call(method, params).body).unwrap();
+    answer["error"].clone()
+}
+
+/// The addresses of the sessions.
+fn addresses(server: &Server) -> Vec<String> {
+    let sessions = server.result("listelectrumsessions", "[]");
+    sessions.as_array().unwrap().iter().map(|session| session["addr"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn sessions_are_listed_ended_and_banned() {
+    let (server, port) = behind_proxy("sessions_are_listed_ended_and_banned", &[]);
+    let mut local = of_proxy(port);
+    local.result("server.ping", &json!([]));
+    let mut wallet = of_client(port, [203, 0, 113, 1]);
+    wallet.result("server.version", &json!(["a\u{7}wallet", "1.4"]));
+    let script = "8b01df4e368ea28f8dc0423bcf7a4923e3a12d307c875e47a0cfbf90b5c39161";
+    wallet.result("blockchain.scripthash.subscribe", &json!([script]));
+    let sessions = server.result("listelectrumsessions", "[]");
+    let [of_local, of_wallet] = &sessions.as_array().unwrap()[..] else { panic!("{sessions}") };
+    assert_eq!((&of_local["local"], of_local.get("protocol")), (&json!(true), None));
+    assert_eq!(of_local["cost"], 0);
+    let expected = json!({
+        "addr": "203.0.113.1:4096", "local": false, "protocol": "1.4", "client": "awallet", "subscriptions": 1,
+        "requests": 2
+    });
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(of_wallet[name], *value, "{name}");
+    }
+    for name in ["bytesrecv", "bytessent", "cost", "subnet_cost"] {
+        assert!(of_wallet[name].as_u64().unwrap() > 0, "{name}");
+    }
+    assert!(!sessions.to_string().contains(script), "nothing of what wallets ask for");
+    // One session ends; its client may come again.
+    let id = &of_wallet["id"];
+    assert_eq!(server.result("disconnectelectrumsession", &format!("[{id}]")), Value::Null);
+    assert_eq!(wallet.line(), Value::Null);
+    let gone = fault(&server, "disconnectelectrumsession", &format!("[{id}]"));
+    assert_eq!(gone, json!({"code": -29, "message": "Session not found"}));
+    let mut again = of_client(port, [203, 0, 113, 1]);
+    let mut other = of_client(port, [198, 51, 100, 1]);
+    assert_eq!((tip(&mut again), tip(&mut other)), (json!(20), json!(20)));
+    // Banned clients leave and do not come again, but not those on this machine.
+    for subnet in ["203.0.113.0/24", "127.0.0.0/8"] {
+        server.result("setelectrumban", &format!("[\"{subnet}\",\"add\",1000]"));
+    }
+    assert_eq!(again.line(), Value::Null);
+    assert_eq!(of_client(port, [203, 0, 113, 9]).line(), Value::Null);
+    assert_eq!((tip(&mut other), tip(&mut local)), (json!(20), json!(20)));
+    assert_eq!(tip(&mut of_proxy(port)), 20);
+    assert!(addresses(&server).iter().all(|address| !address.starts_with("203.0.113.")));
+    let bans = server.result("listelectrumbans", "[]");
+    assert_eq!(bans[0]["address"], "203.0.113.0/24");
+    assert!((900..=1_000).contains(&bans[0]["time_remaining"].as_u64().unwrap()));
+    server.result("setelectrumban", "[\"203.0.113.0/24\",\"remove\"]");
+    assert_eq!(tip(&mut of_client(port, [203, 0, 113, 9])), 20);
+    server.result("clearelectrumbans", "[]");
+    assert_eq!(server.result("listelectrumbans", "[]"), json!([]));
+    for (params, code) in [
+        ("[\"203.0.113.0/24\",\"remove\"]", -30),
+        ("[\"nonsense\",\"add\"]", -30),
+        ("[\"203.0.113.0/24\",\"other\"]", -1),
+        ("[\"203.0.113.0/24\",\"add\",18446744073709551615]", -8),
+    ] {
+        assert_eq!(fault(&server, "setelectrumban", params)["code"], code, "{params}");
+    }
+}
+
+#[test]
+fn methods_about_electrum_sessions_need_the_server() {
+    let server = Server::lydian("methods_about_electrum_sessions_need_the_server", &[]);
+    let error = fault(&server, "listelectrumsessions", "[]");
+    assert_eq!(error, json!({"code": -1, "message": "The Electrum server is not running (-electrum)"}));
 }

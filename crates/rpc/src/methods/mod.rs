@@ -6,6 +6,7 @@ pub(crate) mod blockchain;
 mod blockstats;
 pub(crate) mod control;
 pub(crate) mod descriptor;
+pub(crate) mod electrum;
 pub(crate) mod filters;
 pub(crate) mod mempool;
 pub(crate) mod mempool_fees;

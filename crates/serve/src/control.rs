@@ -1,0 +1,40 @@
+//! [`Control`]: what an operator does with the clients of a running server.
+//!
+//! Input: ids of connections, subnets. Output: connections that end. A client on this machine cannot be banned, so that
+//! no ban locks the operator out.
+
+use crate::allow::Subnet;
+use crate::bans::{Ban, BanError};
+use crate::places::Places;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The clients of a server. It outlives the server, and does nothing then.
+#[derive(Clone, Debug)]
+pub struct Control(pub(crate) Arc<Places>);
+
+impl Control {
+    /// Ends a connection soon. Returns whether it was open.
+    pub fn disconnect(&self, id: u64) -> bool {
+        self.0.close(id)
+    }
+
+    /// Ends the connections of a subnet, and refuses new ones for so long.
+    pub fn ban(&self, subnet: Subnet, time: Duration) -> Result<(), BanError> {
+        self.0.ban(subnet, time)
+    }
+
+    /// Returns whether there was a ban of exactly this subnet.
+    pub fn unban(&self, subnet: &Subnet) -> bool {
+        self.0.unban(subnet)
+    }
+
+    /// In the order in which they were made.
+    pub fn bans(&self) -> Vec<Ban> {
+        self.0.bans()
+    }
+
+    pub fn clear_bans(&self) {
+        self.0.clear_bans();
+    }
+}
