@@ -14,6 +14,7 @@
 mod batch;
 mod cost;
 mod fault;
+mod hosts;
 pub mod limits;
 mod live;
 mod methods;
@@ -27,6 +28,7 @@ mod version;
 mod write;
 
 pub use cost::{Clock, CostLimits};
+pub use hosts::Host;
 pub use live::Live;
 pub use registry::{Operator, SessionInfo};
 pub use server::{Identity, Server, Settings};

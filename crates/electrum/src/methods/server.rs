@@ -2,6 +2,7 @@
 
 use super::{Call, Method};
 use crate::fault::{Fault, code};
+use crate::hosts;
 use crate::limits::PONG_SIZE_MAX;
 use crate::version::{MAX, MIN, V1_7, Version};
 use crate::write::{Json, text};
@@ -52,7 +53,7 @@ fn features(call: &Call<'_>) -> Result<Json, Fault> {
     let identity = &call.shared.identity;
     let mut features = json!({
         "genesis_hash": identity.genesis.to_string(),
-        "hosts": {},
+        "hosts": hosts::features(&call.shared.live.get().hosts),
         "protocol_min": MIN.to_string(),
         "protocol_max": MAX.to_string(),
         "pruning": null,
@@ -65,9 +66,9 @@ fn features(call: &Call<'_>) -> Result<Json, Fault> {
     Ok(features.to_string().into_bytes())
 }
 
-/// No other server is known.
-fn peers(_: &Call<'_>) -> Result<Json, Fault> {
-    Ok(b"[]".to_vec())
+/// Those that the operator named.
+fn peers(call: &Call<'_>) -> Result<Json, Fault> {
+    Ok(hosts::peers(&call.shared.live.get().peers).to_string().into_bytes())
 }
 
 /// The list of other servers takes no additions.

@@ -64,7 +64,13 @@ pub(super) fn live(settings: &ElectrumSettings, disk: &dyn Disk) -> Result<Live,
             String::from_utf8(bytes).map_err(|_| ElectrumError::Banner(path.clone()))?
         }
     };
-    Ok(Live { banner, donation_address: settings.donation.clone(), costs: settings.costs })
+    Ok(Live {
+        banner,
+        donation_address: settings.donation.clone(),
+        hosts: settings.hosts.clone(),
+        peers: settings.peers.clone(),
+        costs: settings.costs,
+    })
 }
 
 #[cfg(test)]

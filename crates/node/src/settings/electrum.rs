@@ -6,7 +6,7 @@ use super::given::Given;
 use super::net::{NetProblem, has_good_port};
 use lydian_consensus::Chain;
 use lydian_descriptor::Address;
-use lydian_electrum::CostLimits;
+use lydian_electrum::{CostLimits, Host};
 use lydian_options::{Setting, switch};
 use lydian_serve::{Origin, Subnet};
 use std::path::PathBuf;
@@ -35,6 +35,10 @@ pub(crate) struct ElectrumSettings {
     pub(crate) banner: Option<PathBuf>,
     /// `-electrumdonation`; empty for none.
     pub(crate) donation: String,
+    /// `-electrumhost`.
+    pub(crate) hosts: Vec<Host>,
+    /// `-electrumpeer`.
+    pub(crate) peers: Vec<Host>,
     /// `-electrumcostsoft` and `-electrumcosthard`.
     pub(crate) costs: CostLimits,
     /// `-electrumname`.
@@ -62,6 +66,8 @@ impl Default for ElectrumSettings {
             key: None,
             banner: None,
             donation: String::new(),
+            hosts: Vec::new(),
+            peers: Vec::new(),
             costs: CostLimits::default(),
             name: NAME.to_owned(),
             index: None,
@@ -109,6 +115,14 @@ impl ElectrumSettings {
             return Err(wrong("electrumdonation", &donation, "an address of this chain"));
         }
         self.donation = donation;
+        self.hosts = given.list("electrumhost", |text| {
+            let expected = "tcp, ssl, ws or wss, ://, a host and perhaps a port";
+            Host::of_this_server(text, self.port).ok_or_else(|| wrong("electrumhost", text, expected))
+        })?;
+        self.peers = given.list("electrumpeer", |text| {
+            let expected = "tcp or ssl, ://, a host and perhaps a port and a version";
+            Host::of_peer(text, self.port).ok_or_else(|| wrong("electrumpeer", text, expected))
+        })?;
         if self.certificate.is_some() != self.key.is_some() {
             return Err(ValueProblem::CertificateWithoutKey.into());
         }

@@ -132,6 +132,9 @@ fn settings_change_while_the_server_runs() {
     let [banner, donation] = shown(&mut wallet);
     assert!(banner.as_str().unwrap().starts_with("Lydian "));
     assert_eq!(donation, "");
+    let hosts = |wallet: &mut Wallet| wallet.result("server.features", &json!([]))["hosts"].clone();
+    let peers = |wallet: &mut Wallet| wallet.result("server.peers.subscribe", &json!([]));
+    assert_eq!((hosts(&mut wallet), peers(&mut wallet)), (json!({}), json!([])));
     let fingerprint = |line: &str| line.rsplit(' ').next().unwrap().to_owned();
     let first = fingerprint(&logged(&server, "the SHA-256 of the TLS certificate is")[0]);
     // A banner, an address, another certificate, lower limits.
@@ -139,13 +142,17 @@ fn settings_change_while_the_server_runs() {
     let address = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080";
     let banner = server.folder.join("banner.txt");
     fs::write(&banner, "Welcome!\nSecond line\n").unwrap();
-    let given = format!("[regtest]\nelectrumbanner={}\nelectrumdonation={address}\n", banner.display());
+    let shown_hosts =
+        "electrumhost=ssl://a.example:443\nelectrumhost=tcp://a.example\nelectrumpeer=ssl://b.example:5/1.6";
+    let given = format!("[regtest]\nelectrumbanner={}\nelectrumdonation={address}\n{shown_hosts}\n", banner.display());
     fs::write(&conf, &given).unwrap();
     fs::remove_file(server.folder.join("regtest/electrum/cert.pem")).unwrap();
     let second = fingerprint(&hang_up(&server, READ));
     assert_ne!(first, second);
     let expected = [json!("Welcome!\nSecond line\n"), json!(address)];
     assert_eq!(shown(&mut wallet), expected);
+    assert_eq!(hosts(&mut wallet), json!({"a.example": {"ssl_port": 443, "tcp_port": 60_401}}));
+    assert_eq!(peers(&mut wallet), json!([["b.example", "b.example", ["v1.6", "s5"]]]));
     // If one value is wrong, none changes.
     fs::write(&banner, "Another").unwrap();
     for (wrong, reason) in [
@@ -153,6 +160,7 @@ fn settings_change_while_the_server_runs() {
         ("electrumcert=/nowhere/c.pem\nelectrumkey=/nowhere/k.pem\n", "/nowhere/c.pem"),
         ("electrumcert=c.pem\n", "-electrumcert and -electrumkey must be given together."),
         ("electrumbanner=/nowhere/b.txt\n", "/nowhere/b.txt"),
+        ("electrumpeer=b.example\n", "Invalid -electrumpeer: \"b.example\""),
         ("nonsense\n", "parse error on line 2"),
     ] {
         fs::write(&conf, format!("[regtest]\n{wrong}")).unwrap();

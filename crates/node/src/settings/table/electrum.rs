@@ -110,6 +110,24 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..TEXT
     },
     Opt {
+        name: "electrumhost",
+        argument: "<service>://<host>[:<port>]",
+        is_own: true,
+        is_list: true,
+        group: group::ELECTRUM,
+        help: "Announce that this server is reached there. <service> is tcp, ssl, ws or wss (may be used multiple times)",
+        ..TEXT
+    },
+    Opt {
+        name: "electrumpeer",
+        argument: "<service>://<host>[:<port>][/<version>]",
+        is_own: true,
+        is_list: true,
+        group: group::ELECTRUM,
+        help: "Tell wallets of another server, which speaks the protocol up to <version> (default: 1.4). <service> is tcp or ssl (may be used multiple times)",
+        ..TEXT
+    },
+    Opt {
         name: "electrumcostsoft",
         is_own: true,
         group: group::ELECTRUM,
