@@ -16,7 +16,7 @@ use crate::limits::PROXY_HEADERS_WAITING_MAX;
 use crate::places::{Place, Places};
 use crate::proxy;
 use crate::stream::WatchedStream;
-use crate::tls::TlsIdentity;
+use crate::tls::{HANDSHAKE_MAX, TlsIdentity};
 use lydian_stdx::Current;
 use std::fmt;
 use std::io;
@@ -292,7 +292,7 @@ async fn serve<P: Protocol>(
     let served = async {
         match tls {
             None => protocol.serve(stream, &connection, stopped.clone()).await,
-            Some(identity) => match identity.accept(stream).await {
+            Some(identity) => match identity.accept(stream, HANDSHAKE_MAX).await {
                 Ok(stream) => protocol.serve(stream, &connection, stopped.clone()).await,
                 Err(error) => connection.report(ClientEvent::TlsFailed(&error)),
             },

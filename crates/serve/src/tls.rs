@@ -104,17 +104,41 @@ impl TlsIdentity {
         bytes.join(":")
     }
 
-    /// The handshake of a client.
-    pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<TlsStream<S>> {
+    /// The handshake of a client, which has so much time.
+    pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        wait_max: Duration,
+    ) -> io::Result<TlsStream<S>> {
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::clone(&self.config));
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long");
-        timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await.map_err(late)?
+        timeout(wait_max, acceptor.accept(stream)).await.map_err(late)?
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncWriteExt, duplex};
+
+    /// Handshakes that are not begun, stop after some bytes, or are none.
+    #[tokio::test]
+    async fn handshakes_that_are_not_finished_end() {
+        let made = TlsIdentity::self_made().unwrap();
+        let identity = TlsIdentity::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+        // The head of a message of 512 bytes, and its beginning.
+        let half = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+        for (sent, wait_max, expected) in [
+            (&b""[..], Duration::from_millis(50), io::ErrorKind::TimedOut),
+            (&half[..1], Duration::from_millis(50), io::ErrorKind::TimedOut),
+            (&half, Duration::from_millis(50), io::ErrorKind::TimedOut),
+            (b"{\"id\":1}\n", HANDSHAKE_MAX, io::ErrorKind::InvalidData),
+        ] {
+            let (mut client, server) = duplex(1_000);
+            client.write_all(sent).await.unwrap();
+            assert_eq!(identity.accept(server, wait_max).await.unwrap_err().kind(), expected, "{sent:?}");
+        }
+    }
 
     #[test]
     fn a_self_made_certificate_can_be_read_again() {

@@ -3,6 +3,7 @@
 
 use crate::electrum_model::Wallet;
 use crate::server::Server;
+use lydian_electrum::limits::{BATCH_MAX, SUBSCRIPTIONS_PER_SESSION_MAX};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -252,4 +253,80 @@ fn methods_about_electrum_sessions_need_the_server() {
     let server = Server::lydian("methods_about_electrum_sessions_need_the_server", &[]);
     let error = fault(&server, "listelectrumsessions", "[]");
     assert_eq!(error, json!({"code": -1, "message": "The Electrum server is not running (-electrum)"}));
+}
+
+/// A wallet that is served while others flood the server: it speaks a version, so that its place is its own.
+fn served(port: u16) -> Wallet {
+    let mut wallet = of_client(port, [198, 51, 100, 7]);
+    wallet.result("server.version", &json!(["wallet", "1.4"]));
+    wallet
+}
+
+#[test]
+fn thousands_of_connections_take_no_place_of_wallets() {
+    let (server, port) = behind_proxy("thousands_of_connections_take_no_place_of_wallets", &[]);
+    let mut wallet = served(port);
+    let before = server.memory_bytes();
+    // More than there are places, from six addresses; none of them speaks.
+    let flood: Vec<Wallet> = (0..6).flat_map(|net| (0..500).map(move |_| of_client(port, [203, 0, net, 1]))).collect();
+    assert_eq!(tip(&mut wallet), 20);
+    assert_eq!((tip(&mut of_client(port, [198, 51, 100, 8])), tip(&mut of_proxy(port))), (json!(20), json!(20)));
+    assert!(server.memory_bytes() < before + (64 << 20), "{before}");
+    drop(flood);
+    assert_eq!(tip(&mut wallet), 20);
+}
+
+#[test]
+fn lines_that_are_no_text_end_nothing() {
+    let (server, port) = behind_proxy("lines_that_are_no_text_end_nothing", &[]);
+    let mut wallet = served(port);
+    let before = server.memory_bytes();
+    let mut hostile = of_client(port, [203, 0, 113, 1]);
+    let nested = ["[".repeat(90_000), "{\"a\":".repeat(90_000)].map(String::into_bytes);
+    let lines =
+        [&b"\xff\xfe"[..], b"{\"id\":1,\"method\":\"\xc3\x28\"}", b"\xed\xa0\x80", b"\0", &nested[0], &nested[1]];
+    for line in lines {
+        hostile.send(line);
+        assert_eq!(hostile.line()["error"]["code"], -32700, "{:?}", &line[..line.len().min(20)]);
+    }
+    hostile.result("server.ping", &json!([]));
+    assert_eq!(tip(&mut wallet), 20);
+    assert!(server.memory_bytes() < before + (64 << 20), "{before}");
+}
+
+#[test]
+fn floods_of_subscriptions_end_at_the_limit() {
+    let no_costs = ["-electrumcostsoft=0", "-electrumcosthard=0"];
+    let (server, port) = behind_proxy("floods_of_subscriptions_end_at_the_limit", &no_costs);
+    let mut wallet = served(port);
+    let mut hostile = of_client(port, [203, 0, 113, 1]);
+    let before = server.memory_bytes();
+    let of = |index: usize| json!({"id": index, "method": "blockchain.scripthash.subscribe", "params": [format!("{index:064x}")]});
+    for first in (0..SUBSCRIPTIONS_PER_SESSION_MAX).step_by(BATCH_MAX) {
+        let batch: Vec<Value> = (first..first + BATCH_MAX).map(of).collect();
+        hostile.send(Value::from(batch).to_string().as_bytes());
+        let answers = hostile.line();
+        assert!(
+            answers
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|answer| answer["result"].is_null() && answer.get("error").is_none())
+        );
+    }
+    for _ in 0..2 {
+        hostile.send(of(SUBSCRIPTIONS_PER_SESSION_MAX).to_string().as_bytes());
+        assert_eq!(hostile.line()["error"]["code"], -101);
+    }
+    assert_eq!(server.result("listelectrumsessions", "[]")[1]["subscriptions"], SUBSCRIPTIONS_PER_SESSION_MAX);
+    assert!(server.memory_bytes() < before + (96 << 20), "{before}");
+    // Others are served, and its end frees the room.
+    assert_eq!(tip(&mut wallet), 20);
+    drop(hostile);
+    let began = Instant::now();
+    while addresses(&server).len() > 1 {
+        assert!(began.elapsed() < Duration::from_secs(60), "the session ends");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(tip(&mut served(port)), 20);
 }
