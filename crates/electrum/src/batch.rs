@@ -8,6 +8,7 @@ use crate::limits::{BATCH_MAX, VALUES_MAX};
 use crate::methods;
 use crate::server::Shared;
 use crate::session::Session;
+use crate::stream::{Slot, Stream};
 use crate::write::{self, Json};
 use lydian_serve::{Room, UnreadGuard};
 use serde_json::Value;
@@ -18,6 +19,8 @@ use tokio::task::spawn_blocking;
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) bytes: Json,
+    /// What follows them.
+    pub(crate) rest: Option<Stream>,
     _room: Option<Room>,
     _unread: Option<UnreadGuard>,
 }
@@ -38,7 +41,7 @@ pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: V
             let mut bytes = Vec::new();
             write::answer(&mut bytes, &Value::Null, Err(fault));
             bytes.push(b'\n');
-            return Some(Answer { bytes, _room: None, _unread: None });
+            return Some(Answer { bytes, rest: None, _room: None, _unread: None });
         }
     };
     drop(line);
@@ -64,26 +67,44 @@ pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: V
         // Nothing but notifications.
         None => bytes.clear(),
     }
-    on_thread(shared, session, move |_, _| bytes).await
+    on_thread(shared, session, move |_, _| (bytes, None)).await
 }
 
 /// Makes an answer on a thread that may block, and takes room for it.
 pub(crate) async fn on_thread(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
-    make: impl FnOnce(&Shared, &Session) -> Json + Send + 'static,
+    make: impl FnOnce(&Shared, &Session) -> (Json, Option<Stream>) + Send + 'static,
 ) -> Option<Answer> {
     let (shared, session) = (Arc::clone(shared), Arc::clone(session));
     let made = spawn_blocking(move || {
-        let bytes = make(&shared, &session);
-        let Some(room) = shared.answers.room_for(bytes.len()) else {
+        let (bytes, rest) = make(&shared, &session);
+        let size = bytes.len() + rest.as_ref().map_or(0, Stream::bytes);
+        let Some(room) = shared.answers.room_for(size) else {
             session.close_after_answer();
-            return Answer { bytes: too_long("too many answers wait to be read"), _room: None, _unread: None };
+            let bytes = too_long("too many answers wait to be read");
+            return Answer { bytes, rest: None, _room: None, _unread: None };
         };
-        let unread = session.connection().count_unread(bytes.len());
-        Answer { bytes, _room: Some(room), _unread: Some(unread) }
+        let unread = session.connection().count_unread(size);
+        Answer { bytes, rest, _room: Some(room), _unread: Some(unread) }
     });
     made.await.ok()
+}
+
+/// The next bytes of an answer, and what follows them. `None` at the end, and if the answer cannot be finished: then
+/// the session is closing.
+pub(crate) async fn next_part(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    mut stream: Stream,
+) -> Option<(Json, Stream)> {
+    let (shared, session) = (Arc::clone(shared), Arc::clone(session));
+    let made = spawn_blocking(move || {
+        let next = || stream.next(&shared.query).inspect_err(|_| session.close_after_answer()).ok().flatten();
+        let bytes = session.meter.measure_part(0, next, |bytes| bytes.as_ref().map_or(0, Vec::len))?;
+        Some((bytes, stream))
+    });
+    made.await.ok().flatten()
 }
 
 /// An error that answers no request.
@@ -116,47 +137,63 @@ fn parse(line: &[u8]) -> Result<Parsed, Fault> {
     }
 }
 
-fn one(shared: &Shared, session: &Session, request: Value) -> Json {
+fn one(shared: &Shared, session: &Session, request: Value) -> (Json, Option<Stream>) {
     let mut out = Vec::new();
-    if respond(shared, session, request, &mut out) {
-        out.push(b'\n');
+    let slot = Slot { is_allowed: true, ..Slot::default() };
+    let end = respond(shared, session, request, &mut out, &slot);
+    let mut rest = slot.stream.into_inner();
+    match (end, &mut rest) {
+        (None, _) => return (Vec::new(), None),
+        (Some(end), Some(stream)) => {
+            stream.end_with(&end);
+            stream.end_with(b"\n");
+        }
+        (Some(end), None) => {
+            out.extend(end);
+            out.push(b'\n');
+        }
     }
-    out
+    (out, rest)
 }
 
 fn members(shared: &Shared, session: &Session, requests: Vec<Value>) -> Json {
     let mut out = Vec::new();
     for request in requests {
-        if respond(shared, session, request, &mut out) {
+        if let Some(end) = respond(shared, session, request, &mut out, &Slot::default()) {
+            out.extend(end);
             out.push(b',');
         }
     }
     out
 }
 
-/// Appends the answer to a request. False if it takes none.
-fn respond(shared: &Shared, session: &Session, request: Value, out: &mut Json) -> bool {
+/// Appends the answer to a request up to the end of its result, and returns what is behind that; `None` if the request
+/// takes no answer.
+fn respond(shared: &Shared, session: &Session, request: Value, out: &mut Json, slot: &Slot) -> Option<Json> {
     let invalid = |words: &str| Err(Fault::new(code::INVALID_REQUEST, words));
     let Value::Object(mut fields) = request else {
-        write::answer(out, &Value::Null, invalid("a request must be an object"));
-        return true;
+        write::begin(out, invalid("a request must be an object"));
+        return Some(write::end(&Value::Null));
     };
     let id = fields.remove("id");
     let params = fields.remove("params").unwrap_or_default();
     let result = match fields.remove("method") {
-        Some(Value::String(method)) => methods::call(shared, session, &method, params),
+        Some(Value::String(method)) => methods::call(shared, session, &method, params, slot),
         Some(_) => invalid("`method` must be a string"),
         None => invalid("`method` is missing"),
     };
     match id {
         Some(id @ (Value::Object(_) | Value::Array(_))) => {
-            drop(id);
-            write::answer(out, &Value::Null, invalid("`id` must be a string, a number or null"));
+            drop((id, slot.stream.take()));
+            write::begin(out, invalid("`id` must be a string, a number or null"));
+            Some(write::end(&Value::Null))
         }
-        Some(id) => write::answer(out, &id, result),
-        None => return false,
+        Some(id) => {
+            write::begin(out, result);
+            Some(write::end(&id))
+        }
+        None => None,
     }
-    true
 }
 
 #[cfg(test)]

@@ -250,14 +250,18 @@ impl Meter {
         make: impl FnOnce() -> Result<Vec<u8>, Fault>,
     ) -> Result<Vec<u8>, Fault> {
         count(&self.counts.requests, 1);
+        self.measure_part(points, make, |made| made.as_ref().map_or(0, Vec::len))
+    }
+
+    /// The same for a part of an answer, whose length `bytes` tells.
+    pub(crate) fn measure_part<T>(&self, points: Points, make: impl FnOnce() -> T, bytes: impl Fn(&T) -> usize) -> T {
         if self.account.is_none() {
             return make();
         }
         let began = self.clock.thread_cpu();
         let made = make();
         let time = self.clock.thread_cpu().saturating_sub(began);
-        let bytes = made.as_ref().map_or(0, Vec::len);
-        self.charge(points.saturating_add(of_bytes(bytes)).saturating_add(of_cpu(time)));
+        self.charge(points.saturating_add(of_bytes(bytes(&made))).saturating_add(of_cpu(time)));
         made
     }
 

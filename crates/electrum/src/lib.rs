@@ -23,6 +23,7 @@ mod params;
 mod registry;
 mod server;
 mod session;
+mod stream;
 mod subscriptions;
 mod version;
 mod write;

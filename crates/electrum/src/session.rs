@@ -3,7 +3,7 @@
 //! Input: lines. Output: their answers in the order of the lines, and notifications between them. The answers are
 //! computed on threads that may block.
 
-use crate::batch;
+use crate::batch::{self, Answer};
 use crate::cost::Meter;
 use crate::fault::Fault;
 use crate::limits::{CLIENT_NAME_MAX, LINE_SIZE_MAX};
@@ -255,6 +255,23 @@ impl Protocol for Electrum {
 #[derive(Debug)]
 struct Plain<'a>(&'a Arc<Shared>);
 
+impl Plain<'_> {
+    /// Sends an answer, each part once the one before was taken. False if the connection has ended.
+    async fn send(&self, session: &Arc<Session>, mut answer: Answer, writer: &mut (impl AsyncWrite + Unpin)) -> bool {
+        let mut bytes = std::mem::take(&mut answer.bytes);
+        let mut rest = answer.rest.take();
+        loop {
+            session.meter.sent(bytes.len());
+            if !bytes.is_empty() && writer.write_all(&bytes).await.is_err() {
+                return false;
+            }
+            let Some(stream) = rest else { return true };
+            let Some((next, after)) = batch::next_part(self.0, session, stream).await else { return true };
+            (bytes, rest) = (next, Some(after));
+        }
+    }
+}
+
 impl Lined for Plain<'_> {
     async fn run<S>(&self, stream: S, connection: &Arc<Connection>, mut stopped: Stopped)
     where
@@ -284,14 +301,12 @@ impl Lined for Plain<'_> {
                     let _ = writer.write_all(&batch::too_long(&words)).await;
                     return;
                 }
-                None => batch::on_thread(self.0, session, notices).await,
+                None => batch::on_thread(self.0, session, |shared, session| (notices(shared, session), None)).await,
             };
             let Some(answer) = answer else { return };
-            session.meter.sent(answer.bytes.len());
-            if !answer.bytes.is_empty() && writer.write_all(&answer.bytes).await.is_err() {
+            if !self.send(session, answer, &mut writer).await {
                 return;
             }
-            drop(answer);
             if session.is_closing.load(Ordering::Relaxed) {
                 let _ = writer.shutdown().await;
                 return;

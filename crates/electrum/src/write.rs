@@ -54,6 +54,17 @@ pub(crate) fn btc(satoshis: i64) -> String {
 
 /// The answer to a request.
 pub(crate) fn answer(out: &mut Json, id: &Value, result: Result<Json, Fault>) {
+    begin(out, result);
+    out.extend(end(id));
+}
+
+/// What is behind the result or the error of an answer.
+pub(crate) fn end(id: &Value) -> Json {
+    format!(",\"id\":{id}}}").into_bytes()
+}
+
+/// An answer up to and with its result or error.
+pub(crate) fn begin(out: &mut Json, result: Result<Json, Fault>) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
     match result {
         Ok(result) => {
@@ -64,7 +75,6 @@ pub(crate) fn answer(out: &mut Json, id: &Value, result: Result<Json, Fault>) {
             put(out, format_args!("\"error\":{{\"code\":{code},\"message\":{}}}", Value::from(message)));
         }
     }
-    put(out, format_args!(",\"id\":{id}}}"));
 }
 
 /// A message of the server.

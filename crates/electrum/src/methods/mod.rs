@@ -14,6 +14,7 @@ use crate::fault::{Fault, code};
 use crate::params::Params;
 use crate::server::Shared;
 use crate::session::Session;
+use crate::stream::Slot;
 use crate::version::{MAX, MIN, V1_7, Version};
 use crate::write::{Json, notification, put_hash};
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub(crate) struct Call<'a> {
     pub(crate) session: &'a Session,
     pub(crate) version: Version,
     pub(crate) params: Params,
+    /// Where the rest of a long answer goes.
+    pub(crate) slot: &'a Slot,
 }
 
 /// A method.
@@ -74,13 +77,13 @@ pub(crate) fn methods() -> impl Iterator<Item = &'static Method> {
 }
 
 /// Calls a method, unless the client has cost too much.
-pub(crate) fn call(shared: &Shared, session: &Session, name: &str, params: Value) -> Result<Json, Fault> {
+pub(crate) fn call(shared: &Shared, session: &Session, name: &str, params: Value, slot: &Slot) -> Result<Json, Fault> {
     session.check_cost(shared)?;
     let cost = methods().find(|method| method.name == name).map_or(REQUEST, |method| method.cost);
-    session.meter.measure(cost, || call_unmeasured(shared, session, name, params))
+    session.meter.measure(cost, || call_unmeasured(shared, session, name, params, slot))
 }
 
-fn call_unmeasured(shared: &Shared, session: &Session, name: &str, params: Value) -> Result<Json, Fault> {
+fn call_unmeasured(shared: &Shared, session: &Session, name: &str, params: Value, slot: &Slot) -> Result<Json, Fault> {
     let version = session.version();
     let found = methods().find(|method| method.name == name && (method.from..=method.to).contains(&version));
     let Some(method) = found else {
@@ -100,7 +103,7 @@ fn call_unmeasured(shared: &Shared, session: &Session, name: &str, params: Value
         (_, params) => params,
     };
     let params = Params::read(params, method.params, method.required)?;
-    (method.call)(&Call { shared, session, version, params })
+    (method.call)(&Call { shared, session, version, params, slot })
 }
 
 /// The notifications that a session is to be sent.

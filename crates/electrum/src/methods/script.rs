@@ -2,10 +2,11 @@
 
 use super::{Call, Method};
 use crate::fault::Fault;
+use crate::stream::{List, put_entry, put_list};
 use crate::version::{V1_4_2, V1_7, Version};
 use crate::write::{Json, put, put_hash, put_hex};
 use lydian_primitives::OutPoint;
-use lydian_query::{Coin, History, OutpointStatus, PoolEntry, ScriptHash};
+use lydian_query::{OutpointStatus, ScriptHash};
 use std::ops::Range;
 
 /// The last version with script hashes as arguments.
@@ -74,23 +75,20 @@ fn heights(call: &Call<'_>) -> Result<(Range<u32>, bool), Fault> {
 
 fn history(call: &Call<'_>) -> Result<Json, Fault> {
     let (heights, with_pool) = heights(call)?;
-    let History { confirmed, pool } = call.shared.query.history(&script(call)?, heights)?;
-    let mut out = Vec::with_capacity(110 * (confirmed.len() + pool.len()) + 2);
-    out.push(b'[');
-    for tx in &confirmed {
-        put(&mut out, format_args!("{{\"height\":{},\"tx_hash\":", tx.height));
-        put_hash(&mut out, &tx.txid.0);
-        out.extend_from_slice(b"},");
+    let mut parts = call.shared.query.history_parts(&script(call)?, heights)?;
+    if !with_pool {
+        parts.pool.clear();
     }
-    pool.iter().filter(|_| with_pool).for_each(|entry| put_entry(&mut out, entry));
-    end_list(&mut out);
-    Ok(in_object(call, "history", out))
+    list(call, "history", List::History(parts))
 }
 
-fn put_entry(out: &mut Json, entry: &PoolEntry) {
-    put(out, format_args!("{{\"fee\":{},\"height\":{},\"tx_hash\":", entry.fee, entry.height()));
-    put_hash(out, &entry.txid.0);
-    out.extend_from_slice(b"},");
+/// A list of the script, which is sent in parts if it is long.
+fn list(call: &Call<'_>, name: &str, list: List) -> Result<Json, Fault> {
+    let (begin, end) = match call.version < V1_7 {
+        true => ("[".to_owned(), "]"),
+        false => (format!("{{\"{name}\":["), "]}"),
+    };
+    Ok(put_list(&call.shared.query, list, &begin, end, call.slot)?)
 }
 
 /// Each entry was written with a comma behind it.
@@ -109,16 +107,7 @@ fn pool(call: &Call<'_>) -> Result<Json, Fault> {
 }
 
 fn coins(call: &Call<'_>) -> Result<Json, Fault> {
-    let coins = call.shared.query.coins(&script(call)?)?;
-    let mut out = Vec::with_capacity(140 * coins.len() + 2);
-    out.push(b'[');
-    for Coin { txid, vout, value, height } in coins {
-        put(&mut out, format_args!("{{\"height\":{height},\"tx_hash\":"));
-        put_hash(&mut out, &txid.0);
-        put(&mut out, format_args!(",\"tx_pos\":{vout},\"value\":{value}}},"));
-    }
-    end_list(&mut out);
-    Ok(in_object(call, "utxos", out))
+    list(call, "utxos", List::Coins(call.shared.query.coin_parts(&script(call)?)?))
 }
 
 /// The form of a status.
