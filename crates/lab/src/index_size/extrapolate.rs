@@ -222,7 +222,8 @@ impl Scale {
     fn events(&self, chains: &[Measured], key: f64, event: f64) -> [Row; 2] {
         let mean =
             |of: &dyn Fn(&Measured) -> u64| chains.iter().map(|chain| float(of(chain)).log2()).sum::<f64>() / 2.0;
-        // Each doubling of the keys of a segment saves a bit of a key; each of its transactions costs a bit of a number.
+        // Each doubling of the keys of a segment saves a bit of a key; each of its transactions costs a bit of a
+        // number.
         let segments = HEIGHT / SEGMENT_BLOCKS;
         let key_bits = |scripts: f64| {
             let of_keys =

@@ -2,9 +2,10 @@
 //! to mainnet.
 //!
 //! Input: chains whose blocks are deep enough to be sealed, and the program `lydian`. Output: [`IndexSizes`]: bytes by
-//! table and unit, and bounds at a height of mainnet ([`extrapolate`]). The program validates the chain with all indexes
-//! switched on, runs until its threads have nothing left to do, and stops; the sizes are those of its files. What the
-//! chains have of each unit is counted in their blocks alone ([`count`]). Must never: read the content of an index.
+//! table and unit, and bounds at a height of mainnet ([`extrapolate`]). The program validates the chain with all
+//! indexes switched on, runs until its threads have nothing left to do, and stops; the sizes are those of its files.
+//! What the chains have of each unit is counted in their blocks alone ([`count`]). Must never: read the content of an
+//! index.
 
 pub mod count;
 pub mod extrapolate;

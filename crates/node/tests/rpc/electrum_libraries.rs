@@ -1,5 +1,6 @@
-//! The libraries of wallets in JavaScript on Lydian: `@electrum-cash/network` over websocket, `@mempool/electrum-client`
-//! over TCP and TLS. They agree on a version, ask for a history, and are notified of a block and of a transaction.
+//! The libraries of wallets in JavaScript on Lydian: `@electrum-cash/network` over websocket,
+//! `@mempool/electrum-client` over TCP and TLS. They agree on a version, ask for a history, and are notified of a block
+//! and of a transaction.
 //!
 //! `make test-peers` installs them with npm; `LYDIAN_ELECTRUM_LIBRARIES` names the folder.
 

@@ -359,7 +359,6 @@ fn damage(test: &str, index: &Index, files: &[&str]) {
     for file in &found {
         for damage in kinds() {
             let became = world.check(index.names, file, damage);
-            eprintln!("{became}: {damage:?} {}", file.file_name().unwrap().display());
             *counts.entry(became).or_default() += 1;
         }
     }

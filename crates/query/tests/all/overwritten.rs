@@ -14,7 +14,7 @@ use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Block, BlockHash, Header, Height, OutPoint, RawBlock, Transaction, Txid, hex};
 use lydian_query::{
     BlockInfo, Chain, FeeRow, NodeIndex, Pool, PoolFees, PoolScript, PoolTotals, PoolTouched, Query, QueryError,
-    ScriptIndex, Settings,
+    ScriptIndex, Settings, SpentOutput,
 };
 use lydian_stdx::{SplitMix64, lock};
 use std::path::Path;
@@ -126,6 +126,10 @@ impl Chain for Blocks {
     }
 
     fn block(&self, _: &BlockHash) -> Result<Option<Block>, QueryError> {
+        Ok(None)
+    }
+
+    fn spent(&self, _: &BlockHash, _: &Block) -> Result<Option<Vec<SpentOutput>>, QueryError> {
         Ok(None)
     }
 

@@ -1,5 +1,5 @@
-//! Random stories: blocks, reorganisations, transactions that come, are replaced, mined and return, restarts. After each
-//! step, every answer is compared.
+//! Random stories: blocks, reorganisations, transactions that come, are replaced, mined and return, restarts. After
+//! each step, every answer is compared.
 
 use crate::compare::{ALL, Asked};
 use crate::draft::{Maker, Shape};
