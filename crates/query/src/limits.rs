@@ -10,3 +10,9 @@ pub const FETCHES_MAX: usize = 8;
 /// The maximum number of requests that wait for pruned blocks: a quarter of the threads of one server, so that others
 /// are answered meanwhile.
 pub const FETCH_WAITS_MAX: usize = 16;
+
+/// The maximum number of scripts whose sums of spent outputs are kept: about 150 bytes each.
+pub const SUMS_MAX: usize = 16_384;
+
+/// The maximum number of scripts whose status is kept up to the last block: about 300 bytes each.
+pub const STATUSES_MAX: usize = 65_536;

@@ -1,4 +1,4 @@
-//! History, coins and status of a script; in parts for one with very many transactions.
+//! History and coins of a script; in parts for one with very many transactions.
 //!
 //! Input: the numbers of a script's transactions, from one view. Output: the answer, [`PART`] entries at a time, so
 //! that memory holds the numbers (4 bytes each; 16 for a coin) and one part. What the last blocks have is looked up at
@@ -8,7 +8,6 @@
 use crate::error::QueryError;
 use crate::query::{Coin, Confirmed, PoolEntry, Query, View, all_of, coins_of_pool, entries_of, transactions_of};
 use crate::source::{PoolRow, ScriptIndex};
-use lydian_hash::Sha256;
 use lydian_index::{OutputFate, ScriptHash, UNSEALED_BLOCKS};
 use lydian_primitives::{BlockHash, Height, OutPoint};
 use std::collections::HashSet;
@@ -153,6 +152,16 @@ fn look_up<T: Numbered>(index: &dyn ScriptIndex, items: &[T]) -> Result<Option<V
 }
 
 impl HistoryParts {
+    /// Transactions of the chain in ascending order of their numbers. `None` if the chain moved.
+    pub(crate) fn new(
+        query: &Query,
+        index: &dyn ScriptIndex,
+        numbers: Vec<u32>,
+        pool: Vec<PoolEntry>,
+    ) -> Result<Option<HistoryParts>, QueryError> {
+        Ok(Entries::new(query, index, numbers)?.map(|entries| HistoryParts { entries, pool }))
+    }
+
     /// The number of all entries.
     pub fn count(&self) -> usize {
         self.entries.items.len() + self.pool.len()
@@ -196,8 +205,7 @@ impl Query {
             if heights.start > 0 || heights.end < u32::MAX {
                 numbers.retain(|number| index.height_of(*number).is_some_and(|height| heights.contains(&height)));
             }
-            let entries = Entries::new(self, index, numbers)?;
-            Ok(entries.map(|entries| HistoryParts { entries, pool: entries_of(&pool) }))
+            HistoryParts::new(self, index, numbers, entries_of(&pool))
         })
     }
 
@@ -242,54 +250,5 @@ impl Query {
             let entries = Entries::new(self, index, items)?;
             Ok(entries.map(|entries| CoinParts { entries, pool: coins_of_pool(&pool, &spent), spent }))
         })
-    }
-
-    /// The status of a script in the Electrum protocol; `None` if it has no transaction.
-    pub fn status(&self, script: &ScriptHash) -> Result<Option<[u8; 32]>, QueryError> {
-        let mut parts = self.history_parts(script, 0..u32::MAX)?;
-        let mut hash = StatusHash::default();
-        loop {
-            let part = parts.part(self)?;
-            if part.is_empty() {
-                break;
-            }
-            part.iter().for_each(|tx| hash.push(&tx.txid.0, i64::from(tx.height)));
-        }
-        parts.pool.iter().for_each(|entry| hash.push(&entry.txid.0, entry.height()));
-        Ok(hash.finish())
-    }
-}
-
-/// The hash of a history: the SHA-256 of `txid:height:` of each entry, in its order.
-#[derive(Debug, Default)]
-pub(crate) struct StatusHash {
-    hash: Option<Sha256>,
-    text: Vec<u8>,
-}
-
-/// Bytes that are hashed at once.
-const TEXT_BYTES: usize = 16 << 10;
-
-impl StatusHash {
-    pub(crate) fn push(&mut self, txid: &[u8; 32], height: i64) {
-        use std::io::Write;
-        lydian_primitives::push_hex_reversed(&mut self.text, txid);
-        // Writing to memory does not fail.
-        let _ = write!(self.text, ":{height}:");
-        if self.text.len() >= TEXT_BYTES {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        self.hash.get_or_insert_with(Sha256::new).update(&self.text);
-        self.text.clear();
-    }
-
-    pub(crate) fn finish(mut self) -> Option<[u8; 32]> {
-        if !self.text.is_empty() {
-            self.flush();
-        }
-        self.hash.map(|hash| hash.finalize())
     }
 }

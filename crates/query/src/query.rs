@@ -7,6 +7,7 @@ use crate::error::QueryError;
 use crate::merkle::{HeaderTree, MerkleProof, Trees};
 use crate::sizes::Sizes;
 use crate::source::{Calls, Chain, FeeRow, Located, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
+use crate::status::Statuses;
 use crate::sums::Sums;
 use lydian_engine::Tip;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
@@ -39,6 +40,7 @@ pub struct Query {
     trees: Trees,
     headers: HeaderTree,
     pub(crate) sums: Sums,
+    pub(crate) statuses: Statuses,
     pub(crate) sizes: Sizes,
 }
 
@@ -113,7 +115,8 @@ pub(crate) struct View {
 impl Query {
     pub fn new(sources: Settings) -> Query {
         let (trees, headers) = (Trees::default(), HeaderTree::default());
-        Query { sources, trees, headers, sums: Sums::new(), sizes: Sizes::default() }
+        let (sums, statuses) = (Sums::new(), Statuses::new());
+        Query { sources, trees, headers, sums, statuses, sizes: Sizes::default() }
     }
 
     pub fn chain(&self) -> &dyn Chain {

@@ -3,19 +3,15 @@
 //! A value takes the bytes of the transaction that created the output. Each transaction is read once, in the order of
 //! the chain, and by several threads if there are many. The sum of a script with many spent outputs is kept, so that
 //! only what was spent since is read the next time. Numbers mean other transactions after blocks have left the index,
-//! so nothing is kept then. Memory: about 100 bytes for a script.
+//! so nothing is kept then. Memory: about 150 bytes for a script.
 
 use crate::error::QueryError;
+use crate::kept::Kept;
+use crate::limits::SUMS_MAX;
 use crate::source::ScriptIndex;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
-use lydian_stdx::lock;
-use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-
-/// Scripts whose sums are kept.
-pub(crate) const SUMS_MAX: usize = 16_384;
 
 /// A sum of at least so many outputs is kept.
 pub(crate) const KEPT_FROM: usize = 100;
@@ -32,16 +28,8 @@ const HELPERS_MAX: usize = 4;
 /// Sums of scripts, and the threads that help.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    kept: Mutex<Kept>,
+    kept: Kept<Sum>,
     idle_helpers: AtomicUsize,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    epoch: u64,
-    sums: HashMap<ScriptHash, Sum>,
-    /// The oldest first.
-    order: VecDeque<ScriptHash>,
 }
 
 /// The outputs of a script that are spent by transactions below a number.
@@ -59,7 +47,7 @@ impl Sums {
     pub(crate) fn new() -> Sums {
         // One processor is left for the thread that is helped.
         let helpers = thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).min(HELPERS_MAX);
-        Sums { kept: Mutex::default(), idle_helpers: AtomicUsize::new(helpers) }
+        Sums { kept: Kept::new(SUMS_MAX), idle_helpers: AtomicUsize::new(helpers) }
     }
 
     /// What the spent ones of a script's outputs were worth, in satoshis. `None` if a transaction is no longer where it
@@ -76,7 +64,7 @@ impl Sums {
             outputs.iter().filter(is_new)
         };
         let count = spent_from(0).count();
-        let known = self.get(epoch, script).filter(|sum| count - spent_from(sum.below).count() == sum.count);
+        let known = self.kept.get(epoch, script).filter(|sum| count - spent_from(sum.below).count() == sum.count);
         let known = known.unwrap_or_default();
         let places: Vec<Place> = spent_from(known.below).map(|output| (output.number, output.vout)).collect();
         let Some(values) = self.values(index, &places)? else { return Ok(None) };
@@ -86,31 +74,9 @@ impl Sums {
                 OutputFate::Spent(by) => Some(by),
                 OutputFate::Unspent(_) | OutputFate::Overwritten => None,
             });
-            self.put(epoch, script, Sum { below: last.max().map_or(0, |by| by + 1), count, value });
+            self.kept.put(epoch, script, Sum { below: last.max().map_or(0, |by| by + 1), count, value });
         }
         Ok(Some(value))
-    }
-
-    fn get(&self, epoch: u64, script: &ScriptHash) -> Option<Sum> {
-        let kept = lock(&self.kept);
-        kept.sums.get(script).filter(|_| kept.epoch == epoch).copied()
-    }
-
-    fn put(&self, epoch: u64, script: &ScriptHash, sum: Sum) {
-        let mut kept = lock(&self.kept);
-        if kept.epoch > epoch {
-            return;
-        }
-        if kept.epoch < epoch {
-            *kept = Kept { epoch, ..Kept::default() };
-        }
-        if kept.sums.insert(*script, sum).is_none() {
-            kept.order.push_back(*script);
-        }
-        while kept.order.len() > SUMS_MAX {
-            let oldest = kept.order.pop_front();
-            oldest.map(|script| kept.sums.remove(&script));
-        }
     }
 
     /// The values of outputs in satoshis, in their order, which must be that of the chain. `None` if a transaction is
@@ -357,24 +323,5 @@ mod tests {
             assert!(sums.spent(&index, &other, 4, few).unwrap().is_some());
             assert_eq!(index.reads(), KEPT_FROM - 1);
         }
-    }
-
-    #[test]
-    fn the_oldest_sums_make_room() {
-        let sums = Sums::new();
-        let script = |number: usize| {
-            let mut bytes = [0; 32];
-            bytes[..8].copy_from_slice(&number.to_le_bytes());
-            ScriptHash(bytes)
-        };
-        let sum = Sum { below: 1, count: 2, value: 3 };
-        (0..SUMS_MAX).for_each(|number| sums.put(0, &script(number), sum));
-        sums.put(0, &script(0), sum);
-        assert_eq!(sums.get(0, &script(0)), Some(sum));
-        sums.put(0, &script(SUMS_MAX), sum);
-        assert_eq!(sums.get(0, &script(0)), None);
-        assert_eq!((sums.get(0, &script(1)), sums.get(0, &script(SUMS_MAX))), (Some(sum), Some(sum)));
-        let kept = lock(&sums.kept);
-        assert_eq!((kept.sums.len(), kept.order.len()), (SUMS_MAX, SUMS_MAX));
     }
 }
