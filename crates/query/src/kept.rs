@@ -80,6 +80,10 @@ mod tests {
         assert_eq!((inner.values.len(), inner.order.len()), (3, 3));
     }
 
+    /// limit: SUMS_MAX at
+    /// limit: SUMS_MAX above
+    /// limit: STATUSES_MAX at
+    /// limit: STATUSES_MAX above
     #[test]
     fn limits_are_those_of_their_constants() {
         for max in [crate::limits::SUMS_MAX, crate::limits::STATUSES_MAX] {

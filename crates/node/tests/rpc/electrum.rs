@@ -518,3 +518,71 @@ fn wallets_submit_packages_and_ask_for_fees() {
     let features = oldest.result("server.features", &json!([]));
     assert_eq!((&features["protocol_min"], &features["hash_function"]), (&json!("1.4"), &json!("sha256")));
 }
+
+/// Outputs of a script, and transactions that spend them: above the 8,192 entries from which answers are sent in parts.
+const MANY: usize = 9_000;
+const MANY_SPENT: usize = 8_300;
+
+/// Long histories and coins are those that were mined: alone on a line, with entries of the mempool at the end, and in
+/// a batch, which is not sent in parts.
+#[test]
+fn long_lists_are_sent_in_parts() {
+    let (server, port) = alone("long_lists_are_sent_in_parts");
+    let hash = server.result("getblockhash", "[1]");
+    let coinbase = text(&server.result("getblock", &format!("[{hash}]"))["tx"][0]).parse().unwrap();
+    let (mut first, paid) = pay(&[(OutPoint { txid: coinbase, vout: 0 }, 5_000_000_000, 1)], &[2; MANY], 50_000);
+    // It spends an output to OP_1 itself.
+    first.inputs[0].witness.clear();
+    let mine = |txs: &[MutTx]| {
+        let txs: Vec<String> = txs.iter().map(|tx| to_hex(&tx.encode())).collect();
+        server.result("generateblock", &json!(["raw(51)", txs]).to_string());
+    };
+    mine(&[first.clone()]);
+    let coin = |(outpoint, value, _): &Paid| {
+        json!({"height": 2_021, "tx_hash": outpoint.txid.to_string(), "tx_pos": outpoint.vout, "value": value})
+    };
+    let coins: Vec<Value> = paid.iter().map(coin).collect();
+    let mut wallets = ["1.6", "1.7"].map(|version| Wallet::connect(port, version));
+    for wallet in &mut wallets {
+        assert_eq!(wallet.list("listunspent", &script(2)), Value::Array(coins.clone()));
+    }
+    let spending: Vec<MutTx> = paid[..MANY_SPENT].iter().map(|paid| pay(&[*paid], &[3], 1_000).0).collect();
+    mine(&spending);
+    let (unconfirmed, _) = pay(&paid[MANY_SPENT..=MANY_SPENT], &[2], 1_000);
+    let raw = to_hex(&unconfirmed.encode());
+    wallets[0].result("blockchain.transaction.broadcast", &json!([raw]));
+    let entry = |height: u32, tx: &MutTx| json!({"height": height, "tx_hash": tx.txid().to_string()});
+    let mut history = vec![entry(2_021, &first)];
+    history.extend(spending.iter().map(|tx| entry(2_022, tx)));
+    history.push(json!({"fee": 1_000, "height": 0, "tx_hash": unconfirmed.txid().to_string()}));
+    let of_mempool = json!([{"fee": 1_000, "height": 0, "tx_hash": unconfirmed.txid().to_string()}]);
+    for wallet in &mut wallets {
+        assert_eq!(wallet.list("get_mempool", &script(2)), of_mempool);
+        assert_eq!(wallet.list("get_history", &script(2)), Value::Array(history.clone()));
+        // Only the end of the first list is left of the coins, and what the mempool makes.
+        let mut left = coins[MANY_SPENT + 1..].to_vec();
+        let value = paid[MANY_SPENT].1 - 1_000;
+        left.push(json!({"height": 0, "tx_hash": unconfirmed.txid().to_string(), "tx_pos": 0, "value": value}));
+        assert_eq!(wallet.list("listunspent", &script(2)), Value::Array(left));
+        // The stream goes on behind it.
+        wallet.result("server.ping", &json!([]));
+    }
+    let request = |id: &str| {
+        json!({"id": id, "method": "blockchain.scripthash.get_history", "params": [scripthash(&script(2))]})
+    };
+    wallets[0].send(json!([request("a"), request("b")]).to_string().as_bytes());
+    let answers = wallets[0].line();
+    for (answer, id) in answers.as_array().unwrap().iter().zip(["a", "b"]) {
+        assert_eq!((&answer["id"], &answer["result"]), (&json!(id), &Value::Array(history.clone())));
+    }
+    assert_eq!(answers.as_array().unwrap().len(), 2);
+    // No answer is due to a request without an id; the long one does not appear.
+    let mut silent = request("c");
+    silent.as_object_mut().unwrap().remove("id");
+    wallets[0].send(silent.to_string().as_bytes());
+    assert_eq!(wallets[0].result("server.ping", &json!([])), Value::Null);
+    let status: String =
+        history.iter().map(|entry| format!("{}:{}:", text(&entry["tx_hash"]), entry["height"])).collect();
+    let told = wallets[0].of_script("subscribe", &script(2));
+    assert_eq!(told, to_hex(&sha256(status.as_bytes())));
+}
