@@ -1,11 +1,11 @@
 //! What followers cost: full validation of a chain without a follower, with one that counts inputs in `prepare`, and
-//! with the coin statistics, and with the tables of transactions; and the catch-up of a follower that does nothing, and
-//! of both indexes, from files.
+//! with each index; and the catch-up of a follower that does nothing, and of each index, from files.
 //!
 //! Data: a directory of block files (`--chain DIR`; in the small mode that `cargo test` runs: blocks made here). Each
 //! round validates the chain once for each contender, in turn, into a scratch directory, and then catches up. Output: a
-//! table of wall time and processor time (user and system, all threads), with the median of the rounds and its ratio to
-//! the first row. The statistics must be those of the coins, and the last coinbase must be found by its txid.
+//! table of wall time and processor time (user and system, all threads), with the median of the rounds, its ratio to
+//! the same without an index, what it adds to that for each input, and how much of it the thread that connects blocks
+//! spends in the followers. The statistics must be those of the coins, and the last coinbase must be found by its txid.
 //! `cargo bench -p lydian-index --bench followers -- --chain DIR [--rounds N] [--workers N] [--scratch DIR]`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
@@ -20,9 +20,11 @@ use lydian_engine::{
     Settings, Standing, Tip, Unobserved, UtxoHash,
 };
 use lydian_index::{CoinStatsIndex, CoinStatsReader, FilterIndex, FilterReader, Profile, TxIndex, TxIndexReader};
+use rustix::time::ClockId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 struct Options {
     chain: Option<PathBuf>,
@@ -98,6 +100,69 @@ impl Follower for Counting {
     }
 }
 
+/// What followers take of the thread that connects blocks.
+#[derive(Debug, Default)]
+struct InOrder {
+    /// Processor time.
+    nanoseconds: AtomicU64,
+    /// Inputs of the blocks, by the last follower.
+    inputs: AtomicU64,
+}
+
+/// Measures it.
+#[derive(Debug)]
+struct Timed {
+    follower: Box<dyn Follower>,
+    taken: Arc<InOrder>,
+    inputs: u64,
+}
+
+impl Timed {
+    fn call<T>(&mut self, call: impl FnOnce(&mut dyn Follower) -> T) -> T {
+        let before = clock(ClockId::ThreadCPUTime);
+        let result = call(self.follower.as_mut());
+        let spent = clock(ClockId::ThreadCPUTime).saturating_sub(before);
+        self.taken.nanoseconds.fetch_add(u64::try_from(spent.as_nanos()).unwrap(), Ordering::Relaxed);
+        result
+    }
+}
+
+impl Follower for Timed {
+    fn name(&self) -> &str {
+        self.follower.name()
+    }
+
+    fn has_files(&self) -> bool {
+        self.follower.has_files()
+    }
+
+    fn durable_tip(&self) -> Option<Tip> {
+        self.follower.durable_tip()
+    }
+
+    fn preparer(&self) -> Option<Arc<dyn Prepare>> {
+        self.follower.preparer()
+    }
+
+    fn connect(&mut self, block: &ConnectedBlock<'_>, rows: Option<Rows>) -> Result<(), FollowerError> {
+        self.inputs += block.spent.len() as u64;
+        self.taken.inputs.store(self.inputs, Ordering::Relaxed);
+        self.call(|follower| follower.connect(block, rows))
+    }
+
+    fn disconnect(&mut self, block: &ConnectedBlock<'_>) -> Result<Left, FollowerError> {
+        self.call(|follower| follower.disconnect(block))
+    }
+
+    fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError> {
+        self.call(|follower| follower.checkpoint(tip))
+    }
+
+    fn clear(&mut self) -> Result<(), FollowerError> {
+        self.follower.clear()
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum With {
     Nothing,
@@ -105,11 +170,14 @@ enum With {
     CoinStats,
     Transactions,
     Scripts,
+    Full,
     Filters,
+    FullAndFilters,
     CatchUpIdle,
     CatchUpCoinStats,
     CatchUpTransactions,
     CatchUpScripts,
+    CatchUpFull,
     CatchUpFilters,
 }
 
@@ -121,55 +189,69 @@ enum Reader {
 }
 
 impl With {
-    const ALL: [(With, &str); 11] = [
+    const ALL: [(With, &str); 14] = [
         (With::Nothing, "validation, no follower"),
         (With::Counting, "validation, a follower that counts inputs in prepare"),
         (With::CoinStats, "validation, coin statistics"),
         (With::Transactions, "validation, tables of transactions"),
-        (With::Scripts, "validation, tables of transactions and scripts"),
+        (With::Scripts, "validation, address index, compact"),
+        (With::Full, "validation, address index, full"),
         (With::Filters, "validation, block filters"),
+        (With::FullAndFilters, "validation, address index, full, and block filters"),
         (With::CatchUpIdle, "catch-up, a follower that does nothing"),
         (With::CatchUpCoinStats, "catch-up, coin statistics"),
         (With::CatchUpTransactions, "catch-up, tables of transactions"),
-        (With::CatchUpScripts, "catch-up, tables of transactions and scripts"),
+        (With::CatchUpScripts, "catch-up, address index, compact"),
+        (With::CatchUpFull, "catch-up, address index, full"),
         (With::CatchUpFilters, "catch-up, block filters"),
     ];
 
     fn is_catch_up(self) -> bool {
-        matches!(
-            self,
-            With::CatchUpIdle
-                | With::CatchUpCoinStats
-                | With::CatchUpTransactions
-                | With::CatchUpScripts
-                | With::CatchUpFilters
-        )
+        self == With::CatchUpIdle || self.is_catch_up_of_an_index()
     }
 
-    fn followers(self, scratch: &Path, params: &Params) -> (Vec<Box<dyn Follower>>, Option<Reader>) {
-        match self {
-            With::Nothing => (Vec::new(), None),
-            With::Counting => (vec![Box::new(Counting { has_preparer: true, inputs: 0 })], None),
-            With::CatchUpIdle => (vec![Box::new(Counting::default())], None),
-            With::CoinStats | With::CatchUpCoinStats => {
-                let dir = scratch.join(format!("{self:?}"));
-                let (index, reader) = CoinStatsIndex::open(Arc::new(RealDisk), &dir, params).unwrap();
-                (vec![Box::new(index)], Some(Reader::CoinStats(reader)))
-            }
-            With::Filters | With::CatchUpFilters => {
-                let dir = scratch.join(format!("{self:?}"));
-                let (index, reader) = FilterIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash).unwrap();
-                (vec![Box::new(index)], Some(Reader::Filters(reader)))
-            }
-            With::Transactions | With::CatchUpTransactions | With::Scripts | With::CatchUpScripts => {
-                let dir = scratch.join(format!("{self:?}"));
-                let profile =
-                    Profile { has_scripts: matches!(self, With::Scripts | With::CatchUpScripts), has_txids: false };
-                let (index, reader) =
-                    TxIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash, profile, || [1, 2]).unwrap();
-                (vec![Box::new(index)], Some(Reader::Transactions(reader)))
-            }
+    fn is_catch_up_of_an_index(self) -> bool {
+        use With::{CatchUpCoinStats, CatchUpFilters, CatchUpFull, CatchUpScripts, CatchUpTransactions};
+        matches!(self, CatchUpCoinStats | CatchUpTransactions | CatchUpScripts | CatchUpFull | CatchUpFilters)
+    }
+
+    /// What the tables keep; `None` without tables.
+    fn profile(self) -> Option<Profile> {
+        let (has_scripts, has_txids) = match self {
+            With::Transactions | With::CatchUpTransactions => (false, false),
+            With::Scripts | With::CatchUpScripts => (true, false),
+            With::Full | With::FullAndFilters | With::CatchUpFull => (true, true),
+            With::Nothing | With::Counting | With::CatchUpIdle => return None,
+            With::CoinStats | With::CatchUpCoinStats | With::Filters | With::CatchUpFilters => return None,
+        };
+        Some(Profile { has_scripts, has_txids })
+    }
+
+    fn followers(self, scratch: &Path, params: &Params) -> (Vec<Box<dyn Follower>>, Vec<Reader>) {
+        let dir = scratch.join(format!("{self:?}"));
+        let (mut followers, mut readers): (Vec<Box<dyn Follower>>, _) = (Vec::new(), Vec::new());
+        if matches!(self, With::Counting | With::CatchUpIdle) {
+            followers.push(Box::new(Counting { has_preparer: self == With::Counting, inputs: 0 }));
         }
+        if matches!(self, With::CoinStats | With::CatchUpCoinStats) {
+            let (index, reader) = CoinStatsIndex::open(Arc::new(RealDisk), &dir, params).unwrap();
+            followers.push(Box::new(index));
+            readers.push(Reader::CoinStats(reader));
+        }
+        if let Some(profile) = self.profile() {
+            let dir = dir.join("tables");
+            let (index, reader) =
+                TxIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash, profile, || [1, 2]).unwrap();
+            followers.push(Box::new(index));
+            readers.push(Reader::Transactions(reader));
+        }
+        if matches!(self, With::Filters | With::FullAndFilters | With::CatchUpFilters) {
+            let dir = dir.join("filters");
+            let (index, reader) = FilterIndex::open(Arc::new(RealDisk), &dir, params.genesis_hash).unwrap();
+            followers.push(Box::new(index));
+            readers.push(Reader::Filters(reader));
+        }
+        (followers, readers)
     }
 }
 
@@ -178,16 +260,22 @@ impl With {
 struct Cost {
     wall: f64,
     cpu: f64,
+    /// Of the calls to the followers: see [`Timed`].
+    in_order: f64,
+    inputs: u64,
+}
+
+fn clock(id: ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(id);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Cost) {
-    let cpu = || {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        std::time::Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap()).as_secs_f64()
-    };
-    let (start, cpu_before) = (Instant::now(), cpu());
+    let cpu = || clock(ClockId::ProcessCPUTime);
+    let (start, before) = (Instant::now(), cpu());
     let result = work();
-    (result, Cost { wall: start.elapsed().as_secs_f64(), cpu: cpu() - cpu_before })
+    let cpu = (cpu() - before).as_secs_f64();
+    (result, Cost { wall: start.elapsed().as_secs_f64(), cpu, in_order: 0.0, inputs: 0 })
 }
 
 fn settings(workers: usize) -> Settings {
@@ -204,12 +292,15 @@ fn run(with: With, chain: &Path, options: &Options, scratch: &Path) -> Cost {
         coins: scratch.join("chainstate"),
     };
     let params = Params::new(Chain::Regtest);
-    let (followers, reader) = with.followers(scratch, &params);
+    let (followers, readers) = with.followers(scratch, &params);
+    let taken = Arc::new(InOrder::default());
+    let timed_one = |follower| Box::new(Timed { follower, taken: Arc::clone(&taken), inputs: 0 }) as Box<dyn Follower>;
+    let followers = followers.into_iter().map(timed_one).collect();
     let open = |followers| {
         let opened = Engine::open(Arc::new(RealDisk), &layout, params.clone(), settings(options.workers), followers);
         opened.unwrap().engine
     };
-    let (engine, cost) = if with.is_catch_up() {
+    let (engine, mut cost) = if with.is_catch_up() {
         timed(|| {
             let engine = open(followers);
             engine.finish_catch_up();
@@ -223,29 +314,34 @@ fn run(with: With, chain: &Path, options: &Options, scratch: &Path) -> Cost {
         assert!(advance.invalid.is_empty() && advance.unreadable.is_empty(), "{advance:?}");
         (engine, cost)
     };
+    cost.in_order = Duration::from_nanos(taken.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
+    cost.inputs = taken.inputs.load(Ordering::Relaxed);
     assert!(engine.followers().iter().all(|follower| follower.standing == Standing::InStep));
     engine.checkpoint(&Unobserved).unwrap();
     let tip = engine.tip();
+    readers.iter().for_each(|reader| check(reader, &engine, tip));
+    cost
+}
+
+/// Whether an index knows the block at the tip.
+fn check(reader: &Reader, engine: &Engine, tip: Tip) {
+    let block = engine.block(&engine.tip_info()).unwrap().unwrap();
     match reader {
-        Some(Reader::CoinStats(reader)) => {
+        Reader::CoinStats(reader) => {
             let stats = reader.at(tip.height, &tip.hash).unwrap().unwrap();
             let summary = engine.coins_summary(UtxoHash::Muhash).unwrap();
             assert_eq!((stats.coins, Some(stats.muhash)), (summary.coins, summary.hash));
         }
-        Some(Reader::Filters(reader)) => {
+        Reader::Filters(reader) => {
             let (filter, _) = reader.filter(tip.height, &tip.hash).unwrap().unwrap();
-            let block = engine.block(&engine.tip_info()).unwrap().unwrap();
             let output = block.tx(0).outputs().next().unwrap();
             assert_eq!(lydian_index::match_any(&filter, &tip.hash, [output.script_pubkey]), Ok(true));
         }
-        Some(Reader::Transactions(reader)) => {
-            let block = engine.block(&engine.tip_info()).unwrap().unwrap();
+        Reader::Transactions(reader) => {
             let places = reader.candidates(&block.tx(0).txid()).unwrap();
             assert!(places.iter().any(|(_, place)| (place.height, place.offset) == (tip.height, block.tx(0).offset())));
         }
-        None => {}
     }
-    cost
 }
 
 fn main() {
@@ -271,24 +367,34 @@ fn main() {
             let cost = run(with, &chain, &options, &scratch);
             println!("round {round}: {with:?}: {:.3} s wall, {:.3} s CPU", cost.wall, cost.cpu);
             costs[place].push(cost);
-            if matches!(
-                with,
-                With::CatchUpCoinStats | With::CatchUpTransactions | With::CatchUpScripts | With::CatchUpFilters
-            ) {
+            if with.is_catch_up_of_an_index() {
                 std::fs::remove_dir_all(scratch.join(format!("{with:?}"))).unwrap();
             }
         }
     }
-    println!("{:55} {:>9} {:>9} {:>7}", "median of rounds", "wall s", "CPU s", "ratio");
+    print_table(&costs);
+    std::fs::remove_dir_all(&options.scratch).unwrap();
+}
+
+fn print_table(costs: &[Vec<Cost>]) {
     let median = |costs: &[Cost], part: fn(&Cost) -> f64| {
         let mut values: Vec<f64> = costs.iter().map(part).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    let first = median(&costs[0], |cost| cost.cpu);
-    for ((_, name), costs) in With::ALL.into_iter().zip(&costs) {
+    let inputs = costs.iter().flatten().map(|cost| cost.inputs).max().unwrap();
+    println!("{inputs} inputs; nanoseconds are for each");
+    println!(
+        "{:55} {:>9} {:>9} {:>7} {:>9} {:>9}",
+        "median of rounds", "wall s", "CPU s", "ratio", "more ns", "in order"
+    );
+    let of_row = |row: With| &costs[With::ALL.iter().position(|(with, _)| *with == row).unwrap()];
+    let per_input = |seconds: f64| seconds * 1e9 / f64::from(u32::try_from(inputs).unwrap());
+    for ((with, name), costs) in With::ALL.into_iter().zip(costs) {
         let (wall, cpu) = (median(costs, |cost| cost.wall), median(costs, |cost| cost.cpu));
-        println!("{name:55} {wall:9.3} {cpu:9.3} {:7.3}", cpu / first);
+        let base = of_row(if with.is_catch_up() { With::CatchUpIdle } else { With::Nothing });
+        let base = median(base, |cost| cost.cpu);
+        let (more, in_order) = (per_input(cpu - base), per_input(median(costs, |cost| cost.in_order)));
+        println!("{name:55} {wall:9.3} {cpu:9.3} {:7.3} {more:9.0} {in_order:9.0}", cpu / base);
     }
-    std::fs::remove_dir_all(&options.scratch).unwrap();
 }

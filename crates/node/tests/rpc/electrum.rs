@@ -538,9 +538,7 @@ fn long_lists_are_sent_in_parts() {
         server.result("generateblock", &json!(["raw(51)", txs]).to_string());
     };
     mine(&[first.clone()]);
-    let coin = |(outpoint, value, _): &Paid| {
-        json!({"height": 2_021, "tx_hash": outpoint.txid.to_string(), "tx_pos": outpoint.vout, "value": value})
-    };
+    let coin = |(outpoint, value, _): &Paid| json!({"height": 2_021, "tx_hash": outpoint.txid.to_string(), "tx_pos": outpoint.vout, "value": value});
     let coins: Vec<Value> = paid.iter().map(coin).collect();
     let mut wallets = ["1.6", "1.7"].map(|version| Wallet::connect(port, version));
     for wallet in &mut wallets {
@@ -567,9 +565,8 @@ fn long_lists_are_sent_in_parts() {
         // The stream goes on behind it.
         wallet.result("server.ping", &json!([]));
     }
-    let request = |id: &str| {
-        json!({"id": id, "method": "blockchain.scripthash.get_history", "params": [scripthash(&script(2))]})
-    };
+    let request =
+        |id: &str| json!({"id": id, "method": "blockchain.scripthash.get_history", "params": [scripthash(&script(2))]});
     wallets[0].send(json!([request("a"), request("b")]).to_string().as_bytes());
     let answers = wallets[0].line();
     for (answer, id) in answers.as_array().unwrap().iter().zip(["a", "b"]) {
