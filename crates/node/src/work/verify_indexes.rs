@@ -19,7 +19,6 @@ use crate::screen::{Screen, Tone, commas, count};
 use lydian_disk::DiskError;
 use lydian_engine::{Engine, EngineError, Event, Follower, Observer, Standing, Tip};
 use lydian_index::{Comparison, IndexError, IndexKind, Rebuild, RebuildProgress, check, compare, inspect, rebuild};
-use lydian_primitives::Height;
 use serde::Serialize;
 use std::fmt;
 use std::io;
@@ -40,7 +39,7 @@ enum CannotVerify {
     Disk(DiskError),
     Thread(io::Error),
     Reindexing,
-    Pruned(Height),
+    Pruned,
     /// The block of an index is not on the active chain.
     OtherChain(IndexKind, Tip),
     Space {
@@ -62,11 +61,9 @@ impl fmt::Display for CannotVerify {
             CannotVerify::Reindexing => {
                 f.write_str("a reindex is in progress: start the node and wait until it has loaded the blocks")
             }
-            CannotVerify::Pruned(height) => write!(
-                f,
+            CannotVerify::Pruned => f.write_str(
                 "the checksums of all files match, but the indexes cannot be compared: a rebuild needs every block, and \
-                 that of height {} was pruned",
-                commas(height.0.into())
+                 some were deleted by pruning",
             ),
             CannotVerify::OtherChain(kind, tip) => write!(
                 f,
@@ -92,7 +89,7 @@ impl CannotVerify {
     fn code(&self) -> u8 {
         match self {
             CannotVerify::Engine(failure) => failure.code(),
-            CannotVerify::Reindexing | CannotVerify::Pruned(_) | CannotVerify::OtherChain(..) => exit::DIRECTORY,
+            CannotVerify::Reindexing | CannotVerify::Pruned | CannotVerify::OtherChain(..) => exit::DIRECTORY,
             CannotVerify::Index(IndexError::NewerFormat { .. } | IndexError::OtherFile { .. }) => exit::DIRECTORY,
             CannotVerify::Interrupted => exit::INTERRUPTED,
             CannotVerify::Index(_)
@@ -115,7 +112,10 @@ impl From<IndexError> for CannotVerify {
 
 impl From<EngineError> for CannotVerify {
     fn from(error: EngineError) -> CannotVerify {
-        CannotVerify::Engine(error.into())
+        match error {
+            EngineError::BeyondPruned { .. } => CannotVerify::Pruned,
+            error => CannotVerify::Engine(error.into()),
+        }
     }
 }
 
@@ -369,7 +369,7 @@ impl End {
     }
 }
 
-/// Checks that the block files have every block of the indexes.
+/// Checks that the indexes are of blocks of the active chain.
 fn check_chain(engine: &Engine, ends: &[(IndexKind, &End)]) -> Result<(), CannotVerify> {
     if engine.is_reindexing() {
         return Err(CannotVerify::Reindexing);
@@ -379,12 +379,7 @@ fn check_chain(engine: &Engine, ends: &[(IndexKind, &End)]) -> Result<(), Cannot
             return Err(CannotVerify::OtherChain(*kind, end.tip));
         }
     }
-    let last = ends.iter().map(|(_, end)| end.tip.height.0).max().unwrap_or(0);
-    let pruned = engine.with_tree(|tree| {
-        let is_missing = |height: &u32| tree.active(Height(*height)).is_some_and(|id| tree.block(id).is_none());
-        (0..=last).find(is_missing)
-    });
-    pruned.map_or(Ok(()), |height| Err(CannotVerify::Pruned(Height(height))))
+    Ok(())
 }
 
 /// Writes the engine's lines to the log.

@@ -64,7 +64,9 @@ fn what_a_kernel_accepted_wrongly_is_found_and_the_kernel_is_distrusted() {
     spends.iter().for_each(|spend| second.push(spend));
     second.finish();
     assert!(!lock(&wrong).is_empty() && !signatures.is_trusted());
-    assert_eq!(second.counts(), SecondCounts { verified: 100, left_out: 0 });
+    // What comes after the first that is found is not taken.
+    let SecondCounts { verified, left_out } = second.counts();
+    assert!((1..=100).contains(&verified) && left_out == 0, "{verified} {left_out}");
     // Later transactions are verified by the reference in the first place.
     second.push(&spends[0]);
     second.finish();
