@@ -161,6 +161,16 @@ impl From<FollowerInfo> for IndexStatus {
 }
 
 impl IndexStatus {
+    /// One for each of the names that share a follower, or itself.
+    pub(crate) fn by_names(self, shared: Option<&(&'static str, Vec<&'static str>)>) -> Vec<IndexStatus> {
+        match shared {
+            Some((follower, names)) if *follower == self.name => {
+                names.iter().map(|name| IndexStatus { name: (*name).to_owned(), ..self.clone() }).collect()
+            }
+            _ => vec![self],
+        }
+    }
+
     pub(crate) fn unopened(name: &str, reason: &str) -> IndexStatus {
         IndexStatus { name: name.to_owned(), height: None, is_synced: false, error: Some(reason.to_owned()) }
     }

@@ -126,7 +126,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         }
     }
     let _ends = mempool.clone().map(mempool::End);
-    watcher.lacks(&indexes.unopened);
+    watcher.has_indexes(&indexes);
     if let Some(monitor) = second_opinion {
         watcher.has_second_opinion(monitor);
     }

@@ -17,6 +17,7 @@ use lydian_engine::{
 use lydian_mempool::Mempool;
 use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::{BlockHash, Height};
+use lydian_rpc::Indexes;
 use lydian_second_opinion::Monitor;
 use lydian_stdx::lock;
 use lydian_zmq::Feed;
@@ -52,6 +53,8 @@ struct State {
     engine: Weak<Engine>,
     /// Indexes that could not be opened.
     unopened: Vec<IndexStatus>,
+    /// The follower whose state is that of several indexes, and their names.
+    shared: Option<(&'static str, Vec<&'static str>)>,
     second_opinion: Option<Monitor>,
     /// Weak, since the mempool keeps the engine and the engine this.
     mempool: Weak<Mempool>,
@@ -105,10 +108,12 @@ impl Watcher {
         }
     }
 
-    /// Indexes that could not be opened, each with the reason.
-    pub(super) fn lacks(&self, indexes: &[(&'static str, String)]) {
+    /// The indexes, with those that could not be opened.
+    pub(super) fn has_indexes(&self, indexes: &Indexes) {
         let status = |(name, reason): &(&'static str, String)| IndexStatus::unopened(name, reason);
-        lock(&self.state).unopened = indexes.iter().map(status).collect();
+        let mut state = lock(&self.state);
+        state.unopened = indexes.unopened.iter().map(status).collect();
+        state.shared.clone_from(&indexes.shared);
     }
 
     /// The second opinion, whose counts the status shows.
@@ -166,8 +171,12 @@ impl Watcher {
         };
         let (mut status, engine) = status;
         let followers = engine.map_or_else(Vec::new, |engine| engine.followers());
-        status.indexes = followers.into_iter().filter(|one| one.has_files).map(IndexStatus::from).collect();
-        status.indexes.extend(lock(&self.state).unopened.iter().cloned());
+        let indexes = followers.into_iter().filter(|one| one.has_files).map(IndexStatus::from);
+        {
+            let state = lock(&self.state);
+            status.indexes = indexes.flat_map(|index| index.by_names(state.shared.as_ref())).collect();
+            status.indexes.extend(state.unopened.iter().cloned());
+        }
         if let Err(error) = status.write(self.disk.as_ref(), &self.datadir) {
             self.log.warning(format!("the status for lydian info could not be written: {error}"));
         }

@@ -157,6 +157,11 @@ fn a_running_node_keeps_its_indexes() {
     let status = place.json(&["index", "status"]);
     assert_eq!(status["is_running"], true);
     assert_eq!(status["indexes"][0]["height"], MIX_HEIGHT);
+    let info = place.json(&["info"]);
+    let names: Vec<&str> =
+        info["indexes"].as_array().unwrap().iter().map(|index| index["name"].as_str().unwrap()).collect();
+    let expected = ["txindex", "txospenderindex", "addressindex", "basic block filter index", "coinstatsindex"];
+    assert_eq!(names, expected, "as in getindexinfo");
     let (out, _, _) = place.run(&["index", "status"]);
     assert!(out.contains("getindexinfo"), "{out}");
     for words in [&["index", "verify"][..], &["index", "drop", "tables"]] {
