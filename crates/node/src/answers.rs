@@ -39,11 +39,13 @@ impl Answers {
         let index = index.map(|reader| NodeIndex::new(reader, Arc::clone(&chain), engine));
         let prompt_index = index.as_ref().map(|index| index.on(Arc::clone(&prompt)));
         let pool: Arc<dyn Pool> = Arc::new(NodePool::new(mempool, engine));
-        let query = |chain, index: Option<NodeIndex>| {
+        let settings = |chain, index: Option<NodeIndex>| {
             let index = index.map(|index| Arc::new(index) as Arc<dyn ScriptIndex>);
-            Arc::new(Query::new(lydian_query::Settings { chain, index, pool: Arc::clone(&pool) }))
+            lydian_query::Settings { chain, index, pool: Arc::clone(&pool) }
         };
-        Answers { query: query(chain, index), prompt: query(prompt, prompt_index), context }
+        let query = Query::new(settings(chain, index));
+        let prompt = query.through(settings(prompt, prompt_index));
+        Answers { query: Arc::new(query), prompt: Arc::new(prompt), context }
     }
 
     /// The methods about the Electrum server are answered from now on.

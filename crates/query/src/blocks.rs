@@ -24,12 +24,12 @@ pub struct BlockPage {
 impl Query {
     /// How large a block is, on the active chain or beside it; `None` if the node does not have it.
     pub fn block_sizes(&self, hash: &BlockHash) -> Result<Option<BlockSizes>, QueryError> {
-        if let Some(sizes) = self.sizes.get(hash) {
+        if let Some(sizes) = self.kept.sizes.get(hash) {
             return Ok(Some(sizes));
         }
         let sizes = self.chain().block(hash)?.map(|block| BlockSizes::from(&block));
         if let Some(sizes) = sizes {
-            self.sizes.put(hash, sizes);
+            self.kept.sizes.put(hash, sizes);
         }
         Ok(sizes)
     }

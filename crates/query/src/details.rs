@@ -276,7 +276,7 @@ impl Query {
             }
             stats.funded_count += 1;
         }
-        let Some(spent) = self.sums.spent(index, script, view.epoch, &view.outputs)? else { return Ok(None) };
+        let Some(spent) = self.kept.sums.spent(index, script, view.epoch, &view.outputs)? else { return Ok(None) };
         stats.spent_sum = spent;
         stats.funded_sum += spent;
         Ok(Some(stats))

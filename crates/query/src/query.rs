@@ -37,6 +37,12 @@ pub struct Source {
 #[derive(Debug)]
 pub struct Query {
     sources: Settings,
+    pub(crate) kept: Arc<Caches>,
+}
+
+/// What answers keep for the next ones.
+#[derive(Debug)]
+pub(crate) struct Caches {
     trees: Trees,
     headers: HeaderTree,
     pub(crate) sums: Sums,
@@ -115,8 +121,13 @@ pub(crate) struct View {
 impl Query {
     pub fn new(sources: Settings) -> Query {
         let (trees, headers) = (Trees::default(), HeaderTree::default());
-        let (sums, statuses) = (Sums::new(), Statuses::new());
-        Query { sources, trees, headers, sums, statuses, sizes: Sizes::default() }
+        let caches = Caches { trees, headers, sums: Sums::new(), statuses: Statuses::new(), sizes: Sizes::default() };
+        Query { sources, kept: Arc::new(caches) }
+    }
+
+    /// The same chain, index and mempool read in another way. Both keep together what they compute.
+    pub fn through(&self, sources: Settings) -> Query {
+        Query { sources, kept: Arc::clone(&self.kept) }
     }
 
     pub fn chain(&self) -> &dyn Chain {
@@ -332,12 +343,12 @@ impl Query {
         if height > last || last > tip {
             return Err(QueryError::ProofHeight { height, last, tip });
         }
-        self.headers.proof(self.sources.chain.as_ref(), height, last)
+        self.kept.headers.proof(self.sources.chain.as_ref(), height, last)
     }
 
     /// The proof of a transaction in the block at a height.
     pub fn merkle(&self, txid: &Txid, height: u32) -> Result<MerkleProof, QueryError> {
-        let tree = self.trees.get(self.sources.chain.as_ref(), Height(height))?;
+        let tree = self.kept.trees.get(self.sources.chain.as_ref(), Height(height))?;
         let position = tree.leaves().iter().position(|leaf| *leaf == txid.0);
         let proof = position.and_then(|position| tree.proof(position));
         proof.ok_or(QueryError::NotInBlock { txid: *txid, height })
@@ -345,7 +356,7 @@ impl Query {
 
     /// The transaction at a position of a block, with its proof.
     pub fn merkle_at(&self, height: u32, position: u32) -> Result<(Txid, MerkleProof), QueryError> {
-        let tree = self.trees.get(self.sources.chain.as_ref(), Height(height))?;
+        let tree = self.kept.trees.get(self.sources.chain.as_ref(), Height(height))?;
         let leaf = tree.leaves().get(position as usize).copied();
         let transactions = tree.leaves().len();
         let proof = leaf.zip(tree.proof(position as usize));

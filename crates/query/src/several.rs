@@ -113,7 +113,7 @@ impl Query {
                 epochs.push(epoch);
             }
             let is_same = |tips: &[Option<Tip>]| tips.windows(2).all(|pair| pair[0] == pair[1]);
-            let epoch = epochs.first().copied().unwrap_or(0);
+            let epoch = epochs.first().copied().unwrap_or(self.index()?.epoch());
             if epochs.iter().any(|other| *other != epoch) {
                 return Ok(None);
             }
@@ -208,7 +208,7 @@ impl Query {
             .collect();
         places.sort_unstable();
         places.dedup();
-        let Some(values) = self.sums.values(index, &places)? else { return Ok(None) };
+        let Some(values) = self.kept.sums.values(index, &places)? else { return Ok(None) };
         let value_of = |worth: Worth| match worth {
             Worth::Known(value) => value,
             Worth::At(number, vout) => {

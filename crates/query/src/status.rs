@@ -71,7 +71,7 @@ impl Query {
         }
         if let Some(last) = last.filter(|_| count >= KEPT_FROM && count > hashed) {
             let hash = hash.so_far();
-            self.statuses.kept.put(epoch, script, Hashed { count, last, hash });
+            self.kept.statuses.kept.put(epoch, script, Hashed { count, last, hash });
         }
         rest.pool.iter().for_each(|entry| hash.push(&entry.txid.0, entry.height()));
         Ok(hash.finish())
@@ -82,7 +82,7 @@ impl Query {
             let mut numbers = transactions_of(&outputs);
             drop(outputs);
             let (count, last) = (numbers.len(), numbers.last().copied());
-            let (hashed, hash) = match self.statuses.of(epoch, script, &numbers) {
+            let (hashed, hash) = match self.kept.statuses.of(epoch, script, &numbers) {
                 Some(Hashed { count, hash, .. }) => (count, StatusHash::from(hash)),
                 None => (0, StatusHash::default()),
             };

@@ -573,6 +573,9 @@ fn esplora_answers_follow_from_the_mempool() {
     let hash = pair.core.result("getbestblockhash", "[]");
     both(&pair, "invalidateblock", &json!([hash]));
     check_all(&site, &pair);
+    for path in ["/addresses/txs", "/scripthashes/txs", "/addresses/txs/summary"] {
+        assert_eq!(site.ask("POST", path, "[]").text(), "[]", "of no address, after a reorganisation");
+    }
     both(&pair, "reconsiderblock", &json!([hash]));
     check_all(&site, &pair);
 }
