@@ -12,12 +12,12 @@ use crate::clock::{now_nanos, thread_cpu};
 use crate::run::Session;
 use lydian_disk::DiskError;
 use lydian_electrum::{Clock, Identity, Server, Settings};
-use lydian_serve::{BadAddress, StartError, TlsError, bind_addresses};
+use lydian_serve::{BadAddress, StartError, Subnet, TlsError, bind_addresses};
 use lydian_stdx::Current;
 use operator::ForRpc;
 use reload::{Changeable, Reloader};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +104,7 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
     )
     .map_err(ElectrumError::Start)?;
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
-        session.log.info(format!("Electrum server: {}", try_it(*address)));
+        session.log.info(format!("Electrum server: {}", try_it(*address, &settings.proxies)));
     }
     answers.has_electrum(Arc::new(ForRpc(server.operator().clone())));
     let reloader = Reloader::start(session, changeable);
@@ -126,10 +126,13 @@ impl Clock for NodeClock {
     }
 }
 
-/// What a user can type to see that it answers.
-fn try_it(address: SocketAddr) -> String {
+/// What a user can type to see that it answers. Nothing if it would count as a proxy: see `-electrumproxy`.
+fn try_it(address: SocketAddr, proxies: &[Subnet]) -> String {
     let (ip, port) = (address.ip(), address.port());
-    let ip = if ip.is_unspecified() { "127.0.0.1".to_owned() } else { ip.to_string() };
+    let ip = if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip };
+    if proxies.iter().any(|subnet| subnet.contains(ip)) {
+        return format!("listening on {address}");
+    }
     let question = r#"{"id":0,"method":"blockchain.headers.subscribe"}"#;
     format!("listening on {address}; try it with: echo '{question}' | nc -q 1 {ip} {port}")
 }
@@ -140,8 +143,11 @@ mod tests {
 
     #[test]
     fn the_command_to_try_names_a_reachable_address() {
-        let of = |text: &str| try_it(text.parse().unwrap());
-        assert!(of("0.0.0.0:7").ends_with("| nc -q 1 127.0.0.1 7"));
-        assert!(of("[::1]:7").ends_with("| nc -q 1 ::1 7"));
+        let of = |text: &str, proxies: &[Subnet]| try_it(text.parse().unwrap(), proxies);
+        assert!(of("0.0.0.0:7", &[]).ends_with("| nc -q 1 127.0.0.1 7"));
+        assert!(of("[::1]:7", &[]).ends_with("| nc -q 1 ::1 7"));
+        let proxies = [Subnet::parse("127.0.0.1", true).unwrap()];
+        assert_eq!(of("0.0.0.0:7", &proxies), "listening on 0.0.0.0:7");
+        assert!(of("[::1]:7", &proxies).ends_with("| nc -q 1 ::1 7"));
     }
 }
