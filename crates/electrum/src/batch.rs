@@ -7,7 +7,7 @@ use crate::fault::{Fault, code};
 use crate::limits::{BATCH_MAX, VALUES_MAX};
 use crate::methods;
 use crate::server::Shared;
-use crate::session::Session;
+use crate::session::{Line, Session};
 use crate::stream::{Slot, Stream};
 use crate::write::{self, Json};
 use lydian_serve::{Room, UnreadGuard};
@@ -21,16 +21,19 @@ pub(crate) struct Answer {
     pub(crate) bytes: Json,
     /// What follows them.
     pub(crate) rest: Option<Stream>,
-    _room: Option<Room>,
+    _rooms: Vec<Room>,
     _unread: Option<UnreadGuard>,
 }
+
+/// The error of an answer for which there is no memory.
+pub(crate) const NO_ROOM: &str = "too many answers wait to be read";
 
 /// Requests that one thread answers.
 const MEMBERS_PER_THREAD: usize = 16;
 
 /// Answers a line. `None` if the server is ending.
-pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: Vec<u8>) -> Option<Answer> {
-    let requests = match parse(&line) {
+pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: Line) -> Option<Answer> {
+    let requests = match parse(&line.bytes) {
         Ok(Parsed::One(request)) => {
             return on_thread(shared, session, move |shared, session| one(shared, session, request)).await;
         }
@@ -41,7 +44,7 @@ pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: V
             let mut bytes = Vec::new();
             write::answer(&mut bytes, &Value::Null, Err(fault));
             bytes.push(b'\n');
-            return Some(Answer { bytes, rest: None, _room: None, _unread: None });
+            return Some(Answer { bytes, rest: None, _rooms: Vec::new(), _unread: None });
         }
     };
     drop(line);
@@ -58,16 +61,19 @@ pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: V
         let (shared, session) = (Arc::clone(shared), Arc::clone(session));
         parts.push(spawn_blocking(move || members(&shared, &session, some)));
     }
-    let mut bytes = vec![b'['];
+    let (mut bytes, mut rooms) = (vec![b'['], Vec::with_capacity(threads));
     for part in parts {
-        bytes.extend(part.await.ok()?);
+        let (part, room) = part.await.ok()?;
+        bytes.extend(part);
+        rooms.extend(room);
     }
     match bytes.pop_if(|last| *last == b',') {
         Some(_) => bytes.extend_from_slice(b"]\n"),
         // Nothing but notifications.
         None => bytes.clear(),
     }
-    on_thread(shared, session, move |_, _| (bytes, None)).await
+    let unread = session.connection().count_unread(bytes.len());
+    Some(Answer { bytes, rest: None, _rooms: rooms, _unread: Some(unread) })
 }
 
 /// Makes an answer on a thread that may block, and takes room for it.
@@ -82,11 +88,10 @@ pub(crate) async fn on_thread(
         let size = bytes.len() + rest.as_ref().map_or(0, Stream::bytes);
         let Some(room) = shared.answers.room_for(size) else {
             session.close_after_answer();
-            let bytes = too_long("too many answers wait to be read");
-            return Answer { bytes, rest: None, _room: None, _unread: None };
+            return Answer { bytes: too_long(NO_ROOM), rest: None, _rooms: Vec::new(), _unread: None };
         };
         let unread = session.connection().count_unread(size);
-        Answer { bytes, rest, _room: Some(room), _unread: Some(unread) }
+        Answer { bytes, rest, _rooms: vec![room], _unread: Some(unread) }
     });
     made.await.ok()
 }
@@ -100,6 +105,7 @@ pub(crate) async fn next_part(
 ) -> Option<(Json, Stream)> {
     let (shared, session) = (Arc::clone(shared), Arc::clone(session));
     let made = spawn_blocking(move || {
+        session.check_cost(&shared).ok()?;
         let next = || stream.next(&shared.query).inspect_err(|_| session.close_after_answer()).ok().flatten();
         let bytes = session.meter.measure_part(0, next, |bytes| bytes.as_ref().map_or(0, Vec::len))?;
         Some((bytes, stream))
@@ -139,9 +145,9 @@ fn parse(line: &[u8]) -> Result<Parsed, Fault> {
 
 fn one(shared: &Shared, session: &Session, request: Value) -> (Json, Option<Stream>) {
     let mut out = Vec::new();
-    let slot = Slot { is_allowed: true, ..Slot::default() };
+    let slot = Slot::alone();
     let end = respond(shared, session, request, &mut out, &slot);
-    let mut rest = slot.stream.into_inner();
+    let mut rest = slot.take();
     match (end, &mut rest) {
         (None, _) => return (Vec::new(), None),
         (Some(end), Some(stream)) => {
@@ -156,15 +162,32 @@ fn one(shared: &Shared, session: &Session, request: Value) -> (Json, Option<Stre
     (out, rest)
 }
 
-fn members(shared: &Shared, session: &Session, requests: Vec<Value>) -> Json {
-    let mut out = Vec::new();
+/// The answers to some members of a batch, each with a comma behind it, and their room. A member for which there is
+/// none has an error instead.
+fn members(shared: &Shared, session: &Session, requests: Vec<Value>) -> (Json, Option<Room>) {
+    let (mut out, slot) = (Vec::new(), Slot::in_batch(shared.answers.room()));
     for request in requests {
-        if let Some(end) = respond(shared, session, request, &mut out, &Slot::default()) {
+        let id = request.get("id").filter(|id| !id.is_object() && !id.is_array()).cloned();
+        let before = out.len();
+        let end = match slot.is_full() {
+            true => None,
+            false => respond(shared, session, request, &mut out, &slot),
+        };
+        if let Some(end) = end {
             out.extend(end);
+        }
+        if !slot.has_room_for(out.len()) {
+            out.truncate(before);
+            if let Some(id) = id {
+                write::answer(&mut out, &id, Err(Fault::new(code::EXCESSIVE, NO_ROOM)));
+            }
+        }
+        if out.len() > before {
             out.push(b',');
+            slot.has(out.len());
         }
     }
-    out
+    (out, slot.into_room())
 }
 
 /// Appends the answer to a request up to the end of its result, and returns what is behind that; `None` if the request
@@ -184,7 +207,7 @@ fn respond(shared: &Shared, session: &Session, request: Value, out: &mut Json, s
     };
     match id {
         Some(id @ (Value::Object(_) | Value::Array(_))) => {
-            drop((id, slot.stream.take()));
+            drop((id, slot.take()));
             write::begin(out, invalid("`id` must be a string, a number or null"));
             Some(write::end(&Value::Null))
         }

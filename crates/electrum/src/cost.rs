@@ -1,4 +1,4 @@
-//! Costs: what the answers to a subnet take of this machine, and what follows if it is much.
+//! Costs: the CPU time and the bytes that each subnet uses, and the limits on them.
 //!
 //! Input: the method of each request, the bytes of requests and answers, the CPU time of answers; the time. Output: how
 //! long a client waits for its next answer, how many threads work on its batch, or the end of its session.

@@ -66,7 +66,7 @@ impl Session {
         is_first
     }
 
-    /// What an operator is told.
+    /// The row of this session in `listelectrumsessions`.
     pub(crate) fn info(&self) -> SessionInfo {
         let connection = &self.connection;
         let [requests, bytes_received, bytes_sent, cost] = self.meter.totals();
@@ -96,8 +96,10 @@ impl Session {
 
     /// Waits until a line that was received may be answered: clients that cost much wait. False: the server is ending.
     async fn may_answer(&self, shared: &Shared, bytes: usize, stopped: &mut Stopped) -> bool {
-        let delay = self.meter.received(bytes, shared.live.get().costs);
-        if delay.is_zero() {
+        let costs = shared.live.get().costs;
+        let delay = self.meter.received(bytes, costs);
+        // What is refused anyway need not wait.
+        if delay.is_zero() || self.meter.check(costs).is_err() {
             return true;
         }
         tokio::select! {
@@ -163,7 +165,8 @@ impl Session {
     ) -> Result<OutpointStatus, Fault> {
         let script = shared.query.script_of(&outpoint)?.or(hint);
         let own = self.own();
-        if lock(&self.state).outpoints.insert(outpoint) {
+        let is_new = lock(&self.state).outpoints.insert(outpoint);
+        if is_new {
             shared.subscriptions.join_outpoint(self.id, &own, outpoint, script).inspect_err(|_| {
                 lock(&self.state).outpoints.remove(&outpoint);
             })?;
@@ -174,7 +177,9 @@ impl Session {
                 Ok(status)
             }
             Err(error) => {
-                self.unsubscribe_outpoint(shared, &outpoint);
+                if is_new {
+                    self.unsubscribe_outpoint(shared, &outpoint);
+                }
                 Err(error.into())
             }
         }
@@ -256,8 +261,14 @@ impl Protocol for Electrum {
 struct Plain<'a>(&'a Arc<Shared>);
 
 impl Plain<'_> {
-    /// Sends an answer, each part once the one before was taken. False if the connection has ended.
-    async fn send(&self, session: &Arc<Session>, mut answer: Answer, writer: &mut (impl AsyncWrite + Unpin)) -> bool {
+    /// Sends an answer, each part once the one before was taken. False if the connection or the server has ended.
+    async fn send(
+        &self,
+        session: &Arc<Session>,
+        mut answer: Answer,
+        writer: &mut (impl AsyncWrite + Unpin),
+        stopped: &mut Stopped,
+    ) -> bool {
         let mut bytes = std::mem::take(&mut answer.bytes);
         let mut rest = answer.rest.take();
         loop {
@@ -266,6 +277,9 @@ impl Plain<'_> {
                 return false;
             }
             let Some(stream) = rest else { return true };
+            if stopped.is_now() || !session.may_answer(self.0, 0, stopped).await {
+                return false;
+            }
             let Some((next, after)) = batch::next_part(self.0, session, stream).await else { return true };
             (bytes, rest) = (next, Some(after));
         }
@@ -290,7 +304,7 @@ impl Lined for Plain<'_> {
             let answer = match line {
                 Some(Ok(Some(line))) => {
                     let _busy = connection.begin_call();
-                    if !session.may_answer(self.0, line.len(), &mut stopped).await {
+                    if !session.may_answer(self.0, line.bytes.len(), &mut stopped).await {
                         return;
                     }
                     batch::answer(self.0, session, line).await
@@ -304,7 +318,7 @@ impl Lined for Plain<'_> {
                 None => batch::on_thread(self.0, session, |shared, session| (notices(shared, session), None)).await,
             };
             let Some(answer) = answer else { return };
-            if !self.send(session, answer, &mut writer).await {
+            if !self.send(session, answer, &mut writer, &mut stopped).await {
                 return;
             }
             if session.is_closing.load(Ordering::Relaxed) {
@@ -321,7 +335,15 @@ pub(crate) struct Lines {
     buffer: Vec<u8>,
     /// There is no line end before this place.
     searched: usize,
+    budget: Arc<Budget>,
     room: Room,
+}
+
+/// A line without its end, with its room until it is parsed.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) bytes: Vec<u8>,
+    _room: Room,
 }
 
 /// A line that is not received.
@@ -335,20 +357,23 @@ const STEP: usize = 8 << 10;
 
 impl Lines {
     pub(crate) fn new(budget: &Arc<Budget>) -> Lines {
-        Lines { buffer: Vec::new(), searched: 0, room: budget.room() }
+        Lines { buffer: Vec::new(), searched: 0, budget: Arc::clone(budget), room: budget.room() }
     }
 
-    /// The next line without its end; `None` at the end of the stream. What was received stays if this is dropped.
-    pub(crate) async fn next(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, TooLong> {
+    /// The next line; `None` at the end of the stream. What was received stays if this is dropped.
+    pub(crate) async fn next(&mut self, reader: &mut (impl AsyncRead + Unpin)) -> Result<Option<Line>, TooLong> {
         loop {
             let end = self.buffer.iter().skip(self.searched).position(|byte| *byte == b'\n');
             if let Some(end) = end.map(|end| self.searched + end) {
                 let rest = self.buffer.split_off(end + 1);
-                let mut line = std::mem::replace(&mut self.buffer, rest);
-                line.pop();
+                let mut bytes = std::mem::replace(&mut self.buffer, rest);
+                bytes.pop();
                 self.searched = 0;
-                self.room.shrink(self.buffer.len());
-                return Ok(Some(line));
+                let mut room = std::mem::replace(&mut self.room, self.budget.room());
+                room.shrink(bytes.len());
+                // If others take it first, the next read says so.
+                let _ = self.room.try_grow(self.buffer.len());
+                return Ok(Some(Line { bytes, _room: room }));
             }
             self.searched = self.buffer.len();
             if self.buffer.len() > LINE_SIZE_MAX {
@@ -376,7 +401,7 @@ mod tests {
         runtime.block_on(async {
             let (mut lines, mut reader, mut all) = (Lines::new(budget), bytes, Vec::new());
             while let Some(line) = lines.next(&mut reader).await? {
-                all.push(line);
+                all.push(line.bytes);
             }
             Ok(all)
         })
@@ -419,5 +444,14 @@ mod tests {
         let mut longer = vec![b' '; 300_000];
         longer.push(b'\n');
         assert!(lines_of(&longer, &budget).unwrap_err().words.contains("too many long lines"));
+        // One that waits to be answered still counts.
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (mut lines, mut reader) = (Lines::new(&budget), &line[..]);
+            let waiting = lines.next(&mut reader).await.unwrap().unwrap();
+            assert!(!others.try_grow(crate::limits::LINES_SIZE_MAX - 100_000));
+            drop(waiting);
+            assert!(others.try_grow(crate::limits::LINES_SIZE_MAX - 100_000));
+        });
     }
 }

@@ -5,9 +5,12 @@
 //! list's transactions and one part. A list whose blocks leave the chain meanwhile cannot be finished: the connection
 //! ends.
 
+use crate::batch::NO_ROOM;
+use crate::fault::{Fault, code};
 use crate::write::{Json, put, put_hash};
 use lydian_query::{Coin, CoinParts, Confirmed, HistoryParts, PART, PoolEntry, Query, QueryError};
-use std::cell::RefCell;
+use lydian_serve::Room;
+use std::cell::{Cell, RefCell};
 
 /// Lists with more elements are sent in parts, unless they are in a batch.
 pub(crate) const STREAMED_FROM: usize = 4 * PART;
@@ -32,11 +35,77 @@ pub(crate) struct Stream {
     end: Json,
 }
 
-/// Where a method puts the rest of its answer, if the request allows it.
-#[derive(Debug, Default)]
-pub(crate) struct Slot {
-    pub(crate) is_allowed: bool,
-    pub(crate) stream: RefCell<Option<Stream>>,
+/// Where the rest of an answer goes, and the memory of the answers that are made whole.
+#[derive(Debug)]
+pub(crate) enum Slot {
+    /// A request alone on its line: long lists are sent in parts.
+    Alone(RefCell<Option<Stream>>),
+    /// Members of a batch, which are answered by one thread.
+    InBatch {
+        room: RefCell<Room>,
+        /// The bytes of the members so far.
+        bytes: Cell<usize>,
+        /// There was no room once, so the other members are not tried.
+        is_full: Cell<bool>,
+    },
+}
+
+impl Slot {
+    pub(crate) fn alone() -> Slot {
+        Slot::Alone(RefCell::default())
+    }
+
+    pub(crate) fn in_batch(room: Room) -> Slot {
+        Slot::InBatch { room: RefCell::new(room), bytes: Cell::new(0), is_full: Cell::new(false) }
+    }
+
+    /// What follows the answer.
+    pub(crate) fn take(&self) -> Option<Stream> {
+        match self {
+            Slot::Alone(stream) => stream.take(),
+            Slot::InBatch { .. } => None,
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Slot::InBatch { is_full, .. } if is_full.get())
+    }
+
+    /// Takes room for the answers of a batch, waiting for others to be read. False if there is none.
+    pub(crate) fn has_room_for(&self, size: usize) -> bool {
+        match self {
+            Slot::Alone(_) => true,
+            Slot::InBatch { room, is_full, .. } => {
+                if !is_full.get() && !room.borrow_mut().grow(size) {
+                    is_full.set(true);
+                }
+                !is_full.get()
+            }
+        }
+    }
+
+    /// The answers to the members so far have this size.
+    pub(crate) fn has(&self, size: usize) {
+        if let Slot::InBatch { bytes, .. } = self {
+            bytes.set(size);
+        }
+    }
+
+    /// Room for an answer besides those that are there.
+    fn has_room_for_more(&self, size: usize) -> bool {
+        match self {
+            Slot::Alone(_) => true,
+            Slot::InBatch { bytes, .. } => self.has_room_for(bytes.get() + size),
+        }
+    }
+
+    /// The room of a batch; none of a request alone.
+    pub(crate) fn into_room(self) -> Option<Room> {
+        match self {
+            Slot::Alone(_) => None,
+            Slot::InBatch { room, .. } => Some(room.into_inner()),
+        }
+    }
 }
 
 impl List {
@@ -79,13 +148,19 @@ impl List {
 
 /// The JSON of a list, with `begin` before its elements and `end` behind them; the beginning only if the rest is in the
 /// slot.
-pub(crate) fn put_list(query: &Query, list: List, begin: &str, end: &str, slot: &Slot) -> Result<Json, QueryError> {
-    let is_long = list.count() > STREAMED_FROM;
+pub(crate) fn put_list(query: &Query, list: List, begin: &str, end: &str, slot: &Slot) -> Result<Json, Fault> {
+    let count = list.count();
     let mut stream = Stream { list, is_first: true, is_over: false, end: end.as_bytes().to_vec() };
     let mut out = begin.as_bytes().to_vec();
-    if is_long && slot.is_allowed {
-        *slot.stream.borrow_mut() = Some(stream);
-        return Ok(out);
+    match slot {
+        Slot::Alone(rest) if count > STREAMED_FROM => {
+            *rest.borrow_mut() = Some(stream);
+            return Ok(out);
+        }
+        Slot::Alone(_) | Slot::InBatch { .. } => {}
+    }
+    if !slot.has_room_for_more(count * ELEMENT_BYTES) {
+        return Err(Fault::new(code::EXCESSIVE, NO_ROOM));
     }
     while let Some(part) = stream.next(query)? {
         out.extend(part);

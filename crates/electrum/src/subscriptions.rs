@@ -112,13 +112,16 @@ impl Subscriptions {
     }
 
     pub(crate) fn wants_headers(&self, id: u64) {
-        lock(&self.inner).headers.insert(id);
+        let mut inner = lock(&self.inner);
+        if inner.outboxes.contains_key(&id) {
+            inner.headers.insert(id);
+        }
     }
 
     /// Notes a subscription of a session, which has `own` of them. Returns the status if it is known.
     pub(crate) fn join(&self, id: u64, own: &Own, script: ScriptHash) -> Result<Option<Status>, Fault> {
         let mut inner = lock(&self.inner);
-        inner.check(own)?;
+        inner.check(id, own)?;
         inner.count += 1;
         let watched = inner.scripts.entry(script).or_insert_with(Watched::new);
         watched.sessions.push(id);
@@ -133,7 +136,7 @@ impl Subscriptions {
         script: Option<ScriptHash>,
     ) -> Result<(), Fault> {
         let mut inner = lock(&self.inner);
-        inner.check(own)?;
+        inner.check(id, own)?;
         inner.count += 1;
         let output = inner.outpoints.entry(outpoint).or_insert_with(|| Output { script, watched: Watched::new() });
         output.script = output.script.or(script);
@@ -245,7 +248,11 @@ pub(crate) struct Own {
 }
 
 impl Inner {
-    fn check(&self, own: &Own) -> Result<(), Fault> {
+    fn check(&self, id: u64, own: &Own) -> Result<(), Fault> {
+        // The members of a batch are answered to their end, also if the connection has ended meanwhile.
+        if !self.outboxes.contains_key(&id) {
+            return Err(Fault::new(code::EXCESSIVE, "the connection has ended"));
+        }
         if self.count >= SUBSCRIPTIONS_MAX {
             let words = format!("the server has {SUBSCRIPTIONS_MAX} subscriptions and takes no more");
             return Err(Fault::new(code::EXCESSIVE, words));
@@ -319,6 +326,21 @@ mod tests {
         assert!(!subscriptions.is_empty());
         subscriptions.leave(two, &script(1));
         assert!(subscriptions.is_empty() && subscriptions.told(&script(1)).is_none());
+    }
+
+    /// Members of a batch go on when their connection has ended.
+    #[test]
+    fn nothing_is_left_of_a_session_that_ended() {
+        let subscriptions = Subscriptions::default();
+        let (id, _outbox) = subscriptions.open();
+        let outpoint = OutPoint { txid: lydian_primitives::Txid([1; 32]), vout: 0 };
+        assert!(subscriptions.join(id, &own(0, true), script(1)).is_ok());
+        subscriptions.close(id, &HashSet::from([script(1), script(2)]), &HashSet::from([outpoint]));
+        assert!(subscriptions.join(id, &own(0, true), script(2)).is_err());
+        assert!(subscriptions.join_outpoint(id, &own(0, true), outpoint, None).is_err());
+        subscriptions.wants_headers(id);
+        let inner = lock(&subscriptions.inner);
+        assert!(inner.count == 0 && inner.scripts.is_empty() && inner.outpoints.is_empty() && inner.headers.is_empty());
     }
 
     /// limit: SUBSCRIPTIONS_MAX at

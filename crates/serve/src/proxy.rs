@@ -38,7 +38,7 @@ const TRANSPORT_MAX: u8 = 2;
 /// The client, by its proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// The proxy itself, which looks whether the server answers.
+    /// A health check of the proxy itself.
     Itself,
     /// Another one, whose address the proxy does not know.
     Unknown,
@@ -254,7 +254,8 @@ mod tests {
                 let mut other = bytes.clone();
                 other[at] ^= 1 << bit;
                 let parsed = parse(&other);
-                assert!(parsed.is_err() || at >= SIGNATURE.len(), "{at} {bit}");
+                let is_version = at == SIGNATURE.len() && bit >= 4;
+                assert!(parsed.is_err() || at >= SIGNATURE.len() && !is_version, "{at} {bit}");
             }
         }
         let mut state = 1_u32;

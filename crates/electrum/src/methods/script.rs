@@ -88,7 +88,7 @@ fn list(call: &Call<'_>, name: &str, list: List) -> Result<Json, Fault> {
         true => ("[".to_owned(), "]"),
         false => (format!("{{\"{name}\":["), "]}"),
     };
-    Ok(put_list(&call.shared.query, list, &begin, end, call.slot)?)
+    put_list(&call.shared.query, list, &begin, end, call.slot)
 }
 
 /// Each entry was written with a comma behind it.

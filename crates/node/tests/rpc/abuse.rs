@@ -39,7 +39,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// The peak memory of the program.
-fn peak_bytes(server: &Server) -> u64 {
+pub(crate) fn peak_bytes(server: &Server) -> u64 {
     let status = server.proc("status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10

@@ -1,6 +1,7 @@
 //! `-electrum`: the answers follow from Core's blocks and mempool, for every script, in every version of the protocol;
 //! subscribers are notified of exactly what changed. The model is computed from nothing but answers of Core's RPC.
 
+use crate::abuse::peak_bytes;
 use crate::chain::Pair;
 use crate::electrum_model::{Model, Script, Wallet, check_script, scripthash, text};
 use crate::server::Server;
@@ -9,7 +10,7 @@ use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Txid, to_hex};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::time::Duration;
 
 /// The default ports of TLS and of websockets are those of one node at a time.
@@ -573,6 +574,7 @@ fn long_lists_are_sent_in_parts() {
         assert_eq!((&answer["id"], &answer["result"]), (&json!(id), &Value::Array(history.clone())));
     }
     assert_eq!(answers.as_array().unwrap().len(), 2);
+    batch_above_the_memory_of_answers(&server, &mut wallets[0], &script(2));
     // No answer is due to a request without an id; the long one does not appear.
     let mut silent = request("c");
     silent.as_object_mut().unwrap().remove("id");
@@ -582,4 +584,23 @@ fn long_lists_are_sent_in_parts() {
         history.iter().map(|entry| format!("{}:{}:", text(&entry["tx_hash"]), entry["height"])).collect();
     let told = wallets[0].of_script("subscribe", &script(2));
     assert_eq!(told, to_hex(&sha256(status.as_bytes())));
+}
+
+/// The members of a batch for which there is no memory have an error; the others are answered.
+fn batch_above_the_memory_of_answers(server: &Server, wallet: &mut Wallet, script: &[u8]) {
+    const COUNT: usize = 300;
+    let method = "blockchain.scripthash.get_history";
+    let members: Vec<Value> =
+        (0..COUNT).map(|id| json!({"id": id, "method": method, "params": [scripthash(script)]})).collect();
+    let before = peak_bytes(server);
+    wallet.send(Value::Array(members).to_string().as_bytes());
+    let mut line = Vec::new();
+    wallet.stream.read_until(b'\n', &mut line).unwrap();
+    let text = String::from_utf8(line).unwrap();
+    let (answered, refused) = (text.matches("\"result\":").count(), text.matches("\"code\":-101,").count());
+    // Each takes about 0.9 MB, all of them have 128 MiB.
+    assert!(answered > 50 && refused > 50 && answered + refused == COUNT, "{answered} {refused}");
+    assert!(text.starts_with('[') && text.ends_with("]\n") && text.contains("too many answers wait to be read"));
+    let grown = peak_bytes(server) - before;
+    assert!(grown < 400 << 20, "{grown}");
 }

@@ -39,7 +39,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "listelectrumsessions",
         category: Category::Electrum,
-        help: "Lists the sessions of the Electrum server, the oldest first. Nothing is shown of what wallets ask for.",
+        help: "Lists the sessions of the Electrum server, the oldest first. Scripts and transactions that wallets ask for are not shown.",
         args: &[],
         examples: &[""],
         remark: "",
