@@ -271,6 +271,11 @@ impl Pool for NodePool {
     fn wait(&self, timeout: Duration) {
         let next = lock(&self.rows).next.unwrap_or(0);
         self.mempool.feed().wait(next, timeout);
+        // During a reorganisation the feed has changes long before a snapshot does.
+        let last = self.mempool.feed().next();
+        if last > next && self.mempool.snapshot().info().sequence <= next {
+            self.mempool.feed().wait(last, timeout);
+        }
     }
 
     fn wait_for(&self, tip: &BlockHash) {

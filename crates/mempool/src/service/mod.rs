@@ -82,9 +82,12 @@ impl Shared {
             return self.feed.push(pool.take_changes());
         }
         let snapshot = Arc::new(pool.snapshot(self.now()));
-        // The feed first: a reader that takes the snapshot and then the changes from its number on misses none.
+        // The feed first: a reader that takes the snapshot and then the changes from its number on misses none. Both
+        // under the lock: a reader that the feed wakes finds the snapshot with its changes, and need not look again.
+        let mut published = lock(&self.published);
         self.feed.push(pool.take_changes());
-        let old = std::mem::replace(&mut *lock(&self.published), snapshot);
+        let old = std::mem::replace(&mut *published, snapshot);
+        drop(published);
         // Freeing it takes long if it was the last, so it is done outside the lock.
         drop(old);
     }
