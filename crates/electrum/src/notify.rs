@@ -3,16 +3,18 @@
 //! Input: the tip, and the scripts that blocks and the mempool touched. Output: new statuses in
 //! [`crate::subscriptions`]. After a block, only scripts that it touches are looked at; after a reorganisation, all. A
 //! transaction whose inputs were confirmed changes the status of its scripts too. What needs a block that the node has
-//! pruned is computed once the block was fetched; nothing else waits for it.
+//! pruned is computed once the block was fetched; nothing else waits for it. Many scripts are looked at by several
+//! threads, and announced a hundred at a time.
 
 use crate::server::Shared;
-use crate::subscriptions::Affected;
+use crate::subscriptions::{Affected, Status};
 use lydian_primitives::{Height, OutPoint};
 use lydian_query::{PoolTouched, QueryError, ScriptHash};
 use lydian_stdx::AbortOnPanic;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 /// The time between two looks at the tip; the mempool's changes are seen at once.
@@ -21,6 +23,12 @@ const LOOK: Duration = Duration::from_millis(25);
 /// Looks until what waits for a pruned block is tried again. There is one more for each [`SCRIPTS_PER_LOOK`] that wait.
 const LOOKS_PER_TRY: usize = 10;
 const SCRIPTS_PER_LOOK: usize = 100;
+
+/// Scripts that are announced together.
+const SCRIPTS_AT_ONCE: usize = 100;
+
+/// Threads that look at scripts.
+const THREADS_MAX: usize = 4;
 
 /// Runs until the server stops.
 pub(crate) fn run(shared: &Arc<Shared>) {
@@ -48,9 +56,10 @@ struct Notifier {
 impl Notifier {
     fn look(&mut self, shared: &Shared) -> Result<(), QueryError> {
         let query = &shared.query;
-        let tip = query.chain().tip()?;
-        let tip = (tip.height.0, tip.hash);
+        // What the mempool lost to a block is looked at together with the block.
         let pool = query.pool().take_touched()?;
+        let tip = query.tip_with_pool()?;
+        let tip = (tip.height.0, tip.hash);
         let is_quiet = matches!(&pool, PoolTouched::These(scripts) if scripts.is_empty());
         let is_same = self.tip == Some(tip);
         let is_nothing_left = self.left.is_empty() && self.left_outpoints.is_empty();
@@ -93,14 +102,9 @@ impl Notifier {
     fn tell(&mut self, shared: &Shared, affected: Affected) {
         let mut waits = false;
         let mut note = |error: &QueryError| waits |= matches!(error, QueryError::NotFetched { .. });
-        for script in affected.scripts {
-            match shared.prompt.status(&script) {
-                Ok(status) => shared.subscriptions.tell(&script, status),
-                Err(error) => {
-                    note(&error);
-                    self.left.extend([script]);
-                }
-            }
+        for (script, error) in tell_scripts(shared, &affected.scripts) {
+            note(&error);
+            self.left.extend([script]);
         }
         let outpoints: HashSet<OutPoint> = affected.outpoints.into_iter().collect();
         for outpoint in outpoints {
@@ -116,4 +120,34 @@ impl Notifier {
             self.pause = LOOKS_PER_TRY + (self.left.len() + self.left_outpoints.len()) / SCRIPTS_PER_LOOK;
         }
     }
+}
+
+/// Computes the statuses of scripts; returns those for which it failed.
+fn tell_scripts(shared: &Shared, scripts: &[ScriptHash]) -> Vec<(ScriptHash, QueryError)> {
+    let parts: Vec<&[ScriptHash]> = scripts.chunks(SCRIPTS_AT_ONCE).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let _guard = AbortOnPanic;
+        let mut failed = Vec::new();
+        while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut told: Vec<(ScriptHash, Status)> = Vec::with_capacity(part.len());
+            for script in *part {
+                match shared.prompt.status(script) {
+                    Ok(status) => told.push((*script, status)),
+                    Err(error) => failed.push((*script, error)),
+                }
+            }
+            shared.subscriptions.tell(&told);
+        }
+        failed
+    };
+    let others = shared.threads.min(THREADS_MAX).min(parts.len()).saturating_sub(1);
+    thread::scope(|scope| {
+        // Without another thread, this one does it alone.
+        let spawn = |_| thread::Builder::new().name("electrum-notify".to_owned()).spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (0..others).filter_map(spawn).collect();
+        let mut failed = work();
+        failed.extend(others.into_iter().filter_map(|other| other.join().ok()).flatten());
+        failed
+    })
 }

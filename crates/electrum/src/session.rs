@@ -16,7 +16,7 @@ use lydian_primitives::OutPoint;
 use lydian_query::{OutpointStatus, ScriptHash};
 use lydian_serve::{Budget, Connection, Lined, Protocol, Room, Stopped, Websocket, first_byte};
 use lydian_stdx::lock;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,7 +40,7 @@ struct State {
     version: Option<Version>,
     /// The name of the client.
     name: String,
-    scripts: HashSet<ScriptHash>,
+    scripts: BTreeSet<ScriptHash>,
     outpoints: HashSet<OutPoint>,
 }
 

@@ -2,15 +2,15 @@
 //!
 //! Input: subscriptions of sessions; new statuses, from the notifier. Output: marks in the outbox of each session,
 //! which its task sends. Invariants: a status that changed after it was answered is sent; a session that does not read
-//! holds one mark for each of its subscriptions, however often they change. Memory: about 150 bytes for a
-//! subscription.
+//! holds one mark for each of its subscriptions, however often they change. Memory: about 180 bytes for a subscription
+//! with the session's own set. Trees, since a hash table that has just grown takes twice as much.
 
 use crate::fault::{Fault, code};
 use crate::limits::{SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX};
 use lydian_primitives::OutPoint;
 use lydian_query::{OutpointStatus, ScriptHash};
 use lydian_stdx::lock;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
@@ -24,7 +24,7 @@ pub(crate) struct Subscriptions {
 
 #[derive(Debug, Default)]
 struct Inner {
-    scripts: HashMap<ScriptHash, Watched<Status>>,
+    scripts: BTreeMap<ScriptHash, Watched<Status>>,
     outpoints: HashMap<OutPoint, Output>,
     outboxes: HashMap<u64, Arc<Outbox>>,
     /// The sessions that want headers.
@@ -38,12 +38,47 @@ struct Inner {
 struct Watched<T> {
     /// `None` until it was computed.
     told: Option<T>,
-    sessions: Vec<u64>,
+    sessions: Sessions,
 }
 
 impl<T> Watched<T> {
     fn new() -> Watched<T> {
-        Watched { told: None, sessions: Vec::with_capacity(1) }
+        Watched { told: None, sessions: Sessions::Some(Box::default()) }
+    }
+}
+
+/// The ids of sessions. Most scripts are watched by one.
+#[derive(Debug)]
+enum Sessions {
+    One(u64),
+    Some(Box<[u64]>),
+}
+
+impl Sessions {
+    fn ids(&self) -> &[u64] {
+        match self {
+            Sessions::One(id) => std::slice::from_ref(id),
+            Sessions::Some(ids) => ids,
+        }
+    }
+
+    fn add(&mut self, id: u64) {
+        *self = match self.ids() {
+            [] => Sessions::One(id),
+            ids => Sessions::Some([ids, &[id]].concat().into_boxed_slice()),
+        };
+    }
+
+    /// Removes an id once; returns how often it was removed.
+    fn remove_one(&mut self, id: u64) -> usize {
+        let mut ids = self.ids().to_vec();
+        let Some(index) = ids.iter().position(|session| *session == id) else { return 0 };
+        ids.swap_remove(index);
+        *self = match ids[..] {
+            [id] => Sessions::One(id),
+            _ => Sessions::Some(ids.into_boxed_slice()),
+        };
+        1
     }
 }
 
@@ -103,7 +138,7 @@ impl Subscriptions {
     }
 
     /// A session ends.
-    pub(crate) fn close(&self, id: u64, scripts: &HashSet<ScriptHash>, outpoints: &HashSet<OutPoint>) {
+    pub(crate) fn close(&self, id: u64, scripts: &BTreeSet<ScriptHash>, outpoints: &HashSet<OutPoint>) {
         let mut inner = lock(&self.inner);
         inner.outboxes.remove(&id);
         inner.headers.remove(&id);
@@ -124,7 +159,7 @@ impl Subscriptions {
         inner.check(id, own)?;
         inner.count += 1;
         let watched = inner.scripts.entry(script).or_insert_with(Watched::new);
-        watched.sessions.push(id);
+        watched.sessions.add(id);
         Ok(watched.told)
     }
 
@@ -140,7 +175,7 @@ impl Subscriptions {
         inner.count += 1;
         let output = inner.outpoints.entry(outpoint).or_insert_with(|| Output { script, watched: Watched::new() });
         output.script = output.script.or(script);
-        output.watched.sessions.push(id);
+        output.watched.sessions.add(id);
         Ok(())
     }
 
@@ -204,15 +239,23 @@ impl Subscriptions {
         }
     }
 
-    /// The status of a script was computed. Sessions that had another one are notified.
-    pub(crate) fn tell(&self, script: &ScriptHash, status: Status) {
+    /// The statuses of scripts were computed. Sessions that had another one are notified, each once.
+    pub(crate) fn tell(&self, statuses: &[(ScriptHash, Status)]) {
         let mut inner = lock(&self.inner);
         let Inner { scripts, outboxes, .. } = &mut *inner;
-        if let Some(watched) = scripts.get_mut(script)
-            && watched.told.replace(status) != Some(status)
-        {
-            for outbox in watched.sessions.iter().filter_map(|id| outboxes.get(id)) {
-                outbox.mark(|marks| marks.scripts.extend([*script]));
+        let mut changed: HashMap<u64, Vec<ScriptHash>> = HashMap::new();
+        for (script, status) in statuses {
+            if let Some(watched) = scripts.get_mut(script)
+                && watched.told.replace(*status) != Some(*status)
+            {
+                for id in watched.sessions.ids() {
+                    changed.entry(*id).or_default().push(*script);
+                }
+            }
+        }
+        for (id, scripts) in changed {
+            if let Some(outbox) = outboxes.get(&id) {
+                outbox.mark(|marks| marks.scripts.extend(scripts));
             }
         }
     }
@@ -223,7 +266,7 @@ impl Subscriptions {
         if let Some(output) = outpoints.get_mut(outpoint)
             && output.watched.told.replace(status) != Some(status)
         {
-            for outbox in output.watched.sessions.iter().filter_map(|id| outboxes.get(id)) {
+            for outbox in output.watched.sessions.ids().iter().filter_map(|id| outboxes.get(id)) {
                 outbox.mark(|marks| marks.outpoints.extend([*outpoint]));
             }
         }
@@ -266,29 +309,18 @@ impl Inner {
 
     fn leave(&mut self, id: u64, script: &ScriptHash) {
         let Some(watched) = self.scripts.get_mut(script) else { return };
-        self.count -= remove_one(&mut watched.sessions, id);
-        if watched.sessions.is_empty() {
+        self.count -= watched.sessions.remove_one(id);
+        if watched.sessions.ids().is_empty() {
             self.scripts.remove(script);
         }
     }
 
     fn leave_outpoint(&mut self, id: u64, outpoint: &OutPoint) {
         let Some(output) = self.outpoints.get_mut(outpoint) else { return };
-        self.count -= remove_one(&mut output.watched.sessions, id);
-        if output.watched.sessions.is_empty() {
+        self.count -= output.watched.sessions.remove_one(id);
+        if output.watched.sessions.ids().is_empty() {
             self.outpoints.remove(outpoint);
         }
-    }
-}
-
-/// Removes an id; returns how often it was removed.
-fn remove_one(sessions: &mut Vec<u64>, id: u64) -> usize {
-    match sessions.iter().position(|session| *session == id) {
-        Some(index) => {
-            sessions.swap_remove(index);
-            1
-        }
-        None => 0,
     }
 }
 
@@ -312,17 +344,17 @@ mod tests {
         let ((one, first), (two, second)) = (subscriptions.open(), subscriptions.open());
         assert_eq!(subscriptions.join(one, &own(0, true), script(1)), Ok(None));
         // The notifier is faster than the answer.
-        subscriptions.tell(&script(1), Some([2; 32]));
+        subscriptions.tell(&[(script(1), Some([2; 32]))]);
         subscriptions.answered(&script(1), Some([1; 32]));
         assert_eq!(subscriptions.told(&script(1)), Some(Some([2; 32])));
         assert_eq!(first.take().scripts.len(), 1);
         assert_eq!(subscriptions.join(two, &own(0, true), script(1)), Ok(Some(Some([2; 32]))));
-        subscriptions.tell(&script(1), Some([2; 32]));
+        subscriptions.tell(&[(script(1), Some([2; 32]))]);
         assert!(first.take().scripts.is_empty() && second.take().scripts.is_empty(), "nothing changed");
-        subscriptions.tell(&script(1), None);
-        subscriptions.tell(&script(1), Some([3; 32]));
+        subscriptions.tell(&[(script(1), None)]);
+        subscriptions.tell(&[(script(1), Some([3; 32]))]);
         assert_eq!((first.take().scripts.len(), second.take().scripts.len()), (1, 1));
-        subscriptions.close(one, &HashSet::from([script(1)]), &HashSet::new());
+        subscriptions.close(one, &BTreeSet::from([script(1)]), &HashSet::new());
         assert!(!subscriptions.is_empty());
         subscriptions.leave(two, &script(1));
         assert!(subscriptions.is_empty() && subscriptions.told(&script(1)).is_none());
@@ -335,12 +367,27 @@ mod tests {
         let (id, _outbox) = subscriptions.open();
         let outpoint = OutPoint { txid: lydian_primitives::Txid([1; 32]), vout: 0 };
         assert!(subscriptions.join(id, &own(0, true), script(1)).is_ok());
-        subscriptions.close(id, &HashSet::from([script(1), script(2)]), &HashSet::from([outpoint]));
+        subscriptions.close(id, &BTreeSet::from([script(1), script(2)]), &HashSet::from([outpoint]));
         assert!(subscriptions.join(id, &own(0, true), script(2)).is_err());
         assert!(subscriptions.join_outpoint(id, &own(0, true), outpoint, None).is_err());
         subscriptions.wants_headers(id);
         let inner = lock(&subscriptions.inner);
         assert!(inner.count == 0 && inner.scripts.is_empty() && inner.outpoints.is_empty() && inner.headers.is_empty());
+    }
+
+    #[test]
+    fn sessions_are_added_and_removed() {
+        let mut sessions = Watched::<Status>::new().sessions;
+        for ids in [&[][..], &[7], &[7, 8], &[7, 8, 7]] {
+            assert_eq!(sessions.ids(), ids);
+            sessions.add(if ids.len() == 1 { 8 } else { 7 });
+        }
+        assert_eq!((sessions.remove_one(9), sessions.remove_one(8), sessions.ids()), (0, 1, &[7, 7, 7][..]));
+        assert_eq!((0..4).map(|_| sessions.remove_one(7)).sum::<usize>(), 3);
+        assert!(sessions.ids().is_empty());
+        // Entries of the tree, of which it fills two thirds, with the set of the session.
+        let entry = size_of::<(ScriptHash, Watched<Status>)>() + size_of::<ScriptHash>();
+        assert!(entry * 3 / 2 <= 180, "{entry}");
     }
 
     /// limit: SUBSCRIPTIONS_MAX at
