@@ -23,3 +23,7 @@ pub const CHAIN_FILE_SIZE_MAX: u64 = 256 << 20;
 
 /// Waiting transactions of the preset `mempool-mix`: more would need more coins than its chain spreads.
 pub const MEMPOOL_TRANSACTIONS_MAX: u32 = 500_000;
+
+/// Transactions of the long history of the preset `scale`, and its other scripts: the coinbases fund no more.
+pub const SCALE_TRANSACTIONS_MAX: u32 = 4_000_000;
+pub const SCALE_SCRIPTS_MAX: u32 = 400_000;

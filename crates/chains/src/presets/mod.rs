@@ -9,5 +9,6 @@ pub mod maker;
 pub mod mempool_mix;
 pub mod reorg;
 pub mod reuse;
+pub mod scale;
 pub mod validity;
 pub mod worst;

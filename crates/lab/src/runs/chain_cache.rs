@@ -13,6 +13,7 @@ use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::deep::{self, Base, DeepSettings};
 use lydian_chains::presets::mempool_mix::{self, MempoolSettings};
 use lydian_chains::presets::reuse::{self, ReuseSettings};
+use lydian_chains::presets::scale::{self, ScaleSettings};
 use lydian_chains::presets::{empty, mainnet_mix, worst};
 use lydian_disk::{Disk, RealDisk, read_whole};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ pub enum Preset {
     Mempool(MempoolSettings),
     /// Another one, with empty blocks above.
     Deep(DeepSettings),
+    /// With a script of very many transactions.
+    Scale(ScaleSettings),
 }
 
 impl Preset {
@@ -61,6 +64,9 @@ impl Preset {
                 };
                 format!("{}-to{height}", below.key())
             }
+            Preset::Scale(ScaleSettings { transactions, per_block, scripts, height }) => {
+                format!("scale-{transactions}-by{per_block}-scripts{scripts}-to{height}-v{version}")
+            }
         }
     }
 
@@ -72,6 +78,7 @@ impl Preset {
             Preset::Reuse(settings) => reuse::write(settings, threads, folder).map(|_| ()),
             Preset::Mempool(settings) => mempool_mix::write(settings, threads, folder).map(|_| ()),
             Preset::Deep(settings) => deep::write(settings, threads, folder).map(|_| ()),
+            Preset::Scale(settings) => scale::write(settings, folder).map(|_| ()),
         }
     }
 }
@@ -161,6 +168,7 @@ mod tests {
         let mix = MixSettings { blocks: 550, full: 100, seed: 1, reuse_per_mille: 0 };
         let reuse = ReuseSettings::default();
         let mempool = MempoolSettings { transactions: 300, full: 0, seed: 1, per_block: 100 };
+        let scale = ScaleSettings { transactions: 300, per_block: 100, scripts: 10, height: 500 };
         let others = [
             Preset::MainnetMix(MixSettings { blocks: 551, ..mix }),
             Preset::MainnetMix(MixSettings { full: 99, ..mix }),
@@ -184,6 +192,11 @@ mod tests {
             Preset::Deep(DeepSettings { base: Base::Mix(mix), height: 3_200 }),
             Preset::Deep(DeepSettings { base: Base::Mix(mix), height: 3_201 }),
             Preset::Deep(DeepSettings { base: Base::Reuse(reuse), height: 3_200 }),
+            Preset::Scale(scale),
+            Preset::Scale(ScaleSettings { transactions: 301, ..scale }),
+            Preset::Scale(ScaleSettings { per_block: 101, ..scale }),
+            Preset::Scale(ScaleSettings { scripts: 11, ..scale }),
+            Preset::Scale(ScaleSettings { height: 501, ..scale }),
         ];
         let names: std::collections::BTreeSet<String> = others.iter().map(Preset::key).collect();
         assert_eq!(names.len(), others.len());
