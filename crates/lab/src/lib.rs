@@ -16,6 +16,7 @@ pub mod limits_cmd;
 pub mod mempool;
 pub mod peers;
 pub mod runs;
+pub mod scale;
 pub mod sync;
 pub mod validity;
 

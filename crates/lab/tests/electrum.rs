@@ -3,6 +3,9 @@
 //! The servers are not installed, die, or are those that registries provide.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "electrum/scale.rs"]
+mod scale;
+
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::presets::reuse::{self, ReuseSettings};
 use lydian_chains::targets::Targets;

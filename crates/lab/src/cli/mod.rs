@@ -11,6 +11,7 @@ mod project;
 mod reindex;
 mod report;
 mod runs;
+mod scale;
 mod size;
 mod sync;
 mod thin;
@@ -24,6 +25,7 @@ use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::project::{ProjectArgs, project};
 use crate::cli::reindex::{ReindexArgs, reindex};
 use crate::cli::report::{ReportArgs, report};
+use crate::cli::scale::{ScaleArgs, scale};
 use crate::cli::size::SizeArgs;
 use crate::cli::sync::{SyncArgs, sync};
 use crate::cli::thin::{ThinArgs, thin};
@@ -76,6 +78,9 @@ enum Command {
     Mempool(MempoolArgs),
     /// Measure the indexes of Lydian, and extrapolate their sizes to mainnet, with bounds.
     IndexSize(IndexSizeArgs),
+    /// Measure what one Electrum server of Lydian bears: 1,000,000 transactions of a script, 100,000 subscriptions and
+    /// connections, restarts.
+    Scale(ScaleArgs),
     /// Give nodes blocks that break one rule each, and report which they accept.
     Validity(ValidityArgs),
     /// List and install other nodes and servers.
@@ -167,6 +172,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Electrum(args) => electrum(args),
         Command::IndexSize(args) => index_size(args),
         Command::Mempool(args) => mempool(args),
+        Command::Scale(args) => scale(args),
         Command::Thin(args) => thin(args),
         Command::Validity(args) => validity(args),
         Command::Peers(args) => peers(args),

@@ -6,6 +6,7 @@
 //! [`Fault::Refused`] the connection is no longer usable. Cost: the line in memory. Must never: panic on anything a
 //! server sends.
 
+use crate::error::LabError;
 use crate::limits::ELECTRUM_LINE_BYTES_MAX;
 use crate::runs::system;
 use serde_json::{Value, json};
@@ -75,6 +76,12 @@ impl fmt::Display for ClientError {
 }
 
 impl std::error::Error for ClientError {}
+
+impl From<ClientError> for LabError {
+    fn from(ClientError { server, method, fault }: ClientError) -> LabError {
+        LabError::Program { program: server, reason: format!("{method}: {fault}") }
+    }
+}
 
 /// Which server to connect to, and how.
 #[derive(Clone, Debug)]

@@ -53,6 +53,12 @@ pub fn process_memory(pid: u32) -> Option<Memory> {
     procfs::memory(&read_proc(&format!("/proc/{pid}/status"))?)
 }
 
+/// Sets the recorded peak of a process's memory back to its current memory. False if the kernel does not allow it.
+pub fn forget_peak(pid: u32) -> bool {
+    let reset = |mut file: std::fs::File| io::Write::write_all(&mut file, b"5");
+    OpenOptions::new().write(true).open(format!("/proc/{pid}/clear_refs")).and_then(reset).is_ok()
+}
+
 pub fn machine_times() -> Option<MachineTimes> {
     procfs::machine_times(&read_proc("/proc/stat")?)
 }

@@ -1,0 +1,108 @@
+//! The command line of `lydian-lab scale`: the chain, the program, the rows.
+//!
+//! Input: arguments. Output: Markdown or JSON. Exit code 0 if every answer was right, 1 if not; a program that fails is
+//! an error of the lab.
+
+use crate::cli::interrupt::interrupted;
+use crate::cli::{Report, print_progress};
+use lydian_chains::parallel;
+use lydian_chains::presets::scale::ScaleSettings;
+use lydian_disk::{Disk, RealDisk};
+use lydian_lab::LabError;
+use lydian_lab::index_size::program;
+use lydian_lab::runs::adapters::cache_folder;
+use lydian_lab::runs::chain_cache::{Preset, ensure};
+use lydian_lab::runs::lock::lock;
+use lydian_lab::scale::{Measurement, Row, Settings};
+use std::path::PathBuf;
+
+const EXIT_NOT_RIGHT: u8 = 1;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ScaleArgs {
+    /// Transactions of the script with the long history.
+    #[arg(long, default_value_t = 1_000_000)]
+    transactions: u32,
+    /// Of these, in each block.
+    #[arg(long, default_value_t = 4_000)]
+    per_block: u32,
+    /// Other scripts, with one coin each, which one connection subscribes to.
+    #[arg(long, default_value_t = 100_000)]
+    scripts: u32,
+    /// Height of the chain, by empty blocks above: blocks are sealed 1,088 blocks below the tip.
+    #[arg(long, default_value_t = 3_200)]
+    height: u32,
+    /// Number of subscribed scripts that a block touches; a figure for each.
+    #[arg(long, value_delimiter = ',', default_value = "10,1000,5000")]
+    touched: Vec<u32>,
+    /// Number of blocks for each of these.
+    #[arg(long, default_value_t = 5)]
+    blocks: u32,
+    /// Number of connections that are opened and closed.
+    #[arg(long, default_value_t = 100_000)]
+    connections: u32,
+    /// Of these, open at the same time; the server accepts 2,048.
+    #[arg(long, default_value_t = 1_000)]
+    at_once: u32,
+    /// Number of queries of the long history, and of restarts.
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// Measure only these rows: history, restart, connections, notifications.
+    #[arg(long, value_delimiter = ',', value_name = "ROW")]
+    only: Vec<String>,
+    /// Path of the program `lydian` [default: the one beside this program].
+    #[arg(long)]
+    node_path: Option<PathBuf>,
+    /// Additional argument for the node.
+    #[arg(long, allow_hyphen_values = true)]
+    node_arg: Vec<String>,
+    /// Time limit of each step in seconds.
+    #[arg(long, default_value_t = 600)]
+    timeout_seconds: u64,
+    /// Directory in which the node runs [default: in the cache directory].
+    #[arg(long)]
+    work: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn scale(args: &ScaleArgs) -> Result<Report, LabError> {
+    let rows = Row::named(&args.only)?;
+    if args.rounds == 0 || args.blocks == 0 || args.at_once == 0 || args.timeout_seconds == 0 {
+        let text = "--rounds, --blocks, --at-once and --timeout-seconds must be at least 1";
+        return Err(LabError::Usage(text.to_owned()));
+    }
+    let program = program(args.node_path.as_deref())?;
+    let cache = cache_folder();
+    let _lock = lock(&cache)?;
+    let interrupted = interrupted()?;
+    let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
+    RealDisk.create_dir(&work)?;
+    let ScaleArgs { transactions, per_block, scripts, height, .. } = *args;
+    let preset = Preset::Scale(ScaleSettings { transactions, per_block, scripts, height });
+    let (folder, chain) = ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut print_progress)?;
+    let settings = Settings {
+        rounds: args.rounds,
+        connections: args.connections,
+        at_once: args.at_once,
+        scripts,
+        touched: args.touched.clone(),
+        blocks: args.blocks,
+        timeout_seconds: args.timeout_seconds,
+    };
+    let measurement = Measurement {
+        chain: &chain,
+        folder: &folder,
+        program: &program,
+        rows: &rows,
+        settings,
+        more: &args.node_arg,
+        work: &work,
+        command_line: std::env::args().collect(),
+        interrupted: &interrupted,
+    };
+    let results = measurement.run(&mut print_progress)?;
+    let exit_code = if results.is_right { 0 } else { EXIT_NOT_RIGHT };
+    Ok(Report { text: if args.json { results.to_json() } else { results.to_text() }, exit_code })
+}
