@@ -43,14 +43,23 @@ say "Electrum servers serve the first chain; balance, history and coins must be 
 # shellcheck disable=SC2086
 lab electrum $chain --servers "$servers" --ask 10 --passes 1 --connections 1,8 --load-seconds 1
 
+say "the same above a Lydian node; electrs is refused, because it needs the REST interface"
+# shellcheck disable=SC2086
+lab electrum $chain --node lydian --servers "$servers" --ask 10 --passes 1 --connections 1,8 --load-seconds 1
+
 case $nodes in *bcoin*)
   say "bcoin's worker processes are measured together with it"
   cargo test --locked --workspace --test rivals -- --ignored
   ;;
 esac
+case $servers in *electrumx*)
+  say "ElectrumX above Lydian serves a chain with reused scripts"
+  cargo test --locked --workspace --test electrum -- --ignored above_lydian
+  ;;
+esac
 if [ "$servers" = lydian,electrs,electrumx ]; then
-  say "Lydian, electrs and ElectrumX serve a chain with reused scripts"
-  cargo test --locked --workspace --test electrum -- --ignored
+  say "Lydian, electrs and ElectrumX above Bitcoin Core serve the same chain"
+  cargo test --locked --workspace --test electrum -- --ignored the_servers
 fi
 
 libraries=${XDG_CACHE_HOME:-$HOME/.cache}/lydian/electrum-libraries-1

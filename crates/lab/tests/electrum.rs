@@ -1,4 +1,4 @@
-//! `lydian-lab electrum` with a real node below it.
+//! `lydian-lab electrum` with a real node below it, Bitcoin Core or Lydian.
 //!
 //! The servers are not installed, die, or are those that registries provide.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
@@ -10,12 +10,13 @@ use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::presets::reuse::{self, ReuseSettings};
 use lydian_chains::targets::Targets;
 use lydian_lab::electrum::adapters::server;
+use lydian_lab::electrum::daemon::{Below, BelowKind};
 use lydian_lab::electrum::{Comparison, Contender, left_out};
-use lydian_lab::runs::adapters::Bitcoind;
+use lydian_lab::runs::adapters::{Bitcoind, Lydian};
 use lydian_oracle::Scratch;
-use lydian_report::electrum::results::{ElectrumResults, ElectrumSettings};
+use lydian_report::electrum::results::{ElectrumResults, ElectrumSettings, ServerResults};
 use lydian_report::electrum::to_markdown;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -34,9 +35,27 @@ fn settings(connections: &[u32], query_seconds_max: u64) -> ElectrumSettings {
     }
 }
 
-/// The comparison on a small chain; `None` without Bitcoin Core.
+/// The comparison on a small chain above Bitcoin Core; `None` without it.
 fn run(test: &str, contenders: &[Contender], settings: ElectrumSettings) -> Option<ElectrumResults> {
     let judge = lydian_oracle::or_skip(test, lydian_oracle::build::locate())?;
+    let node = Bitcoind::locate(Some(&judge.bitcoind)).unwrap();
+    Some(run_above(test, Below { kind: BelowKind::Core, adapter: &node }, contenders, settings))
+}
+
+/// The same above Lydian.
+fn run_above_lydian(test: &str, contenders: &[Contender], settings: ElectrumSettings) -> ElectrumResults {
+    let node = Lydian::locate(Some(&lydian())).unwrap();
+    run_above(test, Below { kind: BelowKind::Lydian, adapter: &node }, contenders, settings)
+}
+
+/// The program `lydian` beside `lydian-lab`. `cargo test --workspace` builds both; before `-p lydian-lab`, build it.
+fn lydian() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_lydian-lab")).with_file_name("lydian");
+    assert!(program.is_file(), "{}: run `cargo build --profile test -p lydian-node --bin lydian`", program.display());
+    program
+}
+
+fn run_above(test: &str, below: Below<'_>, contenders: &[Contender], settings: ElectrumSettings) -> ElectrumResults {
     let scratch = Scratch::new(test);
     let folder = scratch.path().join("chain");
     reuse::write(SETTINGS, 2, &folder).unwrap();
@@ -46,7 +65,7 @@ fn run(test: &str, contenders: &[Contender], settings: ElectrumSettings) -> Opti
     let comparison = Comparison {
         chain: &chain,
         targets: &targets,
-        daemon: &Bitcoind::locate(Some(&judge.bitcoind)).unwrap(),
+        below,
         contenders,
         left_out: left_out(&names),
         settings,
@@ -68,7 +87,7 @@ fn run(test: &str, contenders: &[Contender], settings: ElectrumSettings) -> Opti
     assert_eq!(saved, contenders.len());
     let results = results.unwrap();
     assert!(!scratch.path().join("electrum").exists(), "its folder is gone");
-    Some(results)
+    results
 }
 
 fn contender(name: &str, path: Option<&str>) -> Contender {
@@ -99,37 +118,72 @@ fn a_failing_server_is_recorded_and_the_others_continue() {
     assert!(table.contains("lydian: no figures: it ended before its index was built"), "{table}");
 }
 
+/// electrs reads blocks over REST, which Lydian does not serve yet; Lydian's own server syncs from the node below.
+#[test]
+fn above_lydian_a_server_that_needs_rest_is_refused() {
+    let contenders = [contender("electrs", Some("/bin/false")), contender("lydian", lydian().to_str())];
+    let results = run_above_lydian("electrum-above-lydian", &contenders, settings(&[1], 60));
+    let refused = results.servers[0].failure.clone().unwrap();
+    assert!(refused.contains("it needs the node's REST interface (-rest)"), "{refused}");
+    assert_eq!(results.daemon.name, "lydian");
+    assert!(results.daemon.version.starts_with("Lydian"), "{}", results.daemon.version);
+    assert!(!results.daemon.arguments.contains(&"-rest=1".to_owned()), "{:?}", results.daemon.arguments);
+    assert!(results.is_agreed, "{}", to_markdown(&results));
+    check_answers(&results.servers[1], &[1]);
+}
+
+#[test]
+#[ignore = "needs `lydian-lab peers install electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored, which make test-peers runs"]
+fn above_lydian_electrumx_answers_what_follows_from_the_blocks() {
+    let contenders = [contender("electrumx", None), contender("lydian", lydian().to_str())];
+    let results = run_above_lydian("electrumx-above-lydian", &contenders, settings(&[1, 4], 60));
+    assert!(results.is_agreed, "{}", to_markdown(&results));
+    for needed in ["-txindex=1", "-txospenderindex=1"] {
+        assert!(results.daemon.arguments.contains(&needed.to_owned()), "{:?}", results.daemon.arguments);
+    }
+    results.servers.iter().for_each(|server| check_answers(server, &[1, 4]));
+    let below: Vec<u64> =
+        results.servers.iter().map(|server| server.build.as_ref().unwrap().daemon_index_bytes).collect();
+    assert!(below[0] > 0 && below[1] == 0, "only ElectrumX needs the node's indexes: {below:?}");
+    check_hashes(&results.servers);
+}
+
 #[test]
 #[ignore = "needs `lydian-lab peers install electrs electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored, which make test-peers runs"]
 fn the_servers_answer_what_follows_from_the_blocks() {
-    // `make test-peers` builds it.
-    let tests = std::env::current_exe().unwrap();
-    let lydian = tests.parent().and_then(Path::parent).unwrap().join("lydian");
-    let contenders = [contender("electrs", None), contender("electrumx", None), contender("lydian", lydian.to_str())];
+    let contenders = [contender("electrs", None), contender("electrumx", None), contender("lydian", lydian().to_str())];
     let results = run("electrum-live", &contenders, settings(&[1, 4], 60)).unwrap();
     assert!(results.is_agreed, "{}", to_markdown(&results));
-    for server in &results.servers {
-        let name = &server.facts.name;
-        assert_eq!(server.failure, None, "{name}");
-        let build = server.build.as_ref().unwrap();
-        assert!(build.wall_seconds > 0.0 && build.index_bytes > 0 && build.postings > 0, "{name}: {build:?}");
-        assert_eq!(server.queries.len(), 5, "{name}");
-        for query in &server.queries {
-            let asked = query.cold_ms.len() - usize::try_from(query.not_asked).unwrap();
-            assert_eq!(query.cold_ms.iter().flatten().count(), asked, "{name} {query:?}");
-            assert_eq!((query.wrong, query.errors.len()), (0, 0), "{name} {query:?}");
-            assert!(query.warm_ms.iter().flatten().count() == asked && query.passes > 0, "{name} {query:?}");
-        }
-        let balances = &server.queries[0];
-        assert_eq!(balances.not_asked, 0, "{name}");
-        let loads: Vec<(u32, u64)> = server.loads.iter().map(|load| (load.connections, load.errors)).collect();
-        assert_eq!(loads, [(1, 0), (4, 0)], "{name} {:?}", server.notes);
-        let wallet = server.wallet.as_ref().unwrap();
-        assert_eq!((wallet.scripts, wallet.errors), (13, 0), "{name} {:?}", server.notes);
+    results.servers.iter().for_each(|server| check_answers(server, &[1, 4]));
+    check_hashes(&results.servers);
+}
+
+/// The server gave every answer, each of them right, in every query, load and batch.
+fn check_answers(server: &ServerResults, connections: &[u32]) {
+    let name = &server.facts.name;
+    assert_eq!(server.failure, None, "{name}");
+    let build = server.build.as_ref().unwrap();
+    assert!(build.wall_seconds > 0.0 && build.index_bytes > 0 && build.postings > 0, "{name}: {build:?}");
+    assert_eq!(server.queries.len(), 5, "{name}");
+    for query in &server.queries {
+        let asked = query.cold_ms.len() - usize::try_from(query.not_asked).unwrap();
+        assert_eq!(query.cold_ms.iter().flatten().count(), asked, "{name} {query:?}");
+        assert_eq!((query.wrong, query.errors.len()), (0, 0), "{name} {query:?}");
+        assert!(query.warm_ms.iter().flatten().count() == asked && query.passes > 0, "{name} {query:?}");
     }
-    let hashes = |query: usize| results.servers.iter().map(move |server| server.queries[query].answer_sha256.clone());
+    let balances = &server.queries[0];
+    assert_eq!(balances.not_asked, 0, "{name}");
+    let loads: Vec<(u32, u64)> = server.loads.iter().map(|load| (load.connections, load.errors)).collect();
+    let expected: Vec<(u32, u64)> = connections.iter().map(|&connections| (connections, 0)).collect();
+    assert_eq!(loads, expected, "{name} {:?}", server.notes);
+    let wallet = server.wallet.as_ref().unwrap();
+    assert_eq!((wallet.scripts, wallet.errors), (13, 0), "{name} {:?}", server.notes);
+}
+
+/// The first two servers gave the same answers.
+fn check_hashes(servers: &[ServerResults]) {
     for query in 0..5 {
-        let hashes: Vec<_> = hashes(query).collect();
+        let hashes: Vec<_> = servers.iter().map(|server| server.queries[query].answer_sha256.clone()).collect();
         assert!(hashes[0].is_some() && hashes[0] == hashes[1], "query {query}: {hashes:?}");
     }
 }

@@ -6,6 +6,7 @@
 use crate::cli::interrupt::interrupted;
 use crate::cli::size::SizeArgs;
 use crate::cli::{Preset, Report, print_progress};
+use clap::ValueEnum;
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::parallel;
 use lydian_chains::targets::{TARGETS_FILE, Targets};
@@ -13,6 +14,7 @@ use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
 use lydian_lab::electrum::adapters::server;
 use lydian_lab::electrum::client::{PROTOCOL_MAX, PROTOCOL_MIN};
+use lydian_lab::electrum::daemon::{Below, BelowKind};
 use lydian_lab::electrum::{Comparison, Contender, left_out};
 use lydian_lab::lab_toml;
 use lydian_lab::runs::adapters::{adapter, cache_folder};
@@ -54,7 +56,10 @@ pub(crate) struct ElectrumArgs {
     /// Additional argument for a server: NAME=ARGUMENT; for electrumx, an environment variable: NAME=VARIABLE=VALUE.
     #[arg(long, allow_hyphen_values = true)]
     server_arg: Vec<String>,
-    /// Path of the node that the servers use: a `bitcoind` [default: the build that the tests use].
+    /// Node below the servers.
+    #[arg(long, value_enum, default_value_t = NodeBelow::Core)]
+    node: NodeBelow,
+    /// Path of that node's program [default: the `bitcoind` that the tests use, or the `lydian` beside this program].
     #[arg(long)]
     node_path: Option<PathBuf>,
     /// Query only this many of the chain's scripts, evenly spread.
@@ -98,10 +103,22 @@ pub(crate) struct ElectrumArgs {
     work: Option<PathBuf>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum NodeBelow {
+    /// Bitcoin Core.
+    Core,
+    /// Lydian; a server that needs the REST interface of the node takes no part.
+    Lydian,
+}
+
 pub(crate) fn electrum(args: &ElectrumArgs) -> Result<Report, LabError> {
     let settings = settings(args)?;
     let contenders = contenders(args)?;
-    let node = adapter("bitcoind", args.node_path.as_deref())?;
+    let kind = match args.node {
+        NodeBelow::Core => BelowKind::Core,
+        NodeBelow::Lydian => BelowKind::Lydian,
+    };
+    let node = adapter(kind.name(), args.node_path.as_deref())?;
     let cache = cache_folder();
     let _lock = lock(&cache)?;
     let (folder, chain) = chain(args, &cache)?;
@@ -116,7 +133,7 @@ pub(crate) fn electrum(args: &ElectrumArgs) -> Result<Report, LabError> {
     let comparison = Comparison {
         chain: &chain,
         targets: &targets,
-        daemon: node.as_ref(),
+        below: Below { kind, adapter: node.as_ref() },
         contenders: &contenders,
         left_out: left_out(&args.servers),
         settings,
@@ -137,10 +154,10 @@ pub(crate) fn electrum(args: &ElectrumArgs) -> Result<Report, LabError> {
         results => results?,
     };
     save(args, &results)?;
-    Ok(report(&contenders, &results, interrupted.load(Ordering::Relaxed)))
+    Ok(report(&comparison, &results, interrupted.load(Ordering::Relaxed)))
 }
 
-fn report(contenders: &[Contender], results: &ElectrumResults, is_interrupted: bool) -> Report {
+fn report(comparison: &Comparison<'_>, results: &ElectrumResults, is_interrupted: bool) -> Report {
     let mut text = to_markdown(results);
     if is_interrupted {
         text.push_str("Interrupted: what had ended before is above.\n");
@@ -148,8 +165,8 @@ fn report(contenders: &[Contender], results: &ElectrumResults, is_interrupted: b
     }
     // No figures are expected of a server that cannot take part or is not installed: the default lists all servers.
     let is_here = |name: &str| {
-        let found = contenders.iter().find(|contender| contender.name == name);
-        found.is_some_and(|contender| contender.server.cannot().is_none() && contender.server.absent().is_none())
+        let found = comparison.contenders.iter().find(|contender| contender.name == name);
+        found.is_some_and(|contender| comparison.unable(contender).is_none())
     };
     let is_whole = results.servers.iter().all(|server| server.is_right() || !is_here(&server.facts.name));
     Report { text, exit_code: if is_whole && results.is_agreed { 0 } else { EXIT_NOT_RIGHT } }

@@ -1,8 +1,9 @@
-//! The node below the servers: a Bitcoin Core with the chain validated and its own indexes built.
+//! The node below the servers: Bitcoin Core or Lydian, with the chain validated and its own indexes built.
 //!
 //! Input: an adapter, a chain, the arguments that the servers require. Output: a running node on loopback. It first
 //! validates the block files itself until it exits cleanly, and is then started again. Its indexes are built before the
-//! first server starts, and their size is reported separately. Must never: look for peers, or outlive the value.
+//! first server starts, and their size is reported separately. Must never: look for peers, outlive the value, or run
+//! with fewer arguments than a server needs.
 
 use super::adapter::DaemonPlace;
 use super::process::Process;
@@ -13,6 +14,7 @@ use crate::runs::{Folder, arguments_of, chain, log_end, program_facts, rpc, syst
 use lydian_chains::chain_files::ChainFiles;
 use lydian_report::results::NodeFacts;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,10 +25,46 @@ const CACHE_MIB: u64 = 1_000;
 /// that to end.
 const OLD_TIP: &str = "-maxtipage=1000000000";
 
+/// The argument of servers that read blocks over the node's REST interface.
+pub const REST: &str = "-rest=1";
+/// The folder that all indexes of Lydian share.
+const TABLES: &str = "tables";
+
+/// The kinds of nodes that can be below the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BelowKind {
+    Core,
+    Lydian,
+}
+
+impl BelowKind {
+    /// Its name among the nodes of the lab.
+    pub fn name(self) -> &'static str {
+        match self {
+            BelowKind::Core => "bitcoind",
+            BelowKind::Lydian => "lydian",
+        }
+    }
+
+    /// Why a server that needs these arguments cannot run above this node; `None` if it can.
+    pub fn lacks(self, arguments: &[&str]) -> Option<&'static str> {
+        let needs_rest = arguments.contains(&REST);
+        (self == BelowKind::Lydian && needs_rest)
+            .then_some("it needs the node's REST interface (-rest), which Lydian does not have yet")
+    }
+}
+
+/// The node below the servers, before it is started.
+#[derive(Clone, Copy, Debug)]
+pub struct Below<'a> {
+    pub kind: BelowKind,
+    pub adapter: &'a dyn Adapter,
+}
+
 /// The inputs of [`Daemon::start`].
 #[derive(Debug)]
 pub struct Recipe<'a> {
-    pub adapter: &'a dyn Adapter,
+    pub below: Below<'a>,
     pub chain: &'a ChainFiles,
     /// The arguments that all servers together require.
     pub arguments: Vec<String>,
@@ -41,6 +79,7 @@ pub struct Recipe<'a> {
 /// Dropping it kills the node and removes its folder.
 #[derive(Debug)]
 pub struct Daemon {
+    kind: BelowKind,
     process: Process,
     job: Job,
     p2p_port: u16,
@@ -66,12 +105,13 @@ impl Daemon {
             more,
         };
         let p2p_port = rpc::free_port()?;
-        let Some(command) = recipe.adapter.serve(&job, p2p_port) else {
+        let Below { kind, adapter } = recipe.below;
+        let Some(command) = adapter.serve(&job, p2p_port) else {
             return Err(LabError::Usage("this node cannot serve as the node below an Electrum server".to_owned()));
         };
         let output = folder.0.join("output.txt");
         chain::copy_to(recipe.chain, &job.chain_folder().join("blocks"))?;
-        recipe.adapter.take_over(&job)?;
+        adapter.take_over(&job)?;
         let guard = Guard {
             timeout: recipe.timeout,
             memory_max_bytes: u64::MAX,
@@ -79,17 +119,16 @@ impl Daemon {
             interrupted: recipe.interrupted,
             servers: &[],
         };
-        if !validate(("bitcoind", "it"), recipe.adapter, &job, &output, &guard)? {
+        if !validate((kind.name(), "it"), adapter, &job, &output, &guard)? {
             return Ok(None);
         }
         let data = job.data.display().to_string();
-        let adapter = recipe.adapter;
         let facts = NodeFacts {
             arguments: arguments_of(&command).into_iter().map(|text| text.replace(&data, "DATADIR")).collect(),
-            ..program_facts("bitcoind", adapter.program(), adapter.version()?, adapter.notes())
+            ..program_facts(kind.name(), adapter.program(), adapter.version()?, adapter.notes())
         };
         let process = Process::start(command, &output)?;
-        let daemon = Daemon { process, job, p2p_port, facts, _folder: folder };
+        let daemon = Daemon { kind, process, job, p2p_port, facts, _folder: folder };
         Ok(daemon.wait(recipe, &output)?.then_some(daemon))
     }
 
@@ -106,11 +145,11 @@ impl Daemon {
     }
 
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, LabError> {
-        self.rpc().ok_or_else(|| LabError::program("bitcoind", "its RPC cookie is gone"))?.call(method, params)
+        self.server()?.call(method, params)
     }
 
     pub fn place(&self) -> Result<DaemonPlace, LabError> {
-        let server = self.rpc().ok_or_else(|| LabError::program("bitcoind", "its RPC cookie is gone"))?;
+        let server = self.server()?;
         let (user, password) = server.credentials.split_once(':').unwrap_or((server.credentials.as_str(), ""));
         Ok(DaemonPlace {
             data: self.job.data.clone(),
@@ -125,15 +164,16 @@ impl Daemon {
 
     /// Bytes of the node's own indexes that these arguments enable.
     pub fn index_bytes(&self, arguments: &[&str]) -> u64 {
-        let folder_of = |argument: &&str| -> Option<PathBuf> {
-            let name = argument.strip_prefix('-')?.strip_suffix("=1")?;
-            Some(self.job.chain_folder().join("indexes").join(name)).filter(|folder| folder.is_dir())
-        };
-        arguments.iter().filter_map(folder_of).map(|folder| system::disk_bytes(&folder)).sum()
+        let folders = index_folders(&self.job.chain_folder().join("indexes"), arguments);
+        folders.iter().map(|folder| system::disk_bytes(folder)).sum()
     }
 
     fn rpc(&self) -> Option<rpc::Server> {
         rpc::Server::with_cookie(&self.job)
+    }
+
+    fn server(&self) -> Result<rpc::Server, LabError> {
+        self.rpc().ok_or_else(|| LabError::program(self.kind.name(), "its RPC cookie is gone"))
     }
 
     /// Waits until the node answers with the chain's tip and each of its indexes is synced.
@@ -149,7 +189,7 @@ impl Daemon {
             let Ok(best) = server.call("getbestblockhash", &json!([])) else { continue };
             if best != tip {
                 let reason = format!("the node below the servers ends the chain at {best}, expected {tip}");
-                return Err(LabError::program("bitcoind", reason));
+                return Err(LabError::program(self.kind.name(), reason));
             }
             if server
                 .call("getindexinfo", &json!([]))
@@ -158,9 +198,20 @@ impl Daemon {
                 return Ok(true);
             }
         }
-        let said = log_end(&recipe.adapter.log(&self.job), output);
-        Err(LabError::program("bitcoind", format!("the node below the servers is not ready; its log ends:\n{said}")))
+        let said = log_end(&recipe.below.adapter.log(&self.job), output);
+        let reason = format!("the node below the servers is not ready; its log ends:\n{said}");
+        Err(LabError::program(self.kind.name(), reason))
     }
+}
+
+/// The folders, each once, in which a node keeps the indexes that these arguments enable: one for each index of Core,
+/// one for all of Lydian.
+fn index_folders(indexes: &Path, arguments: &[&str]) -> BTreeSet<PathBuf> {
+    let folder_of = |argument: &&str| {
+        let name = argument.strip_prefix('-')?.strip_suffix("=1").filter(|name| name.ends_with("index"))?;
+        [name, TABLES].into_iter().map(|folder| indexes.join(folder)).find(|folder| folder.is_dir())
+    };
+    arguments.iter().filter_map(folder_of).collect()
 }
 
 fn are_built(indexes: &Value, height: u32) -> bool {
@@ -177,5 +228,29 @@ mod tests {
         let index = |synced, height| json!({"txindex": {"synced": synced, "best_block_height": height}});
         assert!(are_built(&index(true, 7), 7) && are_built(&json!({}), 7));
         assert!(!are_built(&index(false, 7), 7) && !are_built(&index(true, 6), 7) && !are_built(&json!(null), 7));
+    }
+
+    #[test]
+    fn indexes_have_a_folder_each_or_share_one() {
+        let folder = std::env::temp_dir().join(format!("lydian-lab-index-folders-{}", std::process::id()));
+        let arguments = ["-txindex=1", "-rest=1", "-txospenderindex=1", "-coinstatsindex=1"];
+        let found = || index_folders(&folder, &arguments).into_iter().collect::<Vec<_>>();
+        assert!(found().is_empty());
+        for name in ["txindex", "txospenderindex", "rest"] {
+            system::create_dir(&folder.join(name)).unwrap();
+        }
+        assert_eq!(found(), [folder.join("txindex"), folder.join("txospenderindex")]);
+        system::remove_dir(&folder).unwrap();
+        system::create_dir(&folder.join(TABLES)).unwrap();
+        assert_eq!(found(), [folder.join(TABLES)], "once, though three arguments enable it");
+        system::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn above_lydian_there_is_no_rest() {
+        assert_eq!(BelowKind::Core.lacks(&["-txindex=1", REST]), None);
+        assert_eq!(BelowKind::Lydian.lacks(&["-txindex=1", "-txospenderindex=1"]), None);
+        let reason = BelowKind::Lydian.lacks(&["-txindex=1", REST]).unwrap();
+        assert!(reason.contains("-rest"), "{reason}");
     }
 }

@@ -22,12 +22,11 @@ mod tests_with_a_server;
 pub mod wallet;
 
 use crate::error::LabError;
-use crate::runs::adapter::Adapter;
 use crate::runs::{Folder, arguments_of, chain, machine, machine_facts, rpc, sources, system};
 use crate::runs::{program_facts, version_or_reason};
 use adapter::{DaemonPlace, ElectrumServer, ServerJob};
 use compare::{Compared, DIFFERENCES_MAX, Digests};
-use daemon::{Daemon, Recipe};
+use daemon::{Below, Daemon, Recipe};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::expected::Expected;
 use lydian_chains::rng::Random;
@@ -57,7 +56,8 @@ pub struct Contender {
 pub struct Comparison<'a> {
     pub chain: &'a ChainFiles,
     pub targets: &'a Targets,
-    pub daemon: &'a dyn Adapter,
+    /// The node below the servers.
+    pub below: Below<'a>,
     pub contenders: &'a [Contender],
     pub left_out: Vec<LeftOut>,
     pub settings: ElectrumSettings,
@@ -94,7 +94,7 @@ impl Comparison<'_> {
         let expected = Expected::of(self.chain, &targets)?;
         print_progress("the node below the servers validates the chain and builds its indexes");
         let recipe = Recipe {
-            adapter: self.daemon,
+            below: self.below,
             chain: self.chain,
             arguments: self.daemon_arguments(),
             threads: self.threads,
@@ -140,17 +140,24 @@ impl Comparison<'_> {
         folder: &Path,
     ) -> Result<Option<&'a ServerResults>, LabError> {
         let mut now = facts(contender);
-        if contender.server.cannot().is_none() && contender.server.absent().is_none() {
+        if self.unable(contender).is_none() {
             let folder = Folder::new(&folder.join("server"))?;
             now.arguments = arguments_for(contender.server.as_ref(), &job(&folder.0, daemon.place()?, contender)?)?;
         }
         Ok(finished(earlier, &now))
     }
 
+    /// Why a server takes no part: by design, above this node, or because it is not installed.
+    pub fn unable<'b>(&self, contender: &'b Contender) -> Option<&'b str> {
+        let server = contender.server.as_ref();
+        server.cannot().or_else(|| self.below.kind.lacks(server.daemon_arguments())).or_else(|| server.absent())
+    }
+
     /// The arguments that the servers require, each once.
     fn daemon_arguments(&self) -> Vec<String> {
         let mut arguments: Vec<String> = Vec::new();
-        for argument in self.contenders.iter().flat_map(|contender| contender.server.daemon_arguments()) {
+        let able = self.contenders.iter().filter(|contender| self.unable(contender).is_none());
+        for argument in able.flat_map(|contender| contender.server.daemon_arguments()) {
             if !arguments.iter().any(|known| known == argument) {
                 arguments.push((*argument).to_owned());
             }
@@ -197,7 +204,7 @@ impl Comparison<'_> {
         print_progress: &mut dyn FnMut(&str),
     ) -> Result<(ServerResults, Option<[Digests; 5]>), LabError> {
         let mut results = ServerResults::new(facts(contender));
-        if let Some(reason) = contender.server.cannot().or(contender.server.absent()) {
+        if let Some(reason) = self.unable(contender) {
             print_progress(&format!("{}: {reason}", contender.name));
             results.failure = Some(reason.to_owned());
             return Ok((results, None));

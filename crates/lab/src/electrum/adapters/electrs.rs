@@ -7,6 +7,7 @@
 
 use super::found;
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
+use crate::electrum::daemon::REST;
 use crate::error::LabError;
 use crate::runs::adapter::ask_version;
 use crate::runs::adapters::cache_folder;
@@ -43,7 +44,7 @@ impl ElectrumServer for Electrs {
     }
 
     fn daemon_arguments(&self) -> &'static [&'static str] {
-        &["-rest=1"]
+        &[REST]
     }
 
     fn start(&self, job: &ServerJob) -> Result<Command, LabError> {
