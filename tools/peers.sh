@@ -39,9 +39,9 @@ for server in bitcoind knots lydian; do
   # shellcheck disable=SC2086
   lab sync $chain --nodes "$nodes" --server "$server" --runs 1
 done
-say "Electrum servers serve the first chain; balance, history and coins must be those that follow from the blocks"
+say "Electrum servers serve the first chain; balance, history and coins must be those that follow from the blocks, over Esplora's API too"
 # shellcheck disable=SC2086
-lab electrum $chain --servers "$servers" --ask 10 --passes 1 --connections 1,8 --load-seconds 1
+lab electrum $chain --servers "$servers" --esplora --ask 10 --passes 1 --connections 1,8 --load-seconds 1
 
 say "the same above a Lydian node; electrs is refused, because it needs the REST interface"
 # shellcheck disable=SC2086

@@ -6,6 +6,10 @@
 //! the blocks; 32 bytes per transaction, 8 bytes per pair of script and transaction, 60 bytes per coin of the scripts.
 //! Must never: query a server.
 
+mod esplora;
+
+pub use esplora::Outspends;
+
 use super::targets::Targets;
 use super::walk::{Placed, walk};
 use crate::chain_files::ChainFiles;
@@ -33,6 +37,8 @@ struct Answers {
     /// Transaction numbers.
     history: Vec<usize>,
     utxos: Vec<Utxo>,
+    /// The number of all outputs that paid the script, and their sum in satoshis.
+    funded: (usize, i64),
 }
 
 /// Ordered as in the protocol's lists.
@@ -136,6 +142,8 @@ impl Expected {
             for (outpoint, output) in placed.coins(&tx) {
                 let Some(&at) = by_script.get(output.script_pubkey) else { continue };
                 self.scripts[at].touch(number);
+                self.scripts[at].funded.0 += 1;
+                self.scripts[at].funded.1 += output.value.0;
                 coins.insert(outpoint, (at, Utxo { tx: number, vout: outpoint.vout, value: output.value.0 }));
             }
         }

@@ -9,8 +9,12 @@ pub const LOG_LINE_BYTES_MAX: u64 = 4_096;
 /// An answer of a node's RPC server.
 pub const RPC_ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// A line of an Electrum server: a history of 47,000 transactions takes 5 MB.
+/// A line of an Electrum server, or a body of Esplora's REST API: a history of 47,000 transactions takes 5 MB, and
+/// Esplora's list of 48,000 coins 12 MB.
 pub const ELECTRUM_LINE_BYTES_MAX: usize = 32 << 20;
+
+/// The header of an answer of Esplora's REST API: it has a few hundred.
+pub const REST_HEAD_BYTES_MAX: usize = 16_384;
 
 /// Bytes read at once of a node's log, while it is written, to determine the node's height.
 pub const TAIL_BYTES_MAX: u64 = 64 << 10;

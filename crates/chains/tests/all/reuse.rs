@@ -9,7 +9,7 @@
 )]
 
 use lydian_chains::chain_files::ChainFiles;
-use lydian_chains::expected::Expected;
+use lydian_chains::expected::{Expected, Outspends};
 use lydian_chains::limits::{REUSE_FAT_MAX, REUSE_FAT_MIN, REUSE_SCRIPTS_MAX};
 use lydian_chains::plan::{PlannedBlock, PlannedTx};
 use lydian_chains::presets::invalid::CASES_NOW;
@@ -134,6 +134,64 @@ fn scripts_and_answers_are_those_of_a_naive_count() {
     }
     let fat: Vec<(u32, u32)> = targets.scripts[60..].iter().map(|target| (target.transactions, target.utxos)).collect();
     assert_eq!(fat, [(200, 1), (470, 484)]);
+}
+
+/// What Esplora's API must answer is derived again from all blocks, in another way.
+#[test]
+fn the_answers_of_esplora_are_those_of_a_naive_count() {
+    let small = small();
+    let Small { targets, chain, blocks, .. } = &*small;
+    let naive = naive(blocks);
+    let expected = Expected::of(chain, targets).unwrap();
+    let outspends = Outspends::of(chain, &expected).unwrap();
+    let status = |height: usize| {
+        let (hash, time) = (blocks[height].hash().to_string(), blocks[height].header().time);
+        json!({ "confirmed": true, "block_height": height, "block_hash": hash, "block_time": time })
+    };
+    let mut spent_by: BTreeMap<(String, u32), Value> = BTreeMap::new();
+    for (height, block) in blocks.iter().enumerate() {
+        for tx in block.txs().skip(1) {
+            for (vin, input) in tx.inputs().enumerate() {
+                let spend =
+                    json!({ "spent": true, "txid": tx.txid().to_string(), "vin": vin, "status": status(height) });
+                spent_by.insert((input.prevout.txid.to_string(), input.prevout.vout), spend);
+            }
+        }
+    }
+    let (mut spent, mut unspent) = (0, 0);
+    for (at, target) in targets.scripts.iter().enumerate() {
+        let (history, utxos) = &naive[&target.script];
+        let entry = |(height, txid): &(usize, String)| json!({ "txid": txid, "status": status(*height) });
+        assert_eq!(expected.esplora_txs(at), history.iter().rev().take(25).map(entry).collect::<Value>(), "{at}");
+        let coin = |(height, txid, vout, value): &(usize, String, u32, i64)| json!({ "txid": txid, "vout": vout, "value": value, "status": status(*height) });
+        assert_eq!(expected.esplora_utxo(at), utxos.iter().map(coin).collect::<Value>(), "{at}");
+
+        let outputs = blocks.iter().flat_map(Block::txs).flat_map(|tx| {
+            let txid = tx.txid().to_string();
+            let paid = tx.outputs().zip(0u32..).filter(|(output, _)| output.script_pubkey == target.script);
+            paid.map(|(output, vout)| ((txid.clone(), vout), output.value.0)).collect::<Vec<_>>()
+        });
+        let (mut funded, mut gone) = ((0, 0), (0, 0));
+        for (outpoint, value) in outputs {
+            funded = (funded.0 + 1, funded.1 + value);
+            if spent_by.contains_key(&outpoint) {
+                gone = (gone.0 + 1, gone.1 + value);
+            }
+        }
+        let stats = |txs: usize, funded: (u32, i64), gone: (u32, i64)| json!({ "tx_count": txs, "funded_txo_count": funded.0, "funded_txo_sum": funded.1, "spent_txo_count": gone.0, "spent_txo_sum": gone.1 });
+        let both =
+            json!({ "chain_stats": stats(history.len(), funded, gone), "mempool_stats": stats(0, (0, 0), (0, 0)) });
+        assert_eq!(expected.esplora_script(at), both, "{at}");
+
+        let (height, txid) = &history[history.len() / 2];
+        let tx = blocks[*height].txs().find(|tx| tx.txid().to_string() == *txid).unwrap();
+        let spend = |vout: u32| spent_by.get(&(txid.clone(), vout)).cloned().unwrap_or(json!({ "spent": false }));
+        let all: Vec<Value> = (0u32..).take(tx.outputs().count()).map(spend).collect();
+        spent += all.iter().filter(|spend| spend["spent"] == true).count();
+        unspent += all.iter().filter(|spend| spend["spent"] == false).count();
+        assert_eq!(expected.esplora_outspends(at, &outspends), Some((txid.clone(), all.into())), "{at}");
+    }
+    assert!(spent > 20 && unspent > 20, "{spent} {unspent}");
 }
 
 /// Coins spent in the block that creates them, several scripts in one transaction, blocks of very different sizes,

@@ -89,6 +89,9 @@ pub(crate) struct ElectrumArgs {
     /// Newest protocol version to request, 1.4 to 1.7; from 1.7 on, scripts have no hash and methods have other names.
     #[arg(long, default_value = "1.6")]
     protocol_max: String,
+    /// Also measure Esplora's REST API of the servers that have it.
+    #[arg(long)]
+    esplora: bool,
     /// Before a cold pass, drop only the files of the server and the node from the system's page cache, not all of it.
     #[arg(long)]
     keep_system_cache: bool,
@@ -202,6 +205,7 @@ fn settings(args: &ElectrumArgs) -> Result<ElectrumSettings, LabError> {
         timeout_seconds: args.timeout_seconds,
         query_seconds_max: args.query_seconds,
         protocol_max: args.protocol_max.clone(),
+        esplora: args.esplora,
         cache_emptied_by: None,
     })
 }

@@ -41,6 +41,11 @@ pub trait ElectrumServer: Debug + Sync {
     /// The command that serves on the job's port; writes the settings that the server needs into the job's folder.
     fn start(&self, job: &ServerJob) -> Result<Command, LabError>;
 
+    /// Whether it also serves Esplora's REST API, on the job's port for it.
+    fn has_esplora(&self) -> bool {
+        false
+    }
+
     /// For a server that delays small answers once a connection has received this many bytes: the lab then continues
     /// over a new connection, made outside the measured time.
     fn bytes_per_connection(&self) -> Option<usize> {
@@ -84,6 +89,8 @@ pub struct ServerJob {
     pub port: u16,
     /// Free ports, for anything else it wants to listen on.
     pub other_ports: [u16; 2],
+    /// The port of Esplora's REST API, if the server shall serve it.
+    pub esplora_port: Option<u16>,
     pub daemon: DaemonPlace,
     /// Arguments that the user adds.
     pub more: Vec<String>,

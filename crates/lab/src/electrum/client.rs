@@ -120,10 +120,7 @@ pub struct Client {
 impl Client {
     pub fn connect(place: &Place) -> Result<Client, ClientError> {
         let failed = |error: std::io::Error| place.error("connect", Fault::Connection(error.to_string()));
-        let address = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, place.port));
-        let stream = TcpStream::connect_timeout(&address, place.timeout).map_err(failed)?;
-        stream.set_nodelay(true).map_err(failed)?;
-        stream.set_write_timeout(Some(place.timeout)).map_err(failed)?;
+        let stream = place.dial().map_err(failed)?;
         let (software, protocol) = (String::new(), String::new());
         let mut client = Client { place: place.clone(), stream, buffer: Vec::new(), consumed: 0, software, protocol };
         let versions = json!([NAME, [PROTOCOL_MIN, place.protocol_max]]);
@@ -189,7 +186,7 @@ impl Client {
     }
 
     fn send(&mut self, message: &[u8]) -> Result<(), Fault> {
-        self.stream.write_all(message).map_err(|error| self.broken(&error))
+        self.stream.write_all(message).map_err(|error| self.place.broken(&error))
     }
 
     /// Waits for a complete line that is not a notification; the timeout counts from `start`.
@@ -218,18 +215,38 @@ impl Client {
             if searched > ELECTRUM_LINE_BYTES_MAX {
                 return Err(Fault::LineTooLong { limit: ELECTRUM_LINE_BYTES_MAX });
             }
-            self.read_more(start)?;
+            self.place.read_more(&mut self.stream, &mut self.buffer, start)?;
         }
     }
 
-    fn read_more(&mut self, start: Instant) -> Result<(), Fault> {
-        let left = self.place.timeout.checked_sub(start.elapsed()).filter(|left| !left.is_zero());
+    fn line(&self) -> &[u8] {
+        self.buffer.get(..self.consumed.saturating_sub(1)).unwrap_or_default()
+    }
+}
+
+impl Place {
+    pub fn error(&self, method: &str, fault: Fault) -> ClientError {
+        ClientError { server: self.name.clone(), method: method.to_owned(), fault }
+    }
+
+    /// A connection without a handshake.
+    pub(super) fn dial(&self) -> std::io::Result<TcpStream> {
+        let address = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port));
+        let stream = TcpStream::connect_timeout(&address, self.timeout)?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(self.timeout))?;
+        Ok(stream)
+    }
+
+    /// Appends what the server sent; the timeout counts from `start`.
+    pub(super) fn read_more(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>, start: Instant) -> Result<(), Fault> {
+        let left = self.timeout.checked_sub(start.elapsed()).filter(|left| !left.is_zero());
         let left = left.ok_or_else(|| self.late())?;
-        self.stream.set_read_timeout(Some(left)).map_err(|error| self.broken(&error))?;
-        let filled = self.buffer.len();
-        self.buffer.resize(filled + READ_BYTES, 0);
-        let read = self.stream.read(&mut self.buffer[filled..]);
-        self.buffer.truncate(filled + read.as_ref().map_or(0, |&size| size));
+        stream.set_read_timeout(Some(left)).map_err(|error| self.broken(&error))?;
+        let filled = buffer.len();
+        buffer.resize(filled + READ_BYTES, 0);
+        let read = stream.read(&mut buffer[filled..]);
+        buffer.truncate(filled + read.as_ref().map_or(0, |&size| size));
         match read {
             Ok(0) => Err(Fault::Disconnected),
             Ok(_) => Ok(()),
@@ -238,26 +255,16 @@ impl Client {
         }
     }
 
-    fn line(&self) -> &[u8] {
-        self.buffer.get(..self.consumed.saturating_sub(1)).unwrap_or_default()
-    }
-
     fn late(&self) -> Fault {
-        Fault::TimedOut { seconds: self.place.timeout.as_secs() }
+        Fault::TimedOut { seconds: self.timeout.as_secs() }
     }
 
-    fn broken(&self, error: &std::io::Error) -> Fault {
+    pub(super) fn broken(&self, error: &std::io::Error) -> Fault {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => self.late(),
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Fault::Disconnected,
             _ => Fault::Connection(error.to_string()),
         }
-    }
-}
-
-impl Place {
-    pub fn error(&self, method: &str, fault: Fault) -> ClientError {
-        ClientError { server: self.name.clone(), method: method.to_owned(), fault }
     }
 }
 

@@ -11,11 +11,13 @@ pub mod build;
 pub mod client;
 pub mod compare;
 pub mod daemon;
+mod esplora;
 pub mod load;
 pub mod postings;
 pub mod process;
 pub mod protocol;
 pub mod queries;
+mod rest;
 mod session;
 #[cfg(test)]
 mod tests_with_a_server;
@@ -28,7 +30,7 @@ use adapter::{DaemonPlace, ElectrumServer, ServerJob};
 use compare::{Compared, DIFFERENCES_MAX, Digests};
 use daemon::{Below, Daemon, Recipe};
 use lydian_chains::chain_files::ChainFiles;
-use lydian_chains::expected::Expected;
+use lydian_chains::expected::{Expected, Outspends};
 use lydian_chains::rng::Random;
 use lydian_chains::targets::{Target, Targets};
 use lydian_report::electrum::WALLET_TRANSACTIONS_MAX;
@@ -38,7 +40,7 @@ use lydian_report::electrum::results::{
 use lydian_report::results::{Lab, LeftOut, NodeFacts};
 use lydian_report::systems::{Bar, Role, SYSTEMS, System};
 use session::{Asked, QUERIES, Session};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -78,7 +80,7 @@ pub struct Comparison<'a> {
 }
 
 /// One server's name and its answers to [`QUERIES`].
-type Given = (String, [Digests; 5]);
+type Given = (String, [Digests; QUERIES.len()]);
 
 impl Comparison<'_> {
     /// Runs the servers in turn. After each server `done` receives the results so far. An interruption stops the
@@ -105,7 +107,10 @@ impl Comparison<'_> {
         let Some(daemon) = Daemon::start(&recipe)? else {
             return Err(LabError::Usage("interrupted before the first server".to_owned()));
         };
-        let asked = Asked::new(&targets, &expected, postings::postings(self.chain)?);
+        let mut asked = Asked::new(&targets, &expected, postings::postings(self.chain)?);
+        if self.settings.esplora {
+            asked.add_esplora(&expected, &Outspends::of(self.chain, &expected)?);
+        }
         drop(expected);
         let mut results = self.begin(&targets, &daemon);
         let earlier = self.earlier.map(|earlier| same_comparison(earlier, &results).map(|()| earlier)).transpose()?;
@@ -142,7 +147,7 @@ impl Comparison<'_> {
         let mut now = facts(contender);
         if self.unable(contender).is_none() {
             let folder = Folder::new(&folder.join("server"))?;
-            now.arguments = arguments_for(contender.server.as_ref(), &job(&folder.0, daemon.place()?, contender)?)?;
+            now.arguments = arguments_for(contender.server.as_ref(), &self.job(&folder.0, daemon, contender)?)?;
         }
         Ok(finished(earlier, &now))
     }
@@ -202,7 +207,7 @@ impl Comparison<'_> {
         folder: &Path,
         so_far: &mut ElectrumResults,
         print_progress: &mut dyn FnMut(&str),
-    ) -> Result<(ServerResults, Option<[Digests; 5]>), LabError> {
+    ) -> Result<(ServerResults, Option<[Digests; QUERIES.len()]>), LabError> {
         let mut results = ServerResults::new(facts(contender));
         if let Some(reason) = self.unable(contender) {
             print_progress(&format!("{}: {reason}", contender.name));
@@ -210,7 +215,7 @@ impl Comparison<'_> {
             return Ok((results, None));
         }
         let folder = Folder::new(&folder.join("server"))?;
-        let job = job(&folder.0, daemon.place()?, contender)?;
+        let job = self.job(&folder.0, daemon, contender)?;
         let Some(mut session) = Session::new(self, contender, asked, daemon, job, print_progress) else {
             return Err(LabError::Usage("there are no scripts to ask for".to_owned()));
         };
@@ -219,6 +224,18 @@ impl Comparison<'_> {
             so_far.settings.cache_emptied_by = Some(way.to_owned());
         }
         Ok((results, Some(session.into_digests())))
+    }
+
+    fn job(&self, folder: &Path, daemon: &Daemon, contender: &Contender) -> Result<ServerJob, LabError> {
+        let has_esplora = self.settings.esplora && contender.server.has_esplora();
+        Ok(ServerJob {
+            folder: folder.to_path_buf(),
+            port: rpc::free_port()?,
+            other_ports: [rpc::free_port()?, rpc::free_port()?],
+            esplora_port: has_esplora.then(rpc::free_port).transpose()?,
+            daemon: daemon.place()?,
+            more: contender.more.clone(),
+        })
     }
 }
 
@@ -255,12 +272,6 @@ fn facts(contender: &Contender) -> NodeFacts {
         cannot: server.cannot().map(|reason| sources::with_source(&contender.name, reason)),
         ..program_facts(&contender.name, server.program(), version_or_reason(server.version()), server.notes())
     }
-}
-
-fn job(folder: &Path, daemon: DaemonPlace, contender: &Contender) -> Result<ServerJob, LabError> {
-    let folder: PathBuf = folder.to_path_buf();
-    let other_ports = [rpc::free_port()?, rpc::free_port()?];
-    Ok(ServerJob { folder, port: rpc::free_port()?, other_ports, daemon, more: contender.more.clone() })
 }
 
 /// Figures are combined only if they were measured under the same conditions.
@@ -312,7 +323,8 @@ fn settle(results: &mut ElectrumResults, asked: &Asked<'_>, answers: &[Given], e
 /// The arguments that a server is started with, for the results; port 0 stands for a free port.
 fn arguments_for(server: &dyn ElectrumServer, job: &ServerJob) -> Result<Vec<String>, LabError> {
     let daemon = DaemonPlace { rpc_port: 0, p2p_port: 0, ..job.daemon.clone() };
-    let command = server.start(&ServerJob { port: 0, other_ports: [0; 2], daemon, ..job.clone() })?;
+    let esplora_port = job.esplora_port.map(|_| 0);
+    let command = server.start(&ServerJob { port: 0, other_ports: [0; 2], esplora_port, daemon, ..job.clone() })?;
     Ok(shown(&command, job))
 }
 

@@ -76,7 +76,21 @@ pub struct Answers {
     pub raw: Vec<Option<[u8; 32]>>,
 }
 
-/// Sends queries, and makes a new connection if the old one failed or the server requires it.
+/// How queries are sent to a server, and what an answer says.
+pub trait Asks {
+    /// A query in the form in which it is sent.
+    fn request(&self, method: &str, params: &Value) -> Vec<u8>;
+
+    fn ask(&mut self, method: &str, request: &[u8]) -> Result<Reply, ClientError>;
+
+    /// Parses the line of a reply.
+    fn result_of(&self, line: &[u8]) -> Result<Value, Fault>;
+
+    /// After a line that was not a valid answer, it is unknown which query the next line answers.
+    fn distrust(&mut self, fault: &Fault);
+}
+
+/// Sends queries in the Electrum protocol, and makes a new connection if the old one failed or the server requires it.
 #[derive(Debug)]
 pub struct Asker {
     place: Place,
@@ -108,15 +122,24 @@ impl Asker {
         }
         self.client.as_mut().ok_or_else(|| self.place.error("connect", Fault::Disconnected))
     }
+}
 
-    /// After a line that was not a valid answer, it is unknown which query the next line answers.
+impl Asks for Asker {
+    fn request(&self, method: &str, params: &Value) -> Vec<u8> {
+        request(method, params)
+    }
+
+    fn result_of(&self, line: &[u8]) -> Result<Value, Fault> {
+        result_of(line)
+    }
+
     fn distrust(&mut self, fault: &Fault) {
         if !matches!(fault, Fault::Refused { .. }) {
             self.client = None;
         }
     }
 
-    pub fn ask(&mut self, method: &str, request: &[u8]) -> Result<Reply, ClientError> {
+    fn ask(&mut self, method: &str, request: &[u8]) -> Result<Reply, ClientError> {
         let asked = self.client()?.ask(method, request).map(|answer| {
             let squeezed = squeezed(answer.line);
             (
@@ -158,19 +181,24 @@ struct Run<'a> {
 
 /// Runs all passes, as far as possible.
 pub fn ask_all(
-    asker: &mut Asker,
+    asker: &mut dyn Asks,
     questions: &Questions<'_>,
     settings: &ElectrumSettings,
     interrupted: &AtomicBool,
 ) -> (Query, Answers, Result<(), Stop>) {
-    let mut run = Run::new(questions, settings, interrupted);
+    let mut run = Run::new(asker, questions, settings, interrupted);
     let done = run.cold(asker).and_then(|()| run.warm(asker));
     run.finish();
     (run.query, run.answers, done)
 }
 
 impl<'a> Run<'a> {
-    fn new(questions: &'a Questions<'a>, settings: &'a ElectrumSettings, interrupted: &'a AtomicBool) -> Run<'a> {
+    fn new(
+        asker: &dyn Asks,
+        questions: &'a Questions<'a>,
+        settings: &'a ElectrumSettings,
+        interrupted: &'a AtomicBool,
+    ) -> Run<'a> {
         let count = questions.params.len();
         let query = Query {
             name: questions.name.to_owned(),
@@ -186,7 +214,7 @@ impl<'a> Run<'a> {
             errors: Vec::new(),
         };
         Run {
-            requests: questions.params.iter().map(|params| request(&questions.method, params)).collect(),
+            requests: questions.params.iter().map(|params| asker.request(&questions.method, params)).collect(),
             questions,
             settings,
             interrupted,
@@ -202,14 +230,14 @@ impl<'a> Run<'a> {
         Duration::from_secs(self.settings.query_seconds_max)
     }
 
-    fn cold(&mut self, asker: &mut Asker) -> Result<(), Stop> {
+    fn cold(&mut self, asker: &mut dyn Asks) -> Result<(), Stop> {
         for index in 0..self.requests.len() {
             if index < self.questions.always_from && self.start.elapsed() > self.budget() / COLD_SHARE {
                 self.query.not_asked += 1;
                 continue;
             }
             let Some(reply) = self.one(asker, index)? else { continue };
-            let canonical = result_of(&reply.line).and_then(|result| (self.questions.canonical)(&result));
+            let canonical = asker.result_of(&reply.line).and_then(|result| (self.questions.canonical)(&result));
             match canonical {
                 Ok(canonical) => {
                     self.query.cold_ms[index] = Some(to_microseconds(reply.milliseconds));
@@ -225,7 +253,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn warm(&mut self, asker: &mut Asker) -> Result<(), Stop> {
+    fn warm(&mut self, asker: &mut dyn Asks) -> Result<(), Stop> {
         for pass in 0..self.settings.passes {
             let begun = self.start.elapsed();
             for index in 0..self.requests.len() {
@@ -249,7 +277,7 @@ impl<'a> Run<'a> {
     }
 
     /// `None`: the error is recorded and the next query may be sent.
-    fn one(&mut self, asker: &mut Asker, index: usize) -> Result<Option<Reply>, Stop> {
+    fn one(&mut self, asker: &mut dyn Asks, index: usize) -> Result<Option<Reply>, Stop> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(Stop::Interrupted);
         }
@@ -276,11 +304,11 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the answer is that of the first pass: byte for byte except for whitespace, otherwise after parsing.
-    fn is_same(&mut self, asker: &mut Asker, index: usize, reply: &Reply) -> bool {
+    fn is_same(&mut self, asker: &mut dyn Asks, index: usize, reply: &Reply) -> bool {
         if self.answers.raw[index] == Some(reply.raw) {
             return true;
         }
-        let canonical = result_of(&reply.line).and_then(|result| (self.questions.canonical)(&result));
+        let canonical = asker.result_of(&reply.line).and_then(|result| (self.questions.canonical)(&result));
         let again = canonical.as_ref().map(|canonical| Digest::of(canonical, self.questions.order).content);
         let before = self.answers.digests[index].as_ref().map(|digest| digest.content);
         let is_same = again.is_ok_and(|again| Some(again) == before);

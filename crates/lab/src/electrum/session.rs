@@ -5,17 +5,19 @@
 
 use super::adapter::ServerJob;
 use super::build::{Setup, build};
-use super::client::Fault;
+use super::client::{Fault, Place};
 use super::compare::{Digest, Digests, Order};
 use super::daemon::Daemon;
+use super::esplora::{self, PATHS};
 use super::load::{self, load};
 use super::process::{Process, Shares};
 use super::protocol::{SCRIPT_QUERIES, ScriptQuery, headers_of, script_params, status_of};
-use super::queries::{Answers, Asker, Questions, Stop, ask_all};
+use super::queries::{Answers, Asker, Asks, Questions, Stop, ask_all};
+use super::rest::RestAsker;
 use super::wallet::wallet;
 use super::{Comparison, Contender, arguments_for};
 use crate::runs::system;
-use lydian_chains::expected::Expected;
+use lydian_chains::expected::{Expected, Outspends};
 use lydian_chains::rng::Random;
 use lydian_chains::targets::Targets;
 use lydian_report::electrum::WALLET_TRANSACTIONS_MAX;
@@ -32,8 +34,23 @@ const HEADER_STARTS: u32 = 5;
 /// Number of blocks for which a proof is queried, at most; the block with the most transactions is one of them.
 const MERKLE_BLOCKS: usize = 20;
 
-/// Their names in the results, in the order in which they are sent.
-pub(super) const QUERIES: [&str; 5] = ["balance", "history", "utxos", "headers", "merkle"];
+/// The time after the index is built within which a server must answer Esplora's REST API too.
+const ESPLORA_PATIENCE: Duration = Duration::from_secs(30);
+const ESPLORA_POLL: Duration = Duration::from_millis(50);
+
+/// Their names in the results, in the order in which they are sent; the last ones only with `--esplora`.
+pub(super) const QUERIES: [&str; 9] = [
+    "balance",
+    "history",
+    "utxos",
+    "headers",
+    "merkle",
+    PATHS[0].name(),
+    PATHS[1].name(),
+    PATHS[2].name(),
+    PATHS[3].name(),
+];
+const FIRST_PATH: usize = QUERIES.len() - PATHS.len();
 
 /// The queries for all servers, and the right answers.
 #[derive(Debug)]
@@ -45,6 +62,8 @@ pub(super) struct Asked<'a> {
     statuses: Vec<Option<String>>,
     headers: HeightQuestions,
     merkle: HeightQuestions,
+    /// Empty if Esplora's REST API is not measured.
+    esplora: [esplora::Questions; PATHS.len()],
     postings: u64,
 }
 
@@ -68,11 +87,16 @@ impl<'a> Asked<'a> {
         };
         let (headers, merkle) = (header_questions(expected), merkle_questions(expected));
         let statuses = scripts.clone().map(|at| status_of(&expected.history(at))).collect();
-        Asked { targets, expected: SCRIPT_QUERIES.map(digests), statuses, headers, merkle, postings }
+        let esplora = Default::default();
+        Asked { targets, expected: SCRIPT_QUERIES.map(digests), statuses, headers, merkle, esplora, postings }
     }
 }
 
 impl Asked<'_> {
+    pub(super) fn add_esplora(&mut self, expected: &Expected, outspends: &Outspends) {
+        self.esplora = esplora::Questions::all(self.targets, expected, outspends);
+    }
+
     /// For the query at this index of [`QUERIES`]: what each question asks for, and the right answers.
     pub(super) fn of(&self, number: usize) -> (Vec<String>, &[Digest]) {
         let scripts = || self.targets.scripts.iter().map(|target| target.scripthash.clone()).collect();
@@ -80,6 +104,7 @@ impl Asked<'_> {
         match number {
             3 => (heights(&self.headers), &self.headers.expected),
             4 => (heights(&self.merkle), &self.merkle.expected),
+            FIRST_PATH.. => (scripts(), self.esplora.get(number - FIRST_PATH).map_or(&[], |path| &path.expected)),
             script => (scripts(), self.expected.get(script).map_or(&[], Vec::as_slice)),
         }
     }
@@ -124,6 +149,22 @@ fn merkle_of(result: &Value) -> Result<Value, Fault> {
     Ok(json!({ "block_height": pick("block_height")?, "merkle": pick("merkle")?, "pos": pick("pos")? }))
 }
 
+/// A server may open the port of the API after that of the Electrum protocol.
+fn wait_for_esplora(asker: &mut RestAsker, height: u32) -> Result<(), Stop> {
+    let start = system::now();
+    loop {
+        let last = match asker.get("/blocks/tip/height") {
+            Ok(body) if body == height.to_string().as_bytes() => return Ok(()),
+            Ok(body) => format!("its tip is at height {}", String::from_utf8_lossy(&body)),
+            Err(error) => error.to_string(),
+        };
+        if start.elapsed() > ESPLORA_PATIENCE {
+            return Err(Stop::Failed(format!("Esplora's REST API is not ready: {last}")));
+        }
+        std::thread::sleep(ESPLORA_POLL);
+    }
+}
+
 pub(super) struct Session<'a> {
     comparison: &'a Comparison<'a>,
     asked: &'a Asked<'a>,
@@ -133,6 +174,8 @@ pub(super) struct Session<'a> {
     answers: [Answers; 3],
     /// Answers to the queries for headers and proofs.
     heights: [Digests; 2],
+    /// Answers of Esplora's REST API.
+    paths: [Digests; PATHS.len()],
     /// The negotiated protocol version.
     protocol: String,
     /// CPU time of the server during the queries.
@@ -172,6 +215,7 @@ impl<'a> Session<'a> {
             print_progress,
             answers,
             heights: Default::default(),
+            paths: Default::default(),
             protocol,
             asked_cpu_seconds: 0.0,
             emptied_by: None,
@@ -191,10 +235,11 @@ impl<'a> Session<'a> {
     }
 
     /// The answers in the order of [`QUERIES`].
-    pub(super) fn into_digests(self) -> [Digests; 5] {
+    pub(super) fn into_digests(self) -> [Digests; QUERIES.len()] {
         let ([balance, history, utxos], [headers, merkle]) =
             (self.answers.map(|answers| answers.digests), self.heights);
-        [balance, history, utxos, headers, merkle]
+        let [script, txs, coins, outspends] = self.paths;
+        [balance, history, utxos, headers, merkle, script, txs, coins, outspends]
     }
 
     fn report(&mut self, text: &str) {
@@ -223,7 +268,7 @@ impl<'a> Session<'a> {
                 break;
             }
         }
-        let asked = asked.and_then(|()| self.rest(results));
+        let asked = asked.and_then(|()| self.rest(results)).and_then(|()| self.esplora(&mut process, results));
         let ended = self.end(&mut process, results);
         let daemon = self.daemon.process().used().cpu_seconds - daemon_before;
         results.machine = shares.until_now(self.asked_cpu_seconds + daemon);
@@ -282,12 +327,48 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Each path of Esplora's REST API, with a cold first pass, if the server serves it.
+    fn esplora(&mut self, process: &mut Option<Process>, results: &mut ServerResults) -> Result<(), Stop> {
+        let Some(port) = self.setup.job.esplora_port else { return Ok(()) };
+        let scripts = &self.asked.targets.scripts;
+        for (number, path) in PATHS.into_iter().enumerate() {
+            self.end(process, results)?;
+            self.cold_start(process)?;
+            let timeout = Duration::from_secs(self.comparison.settings.timeout_seconds);
+            let mut asker = RestAsker::new(Place { port, ..self.setup.place(timeout) });
+            wait_for_esplora(&mut asker, self.setup.height)?;
+            let asked = &self.asked.esplora[number];
+            let canonical = |body: &Value| path.canonical(body);
+            let questions = Questions {
+                name: path.name(),
+                method: path.path().to_owned(),
+                params: asked.params.clone(),
+                canonical: &canonical,
+                order: path.order(),
+                expected: &asked.expected,
+                heights: Vec::new(),
+                always_from: scripts.partition_point(|target| target.transactions <= WALLET_TRANSACTIONS_MAX),
+            };
+            self.paths[number] = self.ask_by(&mut asker, &questions, results)?.digests;
+        }
+        self.stop_if_interrupted()
+    }
+
     fn ask(&mut self, questions: &Questions<'_>, results: &mut ServerResults) -> Result<Answers, Stop> {
-        let settings = &self.comparison.settings;
         let mut asker = self.asker();
         // If the handshake fails, report the reason.
         asker.client()?;
-        let (query, answers, done) = ask_all(&mut asker, questions, settings, self.comparison.interrupted);
+        self.ask_by(&mut asker, questions, results)
+    }
+
+    fn ask_by(
+        &mut self,
+        asker: &mut dyn Asks,
+        questions: &Questions<'_>,
+        results: &mut ServerResults,
+    ) -> Result<Answers, Stop> {
+        let settings = &self.comparison.settings;
+        let (query, answers, done) = ask_all(asker, questions, settings, self.comparison.interrupted);
         let asked = questions.params.len() - usize::try_from(query.not_asked).unwrap_or(0);
         let text = format!(
             "{}: {asked} of {} asked, {} passes more, {} wrong, {} in another order{}",

@@ -154,6 +154,7 @@ fn settings() -> ElectrumSettings {
         timeout_seconds: 1,
         query_seconds_max: 60,
         protocol_max: "1.6".into(),
+        esplora: false,
         cache_emptied_by: None,
     }
 }

@@ -170,7 +170,7 @@ fn count(mut stream: impl Read, needle: &[u8]) -> std::io::Result<(String, u64, 
 }
 
 /// The value of a header field; the name is in lower case.
-fn header(head: &str, name: &str) -> Option<String> {
+pub(crate) fn header(head: &str, name: &str) -> Option<String> {
     let head = head.to_ascii_lowercase();
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(|value| value.trim().to_owned())
 }

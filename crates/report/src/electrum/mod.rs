@@ -8,6 +8,9 @@ pub use table::to_markdown;
 /// The most transactions of a wallet's script. A script with more is fat, and left out of loads.
 pub const WALLET_TRANSACTIONS_MAX: u32 = 999;
 
+/// The queries of Esplora's REST API.
+pub const ESPLORA: [&str; 4] = ["esplora-script", "esplora-txs", "esplora-utxo", "esplora-outspends"];
+
 /// The nearest-rank percentile of sorted values: that share of them is at most this value. The median of an even number
 /// of values is the midpoint of the two middle ones.
 pub fn percentile(sorted: &[f64], per_cent: usize) -> Option<f64> {

@@ -62,6 +62,9 @@ pub struct ElectrumSettings {
     pub query_seconds_max: u64,
     /// The newest protocol version that is requested from servers.
     pub protocol_max: String,
+    /// Whether Esplora's REST API was measured too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub esplora: bool,
     /// How the page cache was emptied before the first pass: `drop_caches`, `posix_fadvise`, or not at all.
     pub cache_emptied_by: Option<String>,
 }
@@ -139,9 +142,9 @@ pub struct Build {
 /// One query for every script, or for heights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Query {
-    /// `balance`, `history`, `utxos`, `headers`, `merkle`.
+    /// `balance`, `history`, `utxos`, `headers`, `merkle`, or one of Esplora's paths.
     pub name: String,
-    /// The method: `blockchain.scripthash.get_balance`.
+    /// The method: `blockchain.scripthash.get_balance`; or the path: `/scripthash/:hash/utxo`.
     pub method: String,
     /// What the columns refer to if not to the scripts: heights of first headers, or of blocks.
     pub heights: Vec<u32>,

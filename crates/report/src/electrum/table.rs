@@ -4,9 +4,9 @@
 //! number of transactions, and each fat script on its own. Must never: show a figure from wrong answers without saying
 //! so.
 
-use super::WALLET_TRANSACTIONS_MAX;
 use super::percentile;
 use super::results::{Build, ElectrumResults, Query, ServerResults};
+use super::{ESPLORA, WALLET_TRANSACTIONS_MAX};
 use std::fmt::Write;
 
 /// The lowest and highest number of transactions of each class.
@@ -46,7 +46,8 @@ fn tables(results: &ElectrumResults, text: &mut String) -> std::fmt::Result {
     };
     row(text, "version", servers.iter().map(version))?;
     builds(servers, text)?;
-    for name in ["balance", "history", "utxos"] {
+    let is_measured = |name: &&str| servers.iter().any(|server| query(server, name).is_some());
+    for name in ["balance", "history", "utxos"].into_iter().chain(ESPLORA.into_iter().filter(is_measured)) {
         for (label, places) in classes(results) {
             let both = |server: &ServerResults| {
                 let of = |is_cold| cell(server, name, is_cold, &places);

@@ -120,6 +120,10 @@ fn title(name: &str) -> String {
         "utxos" => "Coins of a script".into(),
         "headers" => "Headers".into(),
         "merkle" => "Merkle proof of a transaction".into(),
+        "esplora-script" => "Esplora: counts and sums of a script".into(),
+        "esplora-txs" => "Esplora: newest transactions of a script".into(),
+        "esplora-utxo" => "Esplora: coins of a script".into(),
+        "esplora-outspends" => "Esplora: spenders of a transaction of a script".into(),
         other => other.to_owned(),
     }
 }

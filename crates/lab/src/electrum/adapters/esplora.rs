@@ -42,6 +42,10 @@ impl ElectrumServer for Esplora {
         &[]
     }
 
+    fn has_esplora(&self) -> bool {
+        true
+    }
+
     fn start(&self, job: &ServerJob) -> Result<Command, LabError> {
         let daemon = &job.daemon;
         let mut command = job.command(&self.program);
@@ -51,7 +55,7 @@ impl ElectrumServer for Esplora {
         command.arg("--cookie").arg(format!("{}:{}", daemon.user, daemon.password));
         command.arg("--db-dir").arg(self.index_folder(job)).arg("--jsonrpc-import");
         command.arg("--electrum-rpc-addr").arg(ServerJob::address(job.port));
-        command.arg("--http-addr").arg(ServerJob::address(job.other_ports[0]));
+        command.arg("--http-addr").arg(ServerJob::address(job.esplora_port.unwrap_or(job.other_ports[0])));
         command.arg("--monitoring-addr").arg(ServerJob::address(job.other_ports[1]));
         command.args(["--electrum-txs-limit", ENTRIES_MAX, "--utxos-limit", ENTRIES_MAX]);
         command.args(&job.more);

@@ -48,6 +48,10 @@ impl ElectrumServer for Lydian {
         &[]
     }
 
+    fn has_esplora(&self) -> bool {
+        true
+    }
+
     fn start(&self, job: &ServerJob) -> Result<Command, LabError> {
         let data = Lydian::data(job);
         system::create_dir(&data)?;
@@ -60,6 +64,9 @@ impl ElectrumServer for Lydian {
         command
             .args(["-electrum", "-electrumtlsbind=0", "-electrumwsbind=0"])
             .arg(format!("-electrumbind={}", ServerJob::address(job.port)));
+        if let Some(port) = job.esplora_port {
+            command.arg("-esplora").arg(format!("-esplorabind={}", ServerJob::address(port)));
+        }
         command.args(&job.more);
         Ok(command)
     }

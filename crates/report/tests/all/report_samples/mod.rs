@@ -135,6 +135,7 @@ pub(crate) fn electrum() -> ElectrumResults {
             timeout_seconds: 60,
             query_seconds_max: 600,
             protocol_max: "1.6".into(),
+            esplora: false,
             cache_emptied_by: None,
         },
         daemon: base.nodes[1].clone(),
