@@ -1,9 +1,9 @@
 //! What happens to the scripts in the row `notifications`, and the status that each of them must have.
 //!
 //! Input: a coin of each script. Output: transactions between the scripts, for the mempool and for blocks, and
-//! statuses. In each round some transactions are confirmed out of the mempool, some have a child there that stays and goes from
-//! height -1 to 0, and some are in the block only. Invariant: a coin is spent once, by a transaction whose parents are
-//! in the chain or in the mempool.
+//! statuses. In each round some transactions are confirmed out of the mempool, some have a child there that stays and
+//! goes from height -1 to 0, and some are in the block only. Invariant: a coin is spent once, by a transaction whose
+//! parents are in the chain or in the mempool.
 
 use super::expected::StatusText;
 use lydian_chains::presets::maker::output;
