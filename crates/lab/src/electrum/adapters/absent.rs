@@ -1,7 +1,7 @@
 //! An Electrum server that could take part but is not installed.
 //!
-//! Input: the sentence that says what is missing. Output: an adapter that starts nothing. The comparison records the
-//! server with that sentence, so that no table silently omits it.
+//! Input: the sentence that says what is missing, what it would need of the node below. Output: an adapter that starts
+//! nothing. The comparison records the server with that sentence, so that no table silently omits it.
 
 use crate::electrum::adapter::{ElectrumServer, ServerJob};
 use crate::error::LabError;
@@ -11,11 +11,13 @@ use std::process::Command;
 #[derive(Debug)]
 pub struct Absent {
     reason: String,
+    daemon_arguments: &'static [&'static str],
 }
 
 impl Absent {
-    pub fn new(reason: String) -> Absent {
-        Absent { reason }
+    /// Above a node that lacks one of `daemon_arguments`, the server is refused, and its installation is not advised.
+    pub fn new(reason: String, daemon_arguments: &'static [&'static str]) -> Absent {
+        Absent { reason, daemon_arguments }
     }
 }
 
@@ -33,7 +35,7 @@ impl ElectrumServer for Absent {
     }
 
     fn daemon_arguments(&self) -> &'static [&'static str] {
-        &[]
+        self.daemon_arguments
     }
 
     fn start(&self, _: &ServerJob) -> Result<Command, LabError> {

@@ -25,6 +25,9 @@ pub struct Electrs {
 }
 
 impl Electrs {
+    /// What the node below must serve.
+    pub const NEEDS: &'static [&'static str] = &[REST];
+
     pub fn locate(path: Option<&Path>) -> Result<Electrs, String> {
         Ok(Electrs { program: found(path, &cache_folder().join(PROGRAM), HINT)? })
     }
@@ -44,7 +47,7 @@ impl ElectrumServer for Electrs {
     }
 
     fn daemon_arguments(&self) -> &'static [&'static str] {
-        &[REST]
+        Electrs::NEEDS
     }
 
     fn start(&self, job: &ServerJob) -> Result<Command, LabError> {

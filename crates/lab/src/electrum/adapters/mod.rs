@@ -32,22 +32,26 @@ pub fn server(name: &str, path: Option<&Path>) -> Result<Box<dyn ElectrumServer>
     if let Some(path) = path
         && !path.is_file()
     {
-        return Ok(Box::new(Absent::new(format!("{}: there is no such file", path.display()))));
+        return Ok(Box::new(Absent::new(format!("{}: there is no such file", path.display()), &[])));
     }
     Ok(match kind {
-        "electrs" => boxed(Electrs::locate(path)),
-        "electrumx" => boxed(ElectrumX::locate(path)),
-        "fulcrum" => boxed(Fulcrum::locate(path)),
-        "esplora" => boxed(Esplora::locate(path)),
-        "lydian" => boxed(Lydian::locate(path)),
+        "electrs" => boxed(Electrs::locate(path), Electrs::NEEDS),
+        "electrumx" => boxed(ElectrumX::locate(path), &[]),
+        "fulcrum" => boxed(Fulcrum::locate(path), &[]),
+        "esplora" => boxed(Esplora::locate(path), &[]),
+        "lydian" => boxed(Lydian::locate(path), &[]),
         _ => return Err(LabError::Usage(format!("--servers: {name} is none of {}", KINDS.join(", ")))),
     })
 }
 
-fn boxed<S: ElectrumServer + 'static>(found: Result<S, String>) -> Box<dyn ElectrumServer> {
+/// `needs`: arguments without which a node cannot be below the server, even where it is not installed.
+fn boxed<S: ElectrumServer + 'static>(
+    found: Result<S, String>,
+    needs: &'static [&'static str],
+) -> Box<dyn ElectrumServer> {
     match found {
         Ok(server) => Box::new(server),
-        Err(reason) => Box::new(Absent::new(reason)),
+        Err(reason) => Box::new(Absent::new(reason, needs)),
     }
 }
 
@@ -55,4 +59,18 @@ fn boxed<S: ElectrumServer + 'static>(found: Result<S, String>) -> Box<dyn Elect
 fn found(path: Option<&Path>, ours: &Path, hint: &str) -> Result<PathBuf, String> {
     let there = path.map(Path::to_path_buf).or_else(|| ours.is_file().then(|| ours.to_path_buf()));
     there.ok_or_else(|| hint.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::electrum::daemon::BelowKind;
+
+    #[test]
+    fn a_server_that_is_not_installed_is_refused_above_lydian_too() {
+        let absent = boxed::<Electrs>(Err("not installed".to_owned()), Electrs::NEEDS);
+        assert_eq!(absent.absent(), Some("not installed"));
+        assert!(BelowKind::Lydian.lacks(absent.daemon_arguments()).is_some());
+        assert_eq!(BelowKind::Core.lacks(absent.daemon_arguments()), None);
+    }
 }
