@@ -38,6 +38,9 @@ pub(crate) struct ScaleArgs {
     /// Number of blocks for each of these.
     #[arg(long, default_value_t = 5)]
     blocks: u32,
+    /// Number of connections that ask for histories while blocks are connected; 0: none.
+    #[arg(long, default_value_t = 64)]
+    load: u32,
     /// Number of connections that are opened and closed.
     #[arg(long, default_value_t = 100_000)]
     connections: u32,
@@ -89,6 +92,7 @@ pub(crate) fn scale(args: &ScaleArgs) -> Result<Report, LabError> {
         scripts,
         touched: args.touched.clone(),
         blocks: args.blocks,
+        load: args.load,
         timeout_seconds: args.timeout_seconds,
     };
     let measurement = Measurement {

@@ -7,6 +7,7 @@
 pub mod connections;
 pub mod expected;
 pub mod history;
+pub mod load;
 pub mod model;
 pub mod node;
 pub mod notifications;
@@ -19,6 +20,7 @@ use crate::runs::{Folder, chain, machine, machine_facts, program_facts, system, 
 use connections::Connections;
 use expected::Expected;
 use history::LongQuery;
+use load::UnderLoad;
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::presets::maker::Maker;
 use lydian_chains::presets::scale::{COIN_VALUE, witness_script};
@@ -82,6 +84,8 @@ pub struct Settings {
     pub touched: Vec<u32>,
     /// Blocks of each number of touched scripts.
     pub blocks: u32,
+    /// Connections of wallets while blocks are connected; 0 leaves that out.
+    pub load: u32,
     pub timeout_seconds: u64,
 }
 
@@ -115,6 +119,7 @@ pub struct ScaleResults {
     pub connections: Option<Connections>,
     pub subscribed: Option<Subscribed>,
     pub notified: Vec<Notified>,
+    pub under_load: Option<UnderLoad>,
     /// Every answer and every notification was the right one.
     pub is_right: bool,
 }
@@ -174,6 +179,10 @@ impl Measurement<'_> {
                 for touched in &settings.touched {
                     results.notified.push(watch.blocks(*touched, settings.blocks)?);
                 }
+                if let Some(touched) = settings.touched.last().filter(|_| settings.load > 0) {
+                    let under_load = load::measure(&node, &mut watch, settings.load, *touched, settings.blocks)?;
+                    results.under_load = Some(under_load);
+                }
             }
             Row::Restart => {}
         }
@@ -210,6 +219,7 @@ impl Measurement<'_> {
             connections: None,
             subscribed: None,
             notified: Vec::new(),
+            under_load: None,
             is_right: false,
         }
     }
@@ -222,7 +232,8 @@ impl ScaleResults {
         let restarts = self.restarts.iter().map(|restarts| u64::from(restarts.wrong));
         let subscribed = self.subscribed.iter().map(|subscribed| subscribed.wrong as u64);
         let notified = self.notified.iter().map(|notified| notified.wrong as u64);
-        let wrong: u64 = connections.chain(restarts).chain(subscribed).chain(notified).sum();
+        let under_load = self.under_load.iter().map(|all| all.failed + (all.idle.wrong + all.loaded.wrong) as u64);
+        let wrong: u64 = connections.chain(restarts).chain(subscribed).chain(notified).chain(under_load).sum();
         wrong == 0 && self.history.iter().all(|query| query.is_right)
     }
 

@@ -193,14 +193,10 @@ impl<'a> Watch<'a> {
 
     /// Connects blocks that touch about this many scripts each.
     pub fn blocks(&mut self, touched: u32, rounds: u32) -> Result<Notified, LabError> {
-        let groups = (touched as usize).div_ceil(TOUCHED_PER_GROUP);
         let mut notified = Notified { touched, ..Notified::default() };
         // The first block has no children of an earlier one.
         for round in 0..=rounds {
-            self.node.home().check_interrupted()?;
-            let planned = self.model.plan(groups);
-            self.wait_in_mempool(&planned)?;
-            let one = self.connect(&planned)?;
+            let one = self.block(touched)?;
             if round > 0 {
                 notified.add(one);
             } else {
@@ -208,6 +204,19 @@ impl<'a> Watch<'a> {
             }
         }
         Ok(notified)
+    }
+
+    /// Connects one of them.
+    pub fn block(&mut self, touched: u32) -> Result<Notified, LabError> {
+        self.node.home().check_interrupted()?;
+        let planned = self.model.plan((touched as usize).div_ceil(TOUCHED_PER_GROUP));
+        self.wait_in_mempool(&planned)?;
+        self.connect(&planned)
+    }
+
+    /// The hashes of the scripts.
+    pub fn hashes(&self) -> impl Iterator<Item = &str> {
+        self.model.hashes()
     }
 
     /// Sends the transactions that wait, and receives their notifications.
@@ -303,7 +312,8 @@ impl<'a> Watch<'a> {
 }
 
 impl Notified {
-    fn add(&mut self, mut one: Notified) {
+    /// Adds the figures of another block.
+    pub(super) fn add(&mut self, mut one: Notified) {
         self.changed.append(&mut one.changed);
         self.submit_ms.append(&mut one.submit_ms);
         self.header_ms.append(&mut one.header_ms);

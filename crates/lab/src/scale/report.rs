@@ -29,6 +29,7 @@ pub(super) fn to_markdown(results: &ScaleResults) -> String {
     restarts(results, &mut table);
     connections(results, &mut table);
     notifications(results, &mut table);
+    under_load(results, &mut table);
     text.push_str(&table.0);
     text.push_str(match results.is_right {
         true => "\nEvery answer and every notification was right.\n",
@@ -99,6 +100,17 @@ fn notifications(results: &ScaleResults, table: &mut Table) {
         let counts = format!("{}; {}", notified.repeated, notified.wrong);
         table.row(&format!("{name}: announced again; wrong"), &counts, "; 0");
     }
+}
+
+fn under_load(results: &ScaleResults, table: &mut Table) {
+    let Some(all) = &results.under_load else { return };
+    let name = format!("block that touches about {} scripts", all.idle.touched);
+    let load = format!("{} connections with {:.0} answers/s", all.connections, all.per_second);
+    for (what, notified) in [("alone", &all.idle), (load.as_str(), &all.loaded)] {
+        table.row(&format!("{name}, {what}: submitblock returns"), &milliseconds(&notified.submit_ms), "");
+        table.row(&format!("{name}, {what}: last script announced"), &milliseconds(&notified.last_ms), "");
+    }
+    table.row(&format!("{load}: failed"), &all.failed.to_string(), "0");
 }
 
 fn milliseconds(values: &[f64]) -> String {

@@ -26,6 +26,7 @@ fn run(test: &str, rows: &[Row], more: &[&str]) -> Result<ScaleResults, lydian_l
         scripts: CHAIN.scripts,
         touched: vec![10, 120],
         blocks: 2,
+        load: 5,
         timeout_seconds: 120,
     };
     let measurement = Measurement {
@@ -65,6 +66,9 @@ fn the_node_is_right_in_every_row() {
         assert!(header_is_first && notified.header_ms.len() == 2, "{notified:?}");
     }
     assert_eq!(results.notified.len(), 2);
+    let under_load = results.under_load.as_ref().unwrap();
+    assert_eq!((under_load.idle.submit_ms.len(), under_load.loaded.submit_ms.len()), (2, 2));
+    assert!(under_load.per_second > 0.0 && under_load.failed == 0, "{under_load:?}");
     let json: serde_json::Value = serde_json::from_str(&results.to_json()).unwrap();
     assert_eq!(json["history"][0]["entries"], 9_000);
     assert!(text.contains("| block that changes "), "{text}");
