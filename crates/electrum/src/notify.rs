@@ -20,6 +20,12 @@ use std::time::Duration;
 /// The time between two looks at the tip; the mempool's changes are seen at once.
 const LOOK: Duration = Duration::from_millis(25);
 
+/// The same while the mempool stands on a block that the chain is about to have.
+const SOON: Duration = Duration::from_millis(1);
+
+/// Looks for which such a block is waited for.
+const WAITS_MAX: u32 = 100;
+
 /// Looks until what waits for a pruned block is tried again. There is one more for each [`SCRIPTS_PER_LOOK`] that wait.
 const LOOKS_PER_TRY: usize = 10;
 const SCRIPTS_PER_LOOK: usize = 100;
@@ -35,7 +41,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let _guard = AbortOnPanic;
     let mut notifier = Notifier::default();
     while !shared.is_stopping.load(Ordering::Relaxed) {
-        shared.query.pool().wait(LOOK);
+        shared.query.pool().wait(if notifier.waits > 0 { SOON } else { LOOK });
         // What failed is tried again with the next look.
         let _ = notifier.look(shared);
     }
@@ -45,6 +51,10 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 struct Notifier {
     /// The tip that was told last.
     tip: Option<(u32, lydian_primitives::BlockHash)>,
+    /// What the mempool touched, and was not looked at yet.
+    touched: HashSet<ScriptHash>,
+    /// Looks since the mempool stands on a block that the chain does not have.
+    waits: u32,
     /// What could not be computed.
     left: HashSet<ScriptHash>,
     left_outpoints: HashSet<OutPoint>,
@@ -56,11 +66,20 @@ struct Notifier {
 impl Notifier {
     fn look(&mut self, shared: &Shared) -> Result<(), QueryError> {
         let query = &shared.query;
+        match query.pool().take_touched()? {
+            PoolTouched::All => self.is_all_left = true,
+            PoolTouched::These(scripts) => self.touched.extend(scripts),
+        }
+        let tip = query.chain().tip()?;
         // What the mempool lost to a block is looked at together with the block.
-        let pool = query.pool().take_touched()?;
-        let tip = query.tip_with_pool()?;
+        let of_pool = query.pool_tip().ok().flatten();
+        if of_pool.is_some_and(|of_pool| of_pool.height > tip.height) && self.waits < WAITS_MAX {
+            self.waits += 1;
+            return Ok(());
+        }
+        self.waits = 0;
         let tip = (tip.height.0, tip.hash);
-        let is_quiet = matches!(&pool, PoolTouched::These(scripts) if scripts.is_empty());
+        let is_quiet = self.touched.is_empty();
         let is_same = self.tip == Some(tip);
         let is_nothing_left = self.left.is_empty() && self.left_outpoints.is_empty();
         let is_due = !is_nothing_left && self.pause == 0;
@@ -74,15 +93,13 @@ impl Notifier {
         let before = self.tip.replace(tip);
         if shared.subscriptions.is_empty() {
             (self.left, self.left_outpoints, self.is_all_left) = Default::default();
+            self.touched.clear();
             return Ok(());
         }
         let mut touched = if is_due { std::mem::take(&mut self.left) } else { HashSet::new() };
         let outpoints = if is_due { std::mem::take(&mut self.left_outpoints) } else { HashSet::new() };
         let mut is_all = std::mem::take(&mut self.is_all_left);
-        match pool {
-            PoolTouched::All => is_all = true,
-            PoolTouched::These(scripts) => touched.extend(scripts),
-        }
+        touched.extend(self.touched.drain());
         if let Some((height, hash)) = before.filter(|_| !is_same) {
             match query.chain().hashes(Height(height), 1) {
                 Ok(found) if found.first() == Some(&hash) => {

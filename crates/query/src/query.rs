@@ -324,18 +324,10 @@ impl Query {
         Err(QueryError::Moving)
     }
 
-    /// The tip of the chain, which is not below the block of the mempool if that takes only a moment.
-    pub fn tip_with_pool(&self) -> Result<Tip, QueryError> {
-        let tip = self.sources.chain.tip()?;
+    /// The block on which the mempool stands.
+    pub fn pool_tip(&self) -> Result<Option<Tip>, QueryError> {
         // No script has this hash: only the block is asked for.
-        let of_pool = self.sources.pool.of_script(&ScriptHash([0; 32])).ok().and_then(|found| found.tip);
-        match (of_pool.filter(|of_pool| of_pool.height > tip.height), &self.sources.index) {
-            (Some(of_pool), Some(index)) => {
-                index.wait_for(of_pool.height);
-                self.sources.chain.tip()
-            }
-            _ => Ok(tip),
-        }
+        Ok(self.sources.pool.of_script(&ScriptHash([0; 32]))?.tip)
     }
 
     /// Headers from a height on; fewer at the tip.
