@@ -35,12 +35,18 @@ impl NodeIndex {
 }
 
 impl NodeIndex {
+    /// `None` if there is no table of txids.
+    fn in_table(&self, numbers: &[u32]) -> Result<Option<Vec<Option<Numbered>>>, QueryError> {
+        let numbered = |(txid, height): (Txid, Height)| Numbered { txid, height: height.0 };
+        let txids = self.reader.txids(numbers)?;
+        Ok(txids.map(|txids| txids.into_iter().map(|found| found.map(numbered)).collect()))
+    }
+
     /// From the table of txids if there is one, otherwise from the bytes of the transactions. If it fails, `found` has
     /// those before.
     fn look_up(&self, numbers: &[u32], found: &mut Vec<Option<Numbered>>) -> Result<(), QueryError> {
-        if let Some(txids) = self.reader.txids(numbers)? {
-            let numbered = |(txid, height): (Txid, Height)| Numbered { txid, height: height.0 };
-            found.extend(txids.into_iter().map(|found| found.map(numbered)));
+        if let Some(all) = self.in_table(numbers)? {
+            *found = all;
             return Ok(());
         }
         let one = |number: &u32| -> Result<Option<Numbered>, QueryError> {
@@ -105,6 +111,13 @@ impl ScriptIndex for NodeIndex {
         }
         result?;
         Ok(all)
+    }
+
+    fn numbered_once(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError> {
+        match self.in_table(numbers)? {
+            Some(found) => Ok(found),
+            None => self.numbered(numbers),
+        }
     }
 
     fn transactions(&self, numbers: &[u32]) -> Result<Vec<Option<(u32, Transaction)>>, QueryError> {

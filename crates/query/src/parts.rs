@@ -8,6 +8,7 @@
 use crate::error::QueryError;
 use crate::query::{Coin, Confirmed, PoolEntry, Query, View, all_of, coins_of_pool, entries_of, transactions_of};
 use crate::source::{PoolRow, ScriptIndex};
+use crate::txids::PLACES;
 use lydian_index::{OutputFate, ScriptHash, UNSEALED_BLOCKS};
 use lydian_primitives::{BlockHash, Height, OutPoint};
 use std::collections::HashSet;
@@ -15,6 +16,9 @@ use std::ops::Range;
 
 /// Transactions of a part.
 pub const PART: usize = 2_048;
+
+/// The txids of a longer list are not kept if they are found fast without: an eighth of those that are kept.
+const KEPT_OF_LIST_MAX: usize = PLACES / 8;
 
 /// What a part is made of: a transaction of the history, or an output of it.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +93,7 @@ impl<T: Numbered + Copy> Entries<T> {
     /// `None` if the chain moved.
     fn new(query: &Query, index: &dyn ScriptIndex, items: Vec<T>) -> Result<Option<Entries<T>>, QueryError> {
         if items.len() <= PART {
-            let known = look_up(index, &items)?;
+            let known = look_up(index, &items, items.len())?;
             return Ok(known.map(|known| Entries { items, next: 0, known_from: 0, known, ground: None }));
         }
         let tip = query.chain().tip()?.height.0;
@@ -105,7 +109,7 @@ impl<T: Numbered + Copy> Entries<T> {
             ground.as_ref().is_some_and(|ground| height.is_some_and(|height| height <= ground.height))
         };
         let known_from = items.partition_point(is_deep);
-        let known = look_up(index, &items[known_from..])?;
+        let known = look_up(index, &items[known_from..], items.len())?;
         Ok(known.map(|known| Entries { items, next: 0, known_from, known, ground }))
     }
 
@@ -120,7 +124,7 @@ impl<T: Numbered + Copy> Entries<T> {
         let found = match range.start.checked_sub(self.known_from) {
             Some(first) => self.known.get(first..first + range.len()).map(<[Confirmed]>::to_vec),
             None => {
-                let found = look_up(query.index()?, items)?;
+                let found = look_up(query.index()?, items, self.items.len())?;
                 found.filter(|_| self.ground.is_some())
             }
         };
@@ -136,11 +140,16 @@ impl<T: Numbered + Copy> Entries<T> {
     }
 }
 
-/// The transactions of items in ascending order of their numbers, which may repeat.
-fn look_up<T: Numbered>(index: &dyn ScriptIndex, items: &[T]) -> Result<Option<Vec<Confirmed>>, QueryError> {
+/// The transactions of items in ascending order of their numbers, which may repeat. `all` is the length of their list.
+fn look_up<T: Numbered>(
+    index: &dyn ScriptIndex,
+    items: &[T],
+    all: usize,
+) -> Result<Option<Vec<Confirmed>>, QueryError> {
     let mut numbers: Vec<u32> = items.iter().map(Numbered::number).collect();
     numbers.dedup();
-    let Some(found) = all_of(index.numbered(&numbers)?) else { return Ok(None) };
+    let found = if all > KEPT_OF_LIST_MAX { index.numbered_once(&numbers)? } else { index.numbered(&numbers)? };
+    let Some(found) = all_of(found) else { return Ok(None) };
     let mut by_number = numbers.iter().zip(found).peekable();
     let mut all = Vec::with_capacity(items.len());
     for item in items {

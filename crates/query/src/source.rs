@@ -108,6 +108,12 @@ pub trait ScriptIndex: Debug + Send + Sync {
     /// The transactions with these numbers, which ascend; `None` for a number that the chain does not have now.
     fn numbered(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError>;
 
+    /// The same for numbers that are part of a very long list: an index that finds them fast does not keep them, since
+    /// they would take the place of all others.
+    fn numbered_once(&self, numbers: &[u32]) -> Result<Vec<Option<Numbered>>, QueryError> {
+        self.numbered(numbers)
+    }
+
     /// The same transactions with their bytes and the heights of their blocks.
     fn transactions(&self, numbers: &[u32]) -> Result<Vec<Option<(u32, Transaction)>>, QueryError>;
 

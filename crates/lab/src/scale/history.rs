@@ -29,8 +29,8 @@ pub struct LongQuery {
     /// Milliseconds of each round; the first one is right after the start of the node.
     pub first_byte_ms: Vec<f64>,
     pub all_ms: Vec<f64>,
-    /// The most that the memory of the node grew in a round; `None` if the kernel does not tell.
-    pub growth_bytes: Option<u64>,
+    /// How far the node's memory rose above what it was before; none if the kernel does not tell the peak.
+    pub growth_bytes: Vec<u64>,
     pub is_right: bool,
 }
 
@@ -76,14 +76,13 @@ pub fn measure(node: &Node<'_>, expected: &Expected, rounds: u32) -> Result<Vec<
             bytes: 0,
             first_byte_ms: Vec::new(),
             all_ms: Vec::new(),
-            growth_bytes: Some(0),
+            growth_bytes: Vec::new(),
             is_right: true,
         };
         let request = request(method, &json!([expected.long]));
         for _ in 0..rounds {
             node.home().check_interrupted()?;
-            let growth = round(node, &request, &mut answer, &mut query)?;
-            query.growth_bytes = query.growth_bytes.zip(growth).map(|(most, now)| most.max(now));
+            round(node, &request, &mut answer, &mut query)?;
             let line = answer.get(..query.bytes.saturating_sub(1)).unwrap_or_default();
             query.is_right &= is_right(line, expected);
         }
@@ -120,13 +119,8 @@ fn is_status(line: &[u8], expected: &Expected) -> bool {
     serde_json::from_slice::<Value>(line).is_ok_and(|line| line["result"] == status)
 }
 
-/// One query over a connection of its own; returns the growth of the node's memory.
-fn round(
-    node: &Node<'_>,
-    request: &[u8],
-    answer: &mut Vec<u8>,
-    query: &mut LongQuery,
-) -> Result<Option<u64>, LabError> {
+/// One query over a connection of its own.
+fn round(node: &Node<'_>, request: &[u8], answer: &mut Vec<u8>, query: &mut LongQuery) -> Result<(), LabError> {
     let mut stream = handshake(node)?;
     let failed = |error: std::io::Error| node.home().error(format!("{}: {error}", query.name));
     let before = node.rss_bytes();
@@ -148,7 +142,8 @@ fn round(
     query.bytes = filled;
     query.first_byte_ms.push(rounded(first.unwrap_or(all).as_secs_f64() * 1e3));
     query.all_ms.push(rounded(all.as_secs_f64() * 1e3));
-    Ok(knows_peak.then(|| node.peak_bytes().saturating_sub(before)))
+    query.growth_bytes.extend(knows_peak.then(|| node.peak_bytes().saturating_sub(before)));
+    Ok(())
 }
 
 /// A connection after the handshake.

@@ -44,9 +44,7 @@ fn history(results: &ScaleResults, table: &mut Table) {
         let target = if query.name == "history" { "1,000 ms for 1,000,000 transactions" } else { "" };
         table.row(&format!("{name}: first byte"), &milliseconds(&query.first_byte_ms), "");
         table.row(&format!("{name}: all"), &milliseconds(&query.all_ms), target);
-        if let Some(growth) = query.growth_bytes {
-            table.row(&format!("{name}: most growth of memory"), &mib(growth), "64 MB");
-        }
+        table.row(&format!("{name}: growth of memory"), &spread_of(&query.growth_bytes), "64 MB");
     }
 }
 
@@ -133,6 +131,15 @@ fn spread(values: &[f64], show: impl Fn(f64) -> String) -> String {
 #[allow(clippy::cast_precision_loss, reason = "bytes of a process lie far below 2^52")]
 fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / MIB)
+}
+
+fn spread_of(bytes: &[u64]) -> String {
+    let mut sorted = bytes.to_vec();
+    sorted.sort_unstable();
+    match (sorted.get(sorted.len() / 2), sorted.last()) {
+        (Some(median), Some(highest)) => format!("{} ({})", mib(*median), mib(*highest)),
+        _ => "-".to_owned(),
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "bytes of an answer lie far below 2^52")]
