@@ -244,6 +244,8 @@ impl Follower for TxIndex {
 
     fn checkpoint(&mut self, tip: Tip) -> Result<(), FollowerError> {
         let Store { disk, own, .. } = &self.shared.store;
+        // A thread that removes the log of an earlier group of the same heights is done with it.
+        let recording = lock(&self.shared.record);
         let state = lock(&self.shared.state);
         state.check()?;
         assert_eq!(state.tip, Some(tip), "a checkpoint is at the last block");
@@ -251,7 +253,6 @@ impl Follower for TxIndex {
         // Only this thread changes the logs, so readers need not wait for the disk.
         drop(state);
         writes.iter().try_for_each(|write| write.run(disk.as_ref(), own))?;
-        let recording = lock(&self.shared.record);
         let mut state = lock(&self.shared.state);
         for write in writes {
             if let Some(group) = state.groups.iter_mut().find(|group| group.from == write.from) {

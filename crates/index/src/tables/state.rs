@@ -22,7 +22,7 @@ use lydian_stdx::lock;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// The follower, its threads and its readers have this in common.
 #[derive(Debug)]
@@ -30,7 +30,8 @@ pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) genesis: BlockHash,
     pub(super) salt: Salt,
-    /// Held while a commit record is made and written. Taken before `state`.
+    /// Held while a commit record is made and written, what it no longer names is removed, and logs are written. Taken
+    /// before `state`.
     pub(super) record: Mutex<()>,
     pub(super) state: Mutex<State>,
     /// The state changed.
@@ -257,9 +258,9 @@ impl Shared {
     }
 
     /// Writes a commit record with the segments that there are at the block of the last checkpoint, and removes what it
-    /// no longer names. Nothing is written if segments have blocks above that one: the next checkpoint names them.
-    pub(super) fn write_record(&self) -> Result<(), IndexError> {
-        let recording = lock(&self.record);
+    /// no longer names. Nothing is written if segments have blocks above that one: the next checkpoint names them. The
+    /// caller holds `record`.
+    pub(super) fn write_record(&self, _recording: &MutexGuard<'_, ()>) -> Result<(), IndexError> {
         let mut state = lock(&self.state);
         if state.written() > state.durable.map_or(0, |tip| tip.height.0 + 1) {
             return Ok(());
@@ -268,9 +269,7 @@ impl Shared {
         let obsolete = std::mem::take(&mut state.obsolete);
         drop(state);
         self.write_commit(&commit)?;
-        self.remove_all(obsolete)?;
-        drop(recording);
-        Ok(())
+        self.remove_all(obsolete)
     }
 
     /// Removes files that no commit record names any more.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 mod inspect;
+mod races;
 
 const DIR: &str = "tables";
 

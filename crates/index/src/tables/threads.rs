@@ -83,14 +83,17 @@ impl Shared {
 
     /// Records new segments. What waits for blocks of theirs need not wait for this.
     fn finish_record(&self) {
+        // Held until an error is noted: a checkpoint that waits writes no log over one that was not removed.
+        let recording = lock(&self.record);
         let is_failed = lock(&self.state).failed.is_some();
-        let recorded = if is_failed { Ok(()) } else { self.write_record() };
+        let recorded = if is_failed { Ok(()) } else { self.write_record(&recording) };
         let mut state = lock(&self.state);
         state.recording -= 1;
         if let Err(error) = recorded {
             state.failed.get_or_insert(error);
         }
         drop(state);
+        drop(recording);
         self.changed.notify_all();
     }
 
