@@ -42,6 +42,12 @@ impl IndexError {
     pub(crate) fn damaged(path: &Path, offset: u64, what: &'static str) -> IndexError {
         IndexError::Damaged { path: path.to_owned(), offset, what }
     }
+
+    /// Whether a file of the index is missing, or does not contain what was written to it.
+    pub fn is_damage(&self) -> bool {
+        let is_missing = |error: &DiskError| error.kind == DiskErrorKind::NotFound;
+        matches!(self, IndexError::Damaged { .. }) || matches!(self, IndexError::Disk(error) if is_missing(error))
+    }
 }
 
 impl fmt::Display for IndexError {

@@ -127,6 +127,24 @@ pub(crate) fn sizes(
     Ok(if sizes.is_empty() { None } else { Some(sizes) })
 }
 
+/// Fails if a file is missing.
+pub(crate) fn must_exist(disk: &dyn Disk, path: &Path) -> Result<(), IndexError> {
+    Ok(disk.open(path).map(drop)?)
+}
+
+/// Checks an index without the file that says what the others have: it is missing if these have bytes.
+pub(crate) fn check_without(
+    disk: &dyn Disk,
+    dir: &Path,
+    files: &'static [OwnFile],
+    missing: &str,
+) -> Result<(), IndexError> {
+    match sizes(disk, dir, files)? {
+        Some(sizes) if sizes.iter().any(|sizes| sizes.bytes > 0) => must_exist(disk, &dir.join(missing)),
+        _ => Ok(()),
+    }
+}
+
 /// The records of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scanned {

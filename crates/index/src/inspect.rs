@@ -104,7 +104,8 @@ impl IndexKind {
     }
 }
 
-/// The state of an index; `None` if the data directory has none of its files. May be called while a node uses it.
+/// The state of an index; `None` if the data directory has none of its files. A missing file is an error. May be called
+/// while a node uses it.
 pub fn inspect(
     disk: &dyn Disk,
     datadir: &Path,

@@ -123,6 +123,39 @@ fn every_index_is_equal_to_its_rebuild_and_can_be_removed() {
     assert!(before.len() > disk.files().len() && disk.files().keys().any(|path| path.starts_with("data/blocks")));
 }
 
+/// The check names a file that is missing; the report, which is also read before the first checkpoint, names logs.
+#[test]
+fn a_missing_file_is_named() {
+    let (disk, datadir) = (base(), Path::new(DATADIR));
+    for (kind, file, is_reported) in [
+        (IndexKind::Filters, "data/indexes/blockfilter/basic/filters.log", true),
+        (IndexKind::Filters, "data/indexes/blockfilter/basic/headers.log", true),
+        (IndexKind::Filters, "data/indexes/blockfilter/basic/filters.tip", false),
+        (IndexKind::CoinStats, "data/indexes/coinstats/stats.log", true),
+        (IndexKind::CoinStats, "data/indexes/coinstats/stats.tip", false),
+    ] {
+        let own = disk.files()[Path::new(file)].clone();
+        disk.remove_file(Path::new(file)).unwrap();
+        let error = check(&disk, datadir, kind, &params(), &mut on).unwrap_err();
+        assert!(
+            error.is_damage() && error.to_string().starts_with(&format!("{file}: there is no such file")),
+            "{error}"
+        );
+        assert_eq!(inspect(&disk, datadir, kind, &params()).is_err(), is_reported, "{file}");
+        disk.write_whole(Path::new(file), &own).unwrap();
+        assert_eq!(check(&disk, datadir, kind, &params(), &mut on), Ok(()));
+    }
+    // An index that has no block yet.
+    for kind in IndexKind::ALL {
+        remove(&disk, datadir, kind).unwrap();
+    }
+    drop(indexes(&disk));
+    for kind in IndexKind::ALL {
+        assert_eq!(inspect(&disk, datadir, kind, &params()).unwrap().unwrap().tip, None);
+        assert_eq!(check(&disk, datadir, kind, &params(), &mut on), Ok(()), "{kind:?}");
+    }
+}
+
 /// A record with other content and the right checksum: the check does not notice it, the comparison does.
 #[test]
 fn a_record_with_other_content_is_a_difference() {

@@ -17,10 +17,13 @@ use std::path::Path;
 /// Records between two calls of the progress.
 const TOLD_RECORDS: usize = 4_096;
 
-/// The state of the files; `None` if there are none.
+/// The state of the files; `None` if there are none. A log that the tip file needs and that is missing is an error.
 pub(crate) fn report(disk: &dyn Disk, dir: &Path, params: &Params) -> Result<Option<Report>, IndexError> {
     let Some(sizes) = files::sizes(disk, dir, COINSTATS_FILES)? else { return Ok(None) };
     let saved = tip::read(disk, &dir.join(TIP_FILE), params)?;
+    if saved.is_some() {
+        files::must_exist(disk, &dir.join(LOG_FILE))?;
+    }
     Ok(Some(Report { tip: saved.map(|saved| saved.tip), sizes, ..Report::default() }))
 }
 
@@ -28,7 +31,7 @@ pub(crate) fn report(disk: &dyn Disk, dir: &Path, params: &Params) -> Result<Opt
 pub(crate) fn check(disk: &dyn Disk, dir: &Path, params: &Params, told: Advance<'_>) -> Result<(), IndexError> {
     match tip::read(disk, &dir.join(TIP_FILE), params)? {
         Some(saved) => files::check_log(disk, &dir.join(LOG_FILE), saved.records, told).map(drop),
-        None => Ok(()),
+        None => files::check_without(disk, dir, COINSTATS_FILES, TIP_FILE),
     }
 }
 

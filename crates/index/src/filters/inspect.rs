@@ -16,19 +16,24 @@ fn tip_of(disk: &dyn Disk, dir: &Path, genesis: &BlockHash) -> Result<Option<Tip
     tip::read(disk, &dir.join(TIP_FILE), genesis)
 }
 
-/// The state of the files; `None` if there are none.
+/// The state of the files; `None` if there are none. A log that the tip file needs and that is missing is an error.
 pub(crate) fn report(disk: &dyn Disk, dir: &Path, genesis: &BlockHash) -> Result<Option<Report>, IndexError> {
     let Some(sizes) = files::sizes(disk, dir, FILTERS_FILES)? else { return Ok(None) };
-    Ok(Some(Report { tip: tip_of(disk, dir, genesis)?, sizes, ..Report::default() }))
+    let tip = tip_of(disk, dir, genesis)?;
+    if tip.is_some() {
+        [ENTRIES_FILE, FILTERS_FILE].iter().try_for_each(|name| files::must_exist(disk, &dir.join(name)))?;
+    }
+    Ok(Some(Report { tip, sizes, ..Report::default() }))
 }
 
 /// Reads the records of all blocks with their checksums.
 pub(crate) fn check(disk: &dyn Disk, dir: &Path, genesis: &BlockHash, told: Advance<'_>) -> Result<(), IndexError> {
-    let blocks = tip_of(disk, dir, genesis)?.map_or(0, |tip| tip.height.0.saturating_add(1));
-    if blocks > 0 {
-        files::check_log(disk, &dir.join(ENTRIES_FILE), blocks, told)?;
-        files::check_log(disk, &dir.join(FILTERS_FILE), blocks, told)?;
-    }
+    let Some(tip) = tip_of(disk, dir, genesis)? else {
+        return files::check_without(disk, dir, FILTERS_FILES, TIP_FILE);
+    };
+    let blocks = tip.height.0.saturating_add(1);
+    files::check_log(disk, &dir.join(ENTRIES_FILE), blocks, told)?;
+    files::check_log(disk, &dir.join(FILTERS_FILE), blocks, told)?;
     Ok(())
 }
 

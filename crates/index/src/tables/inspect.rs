@@ -68,13 +68,17 @@ fn read_logs(disk: &dyn Disk, dir: &Path, commit: &Commit) -> Result<(Option<Tip
     Ok((tip, transactions))
 }
 
-/// The state of the files; `None` if there are none.
+/// The state of the files; `None` if there are none. A file that is missing is an error.
 pub(crate) fn report(disk: &dyn Disk, dir: &Path, genesis: &BlockHash) -> Result<Option<Report>, IndexError> {
     let Some(sizes) = files::sizes(disk, dir, TABLES_FILES)? else { return Ok(None) };
-    let Some(commit) = read_commit(disk, dir, genesis)? else { return Ok(Some(Report { sizes, ..Report::default() })) };
+    let Some(commit) = read_commit(disk, dir, genesis)? else {
+        files::check_without(disk, dir, TABLES_FILES, COMMIT_FILE)?;
+        return Ok(Some(Report { sizes, ..Report::default() }));
+    };
     let mut in_segments = 0;
     let mut sealed_transactions = 0;
     for range in segments_of(&commit) {
+        segment::files(dir, &range, commit.profile).iter().try_for_each(|path| files::must_exist(disk, path))?;
         let numbers = FileSource::open(disk, &segment::path(dir, &range, segment::NUMBERS))?;
         in_segments += numbers.facts().rows;
         if range.end <= commit.sealed {
@@ -94,7 +98,9 @@ pub(crate) fn report(disk: &dyn Disk, dir: &Path, genesis: &BlockHash) -> Result
 
 /// Reads every page of the segments, and the records of the blocks in logs, with their checksums.
 pub(crate) fn check(disk: &dyn Disk, dir: &Path, genesis: &BlockHash, told: Advance<'_>) -> Result<(), IndexError> {
-    let Some(commit) = read_commit(disk, dir, genesis)? else { return Ok(()) };
+    let Some(commit) = read_commit(disk, dir, genesis)? else {
+        return files::check_without(disk, dir, TABLES_FILES, COMMIT_FILE);
+    };
     for range in segments_of(&commit) {
         for path in segment::files(dir, &range, commit.profile) {
             let table = FileSource::open(disk, &path)?;

@@ -127,7 +127,7 @@ struct Verified {
     height: Option<u32>,
     files: u32,
     bytes: u64,
-    /// The first file that differs, or that is damaged, and where.
+    /// The first file that differs, and where, or that is damaged or missing.
     difference: Option<String>,
     notes: Vec<String>,
 }
@@ -218,9 +218,7 @@ fn verify(
                 whole.push(*kind);
                 bytes += size;
             }
-            Err(CannotVerify::Index(error @ IndexError::Damaged { .. })) => {
-                verified.push(Verified::damaged(*kind, &error));
-            }
+            Err(CannotVerify::Index(error)) if error.is_damage() => verified.push(Verified::damaged(*kind, &error)),
             Err(error) => return Err(error),
         }
     }

@@ -149,6 +149,53 @@ fn indexes_are_compared_with_a_rebuild() {
     assert_eq!(place.run(&["index", "verify"]).2, 0);
 }
 
+/// A file of each kind, removed: its index is not equal, and the others are compared.
+#[test]
+fn a_missing_file_is_named_and_the_other_indexes_are_compared() {
+    let place = Place::new("index-missing");
+    let chain = place.directory.join("chain");
+    empty::write(1_700, &chain).unwrap();
+    import(&place, &chain);
+    let all = indexes(&place);
+    let segment = ["numbers", "sizes", "blocks", "events", "lists", "positions", "txids"];
+    let mut missing: Vec<(&str, String)> =
+        segment.iter().map(|kind| ("tables", format!("tables/0000000-0000256.{kind}"))).collect();
+    let basic = "blockfilter/basic";
+    for (name, file) in [
+        ("tables", "tables/commit".to_owned()),
+        ("blockfilter", format!("{basic}/filters.log")),
+        ("blockfilter", format!("{basic}/headers.log")),
+        ("blockfilter", format!("{basic}/filters.tip")),
+        ("coinstats", "coinstats/stats.log".to_owned()),
+        ("coinstats", "coinstats/stats.tip".to_owned()),
+    ] {
+        missing.push((name, file));
+    }
+    for (name, file) in missing {
+        let path = all.join(&file);
+        let own = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let error = format!("{}: there is no such file or directory", path.display());
+        let (out, err, code) = place.run(&["index", "verify"]);
+        assert_eq!((code, out.contains(&format!("{name}: NOT EQUAL: {error}"))), (1, true), "{file}: {out}{err}");
+        for other in NAMES.iter().filter(|other| **other != name) {
+            assert!(out.contains(&format!("{other}: equal to a rebuild up to height 1,700")), "{file}: {out}");
+        }
+        assert!(!all.join("verify").exists());
+        // A tip file is also missing before the first checkpoint.
+        let is_error = !file.ends_with(".tip");
+        let (out, _, code) = place.run(&["index", "status"]);
+        assert_eq!((code, out.contains(&error)), (if is_error { 4 } else { 0 }, is_error), "{file}: {out}");
+        assert_eq!(out.matches("height 1,700 at the last checkpoint").count(), 2, "{file}: {out}");
+        fs::write(&path, &own).unwrap();
+    }
+    // A log of the tables may be missing after a crash: the blocks below it are used.
+    fs::remove_file(all.join("tables/0001536.log")).unwrap();
+    let (out, err, code) = place.run(&["index", "verify"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("tables: equal to a rebuild up to height 1,535") && out.contains("interrupted"), "{out}");
+}
+
 #[test]
 fn a_running_node_keeps_its_indexes() {
     let place = Place::new("index-running");

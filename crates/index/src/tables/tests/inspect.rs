@@ -139,6 +139,34 @@ fn damage_is_named_with_the_file() {
     assert_eq!(verify(&disk, &chain).difference.unwrap().offset, None);
 }
 
+/// Every file, removed: the check and the report name it. A log may be missing after a crash.
+#[test]
+fn a_missing_file_is_named() {
+    let mut chain = Chain::new(15);
+    chain.grow(1_700);
+    let disk = SimDisk::new(1);
+    let (mut index, reader) = open(&disk);
+    chain.feed(&mut index, &reader);
+    settle(&mut index, &reader);
+    drop(index);
+    let report = || inspect::report(&disk, Path::new(DIR), &GENESIS).map(drop);
+    for (path, bytes) in disk.files() {
+        disk.remove_file(&path).unwrap();
+        let is_log = path.extension().is_some_and(|end| end == "log");
+        for result in [check(&disk), report()] {
+            match result {
+                Ok(()) => assert!(is_log, "{}", path.display()),
+                Err(error) => {
+                    assert!(!is_log && error.is_damage(), "{error}");
+                    assert!(error.to_string().starts_with(&format!("{}: there is no such file", path.display())));
+                }
+            }
+        }
+        disk.write_whole(&path, &bytes).unwrap();
+    }
+    assert_eq!((check(&disk), report()), (Ok(()), Ok(())));
+}
+
 /// Files that the next start removes, and bytes that it cuts off, are notes.
 #[test]
 fn what_is_not_used_is_no_difference() {
