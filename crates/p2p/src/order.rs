@@ -20,6 +20,8 @@ pub trait BlockTaker: Debug + Send + Sync {
 pub enum OrderFailure {
     /// No connected peer has the block and serves blocks of any age.
     NoPeer,
+    /// Peers have the block, and none of them could be asked in time: each has too many other requests to answer.
+    NoneFree,
     /// None of the peers that were asked sent it.
     NotSent { asked: usize },
     /// The peers that were asked have not answered in time.
@@ -36,6 +38,9 @@ impl fmt::Display for OrderFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OrderFailure::NoPeer => f.write_str("no peer that has all blocks is connected"),
+            OrderFailure::NoneFree => {
+                write!(f, "time-out: all peers that have it were busy for {} s", ORDER_TIMEOUT.as_secs())
+            }
             OrderFailure::NotSent { asked } => write!(f, "no peer sent it, of {asked} asked"),
             OrderFailure::TimedOut { asked } => {
                 write!(f, "time-out: no peer sent it within {} s, of {asked} asked", ORDER_TIMEOUT.as_secs())

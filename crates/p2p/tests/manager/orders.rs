@@ -216,22 +216,52 @@ fn orders_at_a_time() {
     assert!(readers[1..].iter().chain([&last]).all(|reader| reader.take_all() == [Err(OrderFailure::Ended)]));
 }
 
-/// A peer that never answers is not asked for any number of blocks.
+/// A peer that never answers is not asked for any number of blocks. Further orders wait for another peer, and fail only
+/// when their time is over.
+/// limit: COMPACT_BLOCKS_PER_PEER_MAX at
 /// limit: COMPACT_BLOCKS_PER_PEER_MAX above
 #[test]
 fn requests_to_one_silent_peer_are_bounded() {
     let (mut bench, _) = world();
     let peer = full(&mut bench, 1)[0];
     let hashes: Vec<BlockHash> = bench.chain.iter().map(|made| made.hash).collect();
-    let mut count = 0;
-    for some in hashes[..18].chunks(6) {
-        let readers: Vec<Arc<Reader>> = some.iter().map(|hash| order(&mut bench, hash)).collect();
-        count += bench.take_asked(peer).len();
+    let place = |bench: &mut Bench, range: std::ops::Range<usize>| -> Vec<Arc<Reader>> {
+        hashes[range].iter().map(|hash| order(bench, hash)).collect()
+    };
+    let mut asked = Vec::new();
+    for range in [0..8, 8..16] {
+        let readers = place(&mut bench, range);
+        asked.push(bench.take_asked(peer).len());
         bench.wait(ORDER_TIMEOUT);
-        let is_over = |reader: &Arc<Reader>| {
-            matches!(reader.take_all()[..], [Err(OrderFailure::TimedOut { asked: 1 } | OrderFailure::NoPeer)])
-        };
-        assert!(readers.iter().all(is_over));
+        assert!(readers.iter().all(|reader| reader.take_all() == [Err(OrderFailure::TimedOut { asked: 1 })]));
     }
-    assert_eq!(count, COMPACT_BLOCKS_PER_PEER_MAX);
+    assert_eq!(asked, [COMPACT_BLOCKS_PER_PEER_MAX / 2; 2]);
+
+    let readers = place(&mut bench, 16..18);
+    bench.wait(ORDER_TIMEOUT - STEP);
+    assert!(
+        readers.iter().all(|reader| reader.take_all().is_empty()),
+        "the peer has the blocks, and may be free again"
+    );
+    bench.wait(STEP);
+    assert!(readers.iter().all(|reader| reader.take_all() == [Err(OrderFailure::NoneFree)]));
+    assert!(bench.take_asked(peer).is_empty());
+
+    // As soon as the peer has answered one, it is asked for the next.
+    let readers = place(&mut bench, 16..18);
+    let first = bench.chain[0].bytes();
+    bench.send(peer, Message::Block(first));
+    bench.wait(STEP);
+    let [(_, next)] = bench.take_asked(peer)[..] else { panic!("one more") };
+    // Another peer is asked at the next look.
+    let other = full(&mut bench, 1)[0];
+    bench.wait(STEP);
+    let [(_, last)] = bench.take_asked(other)[..] else { panic!("the other one") };
+    assert_ne!(next, last);
+    for (from, hash) in [(peer, next), (other, last)] {
+        let at = hashes.iter().position(|one| *one == hash).unwrap();
+        let bytes = bench.chain[at].bytes();
+        bench.send(from, Message::Block(bytes.clone()));
+        assert_eq!(readers[at - 16].take_all(), [Ok(bytes)]);
+    }
 }

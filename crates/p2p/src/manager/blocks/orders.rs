@@ -63,6 +63,15 @@ struct Asked {
     asked: Duration,
 }
 
+/// Who is to be asked for a block.
+#[derive(Clone, Copy, Debug)]
+enum Choice {
+    Peer(PeerId),
+    /// Peers have it that were not asked, and none of them may be asked now.
+    NoneFree,
+    NoneAble,
+}
+
 impl Ordered {
     fn is_idle(&self) -> bool {
         self.asked.is_empty() && self.arriving == 0
@@ -135,11 +144,11 @@ impl Blocks {
         if !ordered.orders.is_empty() {
             let asked = ordered.tried.len();
             if now.saturating_sub(ordered.since) >= ORDER_TIMEOUT {
-                ordered.answer(Err(OrderFailure::TimedOut { asked }));
+                ordered.answer(Err(if asked == 0 { OrderFailure::NoneFree } else { OrderFailure::TimedOut { asked } }));
             } else if ordered.arriving == 0 {
                 let is_patient = |asked: &Asked| now.saturating_sub(asked.sent) < ORDER_PATIENCE;
                 let may_ask = ordered.asked.len() < REQUESTS_PER_BLOCK_MAX && !ordered.asked.iter().any(is_patient);
-                if may_ask && !self.ask_for_order(context, hash) {
+                if may_ask && matches!(self.ask_for_order(context, hash), Choice::NoneAble) {
                     let failure = if asked == 0 { OrderFailure::NoPeer } else { OrderFailure::NotSent { asked } };
                     if let Some(ordered) = self.orders.blocks.get_mut(hash).filter(|ordered| ordered.is_idle()) {
                         ordered.answer(Err(failure));
@@ -150,10 +159,11 @@ impl Blocks {
         self.orders.blocks.retain(|_, ordered| !ordered.orders.is_empty() || !ordered.is_idle());
     }
 
-    /// Asks one more peer for an ordered block. Returns false if there is none.
-    fn ask_for_order(&mut self, context: &mut Context, hash: &BlockHash) -> bool {
-        let Some(peer) = self.choose_for_order(context, hash) else { return false };
-        let Some(ordered) = self.orders.blocks.get_mut(hash) else { return false };
+    /// Asks one more peer for an ordered block, if there is one that may be asked now.
+    fn ask_for_order(&mut self, context: &mut Context, hash: &BlockHash) -> Choice {
+        let choice = self.choose_for_order(context, hash);
+        let Choice::Peer(peer) = choice else { return choice };
+        let Some(ordered) = self.orders.blocks.get_mut(hash) else { return Choice::NoneAble };
         ordered.tried.insert(peer);
         ordered.asked.push(Asked { peer, sent: context.now.elapsed, asked: context.now.mockable });
         context.with(peer, |peer| {
@@ -163,41 +173,46 @@ impl Blocks {
         });
         context.log_debug(format!("Requesting block {hash} from peer={peer}"));
         context.send(peer, Message::GetData(vec![Inv::block(InvType::WITNESS_BLOCK, *hash)]));
-        true
+        choice
     }
 
-    /// Chooses a peer that has the block: one that keeps no reader waiting, with few open requests, rather one that we
-    /// chose than one that chose us; at random among equals, so that no peer learns of all of them.
-    fn choose_for_order(&self, context: &mut Context, hash: &BlockHash) -> Option<PeerId> {
-        let ordered = self.orders.blocks.get(hash)?;
+    /// Chooses a peer that has the block and was not asked: one that keeps no reader waiting, with few open requests,
+    /// rather one that we chose than one that chose us; at random among equals, so that no peer learns of all of them.
+    fn choose_for_order(&self, context: &mut Context, hash: &BlockHash) -> Choice {
+        let Some(ordered) = self.orders.blocks.get(hash) else { return Choice::NoneAble };
         let now = context.now.elapsed;
         let ready: Vec<PeerId> = context.peers.values().filter(|peer| peer.is_ready()).map(|peer| peer.id).collect();
         ready.iter().for_each(|id| context.look_up_unknown(*id));
-        let may_ask = |peer: &&PeerState| {
-            let has_all = peer.talk.services.contains(Services::NETWORK) && peer.serves_witnesses();
-            let is_free = self.orders.open_of(peer.id) < COMPACT_BLOCKS_PER_PEER_MAX
-                && !ordered.tried.contains(&peer.id)
-                && !peer.blocks.in_flight().contains(hash);
-            has_all && is_free && peer.kind() != ConnectionKind::AddrFetch && peer.memory.has_block_room()
+        let has_all = |peer: &&PeerState| {
+            let serves_all = peer.talk.services.contains(Services::NETWORK) && peer.serves_witnesses();
+            serves_all && peer.kind() != ConnectionKind::AddrFetch && !ordered.tried.contains(&peer.id)
         };
         let of_tree = |peer: &&PeerState| {
             let Some(best) = peer.best_known else { return false };
             context.chain.with_tree(|tree| tree.ancestor(best, tree.height(ordered.id)) == Some(ordered.id))
         };
-        let able = context.peers.values().filter(|peer| peer.is_ready()).filter(may_ask).filter(of_tree);
-        let able = able.map(|peer| {
+        let is_free = |peer: &&PeerState| {
+            let is_asked = peer.blocks.in_flight().contains(hash);
+            self.orders.open_of(peer.id) < COMPACT_BLOCKS_PER_PEER_MAX && !is_asked && peer.memory.has_block_room()
+        };
+        let able = context.peers.values().filter(|peer| peer.is_ready()).filter(has_all).filter(of_tree);
+        let mut able = able.peekable();
+        if able.peek().is_none() {
+            return Choice::NoneAble;
+        }
+        let free = able.filter(is_free).map(|peer| {
             let (is_late, open) = (self.orders.is_late(peer.id, now), self.orders.open_of(peer.id));
             (is_late, peer.kind().is_inbound(), open, peer.id)
         });
-        let able: Vec<(bool, bool, usize, PeerId)> = able.collect();
-        let (is_late, is_inbound, open, _) = *able.iter().min()?;
-        let best: Vec<PeerId> = able
+        let free: Vec<(bool, bool, usize, PeerId)> = free.collect();
+        let Some((is_late, is_inbound, open, _)) = free.iter().min().copied() else { return Choice::NoneFree };
+        let best: Vec<PeerId> = free
             .iter()
             .filter(|(late, inbound, requests, _)| (*late, *inbound, *requests) == (is_late, is_inbound, open))
             .map(|(.., id)| *id)
             .collect();
         let at = context.random.next_u64() % u64::try_from(best.len()).unwrap_or(1).max(1);
-        best.get(usize::try_from(at).unwrap_or(0)).copied()
+        best.get(usize::try_from(at).unwrap_or(0)).map_or(Choice::NoneFree, |peer| Choice::Peer(*peer))
     }
 
     /// Returns whether this peer was asked for the block for a reader only.
