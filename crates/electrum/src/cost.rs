@@ -1,7 +1,8 @@
 //! Costs: the CPU time and the bytes that each subnet uses, and the limits on them.
 //!
-//! Input: the method of each request, the bytes of requests and answers, the CPU time of answers; the time. Output: how
-//! long a client waits for its next answer, how many threads work on its batch, or the end of its session.
+//! Input: the method of each request, the bytes of requests and answers, the CPU time of answers, the deleted blocks
+//! that answers need; the time. Output: how long a client waits for its next answer, how many threads work on its
+//! batch, or the end of its session.
 //!
 //! A unit is about 5,000 bytes of answers (50 entries of a history), or 1 ms of CPU time. All sessions of an IPv4 /24
 //! or an IPv6 /48 have one sum, which falls by [`DECAY_PER_SECOND`] units, so that more connections give nothing
@@ -12,6 +13,7 @@
 
 use crate::fault::{Fault, code};
 use crate::limits::ACCOUNTS_MAX;
+use lydian_query::{Allowance, Payer};
 use lydian_stdx::lock;
 use std::collections::HashMap;
 use std::fmt;
@@ -42,6 +44,10 @@ const CONNECTION: Points = UNIT;
 
 /// Bytes for a unit.
 const BYTES_PER_UNIT: u64 = 5_000;
+
+/// Of a deleted block that a request waits for, if it comes: a peer sends 2 to 4 MB, and other wallets wait for their
+/// turn.
+const FETCHED_BLOCK: Points = 100 * UNIT;
 
 /// Units by which a sum falls.
 const DECAY_PER_SECOND: u64 = 2;
@@ -168,7 +174,7 @@ impl Accounts {
     /// The meter of a new session; `is_local`: its client is on this machine.
     pub(crate) fn meter(&self, address: IpAddr, is_local: bool) -> Meter {
         let account = (!is_local).then(|| self.account(address));
-        let meter = Meter { clock: Arc::clone(&self.clock), account, counts: Counts::default() };
+        let meter = Meter { clock: Arc::clone(&self.clock), account, counts: Arc::default() };
         meter.charge(CONNECTION);
         meter
     }
@@ -189,7 +195,40 @@ pub(crate) struct Meter {
     clock: Arc<dyn Clock>,
     /// `None` if it costs nothing.
     account: Option<Arc<Account>>,
-    counts: Counts,
+    counts: Arc<Counts>,
+}
+
+/// Takes deleted blocks to the account of a session, before they are fetched.
+#[derive(Debug)]
+struct Bill {
+    clock: Arc<dyn Clock>,
+    account: Arc<Account>,
+    counts: Arc<Counts>,
+    limits: CostLimits,
+}
+
+impl Payer for Bill {
+    /// Refuses a block that would end the session.
+    fn pay(&self) -> Result<(), String> {
+        let now = self.clock.now();
+        let sum = self.account.add(now, 0);
+        if self.limits.is_over(sum.saturating_add(FETCHED_BLOCK)) {
+            let (block, sum, hard) = (FETCHED_BLOCK / UNIT, sum.div_ceil(UNIT), self.limits.hard);
+            return Err(format!(
+                "the answer needs a deleted block, which costs {block} units: answers to your network cost {sum}, and \
+                 the limit is {hard}; the sum falls by {DECAY_PER_SECOND} a second"
+            ));
+        }
+        self.counts.points.fetch_add(FETCHED_BLOCK, Ordering::Relaxed);
+        self.account.add(now, FETCHED_BLOCK);
+        Ok(())
+    }
+
+    fn take_back(&self) {
+        self.counts.points.fetch_sub(FETCHED_BLOCK, Ordering::Relaxed);
+        let mut sum = lock(&self.account.0);
+        sum.points = sum.points.saturating_sub(FETCHED_BLOCK);
+    }
 }
 
 fn count(counter: &AtomicU64, number: usize) {
@@ -202,6 +241,11 @@ impl Meter {
             self.counts.points.fetch_add(points, Ordering::Relaxed);
             account.add(self.clock.now(), points);
         }
+    }
+
+    fn bill(&self, limits: CostLimits) -> Option<Bill> {
+        let account = Arc::clone(self.account.as_ref()?);
+        Some(Bill { clock: Arc::clone(&self.clock), account, counts: Arc::clone(&self.counts), limits })
     }
 
     /// The sum of the subnet.
@@ -243,23 +287,34 @@ impl Meter {
         self.charge(REQUEST);
     }
 
-    /// Makes an answer and charges it: `points` of its method, its bytes, its time.
+    /// Makes an answer and charges it: `points` of its method, the deleted blocks that it needs, its bytes, its time.
     pub(crate) fn measure(
         &self,
         points: Points,
+        limits: CostLimits,
         make: impl FnOnce() -> Result<Vec<u8>, Fault>,
     ) -> Result<Vec<u8>, Fault> {
         count(&self.counts.requests, 1);
-        self.measure_part(points, make, |made| made.as_ref().map_or(0, Vec::len))
+        self.measure_within(points, limits, make, |made| made.as_ref().map_or(0, Vec::len))
     }
 
     /// The same for a part of an answer, whose length `bytes` tells.
     pub(crate) fn measure_part<T>(&self, points: Points, make: impl FnOnce() -> T, bytes: impl Fn(&T) -> usize) -> T {
-        if self.account.is_none() {
-            return make();
-        }
+        // An answer that has begun is finished.
+        self.measure_within(points, CostLimits { soft: 0, hard: 0 }, make, bytes)
+    }
+
+    fn measure_within<T>(
+        &self,
+        points: Points,
+        limits: CostLimits,
+        make: impl FnOnce() -> T,
+        bytes: impl Fn(&T) -> usize,
+    ) -> T {
+        let Some(bill) = self.bill(limits) else { return Allowance::new(None).during(make) };
+        let allowance = Allowance::new(Some(Arc::new(bill)));
         let began = self.clock.thread_cpu();
-        let made = make();
+        let made = allowance.during(make);
         let time = self.clock.thread_cpu().saturating_sub(began);
         self.charge(points.saturating_add(of_bytes(bytes(&made))).saturating_add(of_cpu(time)));
         made
@@ -267,7 +322,7 @@ impl Meter {
 
     /// Requests, bytes received, bytes sent, and units, so far.
     pub(crate) fn totals(&self) -> [u64; 4] {
-        let Counts { requests, bytes_received, bytes_sent, points } = &self.counts;
+        let Counts { requests, bytes_received, bytes_sent, points } = &*self.counts;
         let [requests, received, sent, points] =
             [requests, bytes_received, bytes_sent, points].map(|counter| counter.load(Ordering::Relaxed));
         [requests, received, sent, points / UNIT]
@@ -336,7 +391,7 @@ mod tests {
         meter.received(500, LIMITS);
         meter.no_request();
         // The method, 5,000 bytes, 3 ms.
-        assert_eq!(meter.measure(250, || Ok(vec![0; 5_000])).unwrap().len(), 5_000);
+        assert_eq!(meter.measure(250, LIMITS, || Ok(vec![0; 5_000])).unwrap().len(), 5_000);
         assert_eq!(meter.sum(), 1_000 + 100 + 100 + 250 + 1_000 + 3_000);
         meter.sent(5_001);
         assert_eq!(meter.totals(), [1, 500, 5_001, 5]);
@@ -378,10 +433,33 @@ mod tests {
         let (clock, accounts) = accounts();
         let meter = accounts.meter("127.0.0.1".parse().unwrap(), true);
         meter.received(1 << 30, LIMITS);
-        assert!(meter.measure(u64::MAX, || Err(Fault::bad("x"))).is_err());
+        assert!(meter.measure(u64::MAX, LIMITS, || Err(Fault::bad("x"))).is_err());
         assert_eq!((meter.sum(), meter.check(LIMITS), meter.threads(LIMITS, 8)), (0, Ok(()), 8));
         assert_eq!(meter.totals(), [1, 1 << 30, 0, 0]);
         assert_eq!(clock.cpu_millis.load(Ordering::Relaxed), 0, "nothing is measured");
+    }
+
+    #[test]
+    fn deleted_blocks_are_paid_for_before_they_are_fetched() {
+        let (clock, accounts) = accounts();
+        let meter = accounts.meter("192.0.2.9".parse().unwrap(), false);
+        let bill = meter.bill(LIMITS).unwrap();
+        let paid = (0..200).take_while(|_| bill.pay().is_ok()).count();
+        assert_eq!((paid, meter.sum(), meter.totals()[3]), (99, CONNECTION + 99 * FETCHED_BLOCK, 9_901));
+        assert_eq!(meter.check(LIMITS), Ok(()), "the session goes on");
+        let words = "the answer needs a deleted block, which costs 100 units: answers to your network cost 9901, and \
+                     the limit is 10000; the sum falls by 2 a second";
+        assert_eq!(bill.pay(), Err(words.to_owned()));
+        clock.micros.store(500_000, Ordering::Relaxed);
+        assert_eq!((bill.pay(), bill.pay().is_ok()), (Ok(()), false));
+        // Another session of the subnet has the same sum, and an answer that has begun is finished.
+        assert!(accounts.meter("192.0.2.77".parse().unwrap(), false).bill(LIMITS).unwrap().pay().is_err());
+        assert_eq!(meter.bill(CostLimits { soft: 0, hard: 0 }).unwrap().pay(), Ok(()));
+        // One that did not come.
+        let before = (meter.sum(), meter.totals()[3]);
+        bill.take_back();
+        assert_eq!((meter.sum(), meter.totals()[3]), (before.0 - FETCHED_BLOCK, before.1 - 100));
+        assert!(accounts.meter("127.0.0.1".parse().unwrap(), true).bill(LIMITS).is_none());
     }
 
     #[test]

@@ -40,6 +40,7 @@ impl From<QueryError> for Fault {
         let code = match error {
             QueryError::Failed(_) => code::INTERNAL,
             QueryError::NoTransaction(_) => code::DAEMON,
+            QueryError::TooManyFetches { .. } | QueryError::FetchRefused(_) => code::EXCESSIVE,
             QueryError::NoIndex
             | QueryError::IndexBehind { .. }
             | QueryError::NoHeight { .. }

@@ -39,6 +39,8 @@ impl From<QueryError> for Fault {
             | QueryError::IndexBehind { .. }
             | QueryError::NotFetched { .. }
             | QueryError::FetchesBusy { .. }
+            | QueryError::TooManyFetches { .. }
+            | QueryError::FetchRefused(_)
             | QueryError::Moving
             | QueryError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             QueryError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -3,6 +3,7 @@
 //! Cost: locks of the header tree for headers; a read of a block's bytes for its txids, of a transaction's bytes for a
 //! transaction. For a block that was pruned, [`PrunedBlocks`] has it fetched as a whole.
 
+use crate::allowance::Allowance;
 use crate::error::QueryError;
 use crate::pruned::PrunedBlocks;
 use crate::source::{BlockInfo, Chain, SpentOutput};
@@ -151,6 +152,34 @@ impl Chain for NodeChain {
         let bytes = self.read(&engine, info, from_disk, |bytes| part(&bytes, place))?;
         Ok(bytes.and_then(|bytes| Transaction::parse(bytes).ok()))
     }
+
+    fn is_pruned(&self, height: Height) -> bool {
+        let engine = self.engine.upgrade();
+        engine.is_some_and(|engine| engine.with_tree(|tree| pruned_at(tree, height)).is_some())
+    }
+
+    fn check_fetches(&self, mut heights: Vec<Height>) -> Result<(), QueryError> {
+        let Some((allowance, pruned)) = Allowance::current().zip(self.pruned.as_ref()) else { return Ok(()) };
+        heights.sort_unstable();
+        heights.dedup();
+        if heights.len() <= allowance.left() {
+            return Ok(());
+        }
+        let engine = self.engine()?;
+        let mut needed = 0;
+        for some in heights.chunks(HEADERS_AT_ONCE) {
+            let hashes: Vec<BlockHash> =
+                engine.with_tree(|tree| some.iter().filter_map(|height| pruned_at(tree, *height)).collect());
+            needed += pruned.missing(&hashes);
+        }
+        allowance.check(needed)
+    }
+}
+
+/// The hash of the block of the active chain at a height, if it was pruned.
+fn pruned_at(tree: &HeaderTree, height: Height) -> Option<BlockHash> {
+    let node = tree.node(tree.active(height)?);
+    (node.block.is_none() && node.sequence.is_some()).then_some(node.hash)
 }
 
 fn parse(bytes: Arc<[u8]>) -> Option<Block> {

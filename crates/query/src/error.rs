@@ -1,5 +1,6 @@
 //! [`QueryError`]: why there is no answer. Its text is one sentence that names the argument.
 
+use crate::limits::FETCHES_PER_REQUEST_MAX;
 use lydian_engine::EngineError;
 use lydian_index::IndexError;
 use lydian_primitives::{BlockHash, Height, Txid};
@@ -28,6 +29,10 @@ pub enum QueryError {
     NotFetched { hash: BlockHash, height: Height, reason: String },
     /// The block was pruned, and too many requests wait for such blocks.
     FetchesBusy { hash: BlockHash, height: Height },
+    /// The answer needs more pruned blocks than a request may have fetched.
+    TooManyFetches { needed: usize },
+    /// The block was pruned, and is not fetched for this client.
+    FetchRefused(String),
     /// The chain moves so often that no answer is from one moment.
     Moving,
     /// The node stops.
@@ -69,9 +74,14 @@ impl fmt::Display for QueryError {
                     "block {hash} at height {height} is pruned, and too many requests wait for such blocks: try again"
                 )
             }
+            QueryError::TooManyFetches { needed } => write!(
+                f,
+                "the answer needs at least {needed} deleted blocks, and a request may have {FETCHES_PER_REQUEST_MAX} \
+                 fetched; with -addressindex=full, histories and unspent outputs need none"
+            ),
             QueryError::Moving => f.write_str("the chain is being reorganised: try again"),
             QueryError::Stopping => f.write_str("the node is stopping"),
-            QueryError::Failed(reason) => f.write_str(reason),
+            QueryError::FetchRefused(reason) | QueryError::Failed(reason) => f.write_str(reason),
         }
     }
 }

@@ -3,8 +3,9 @@
 //! Cost: a lookup asks a page of each segment; a number takes a page of txids, or, with a compact index, the bytes
 //! of its transaction, from which the txid is computed, unless it was asked for lately ([`TxidCache`]).
 
+use crate::allowance::Allowance;
 use crate::error::QueryError;
-use crate::source::{Chain, Located, Numbered, ScriptIndex, fates_of};
+use crate::source::{Chain, Located, Numbered, ScriptIndex, Taken, fates_of};
 use crate::transactions::read;
 use crate::txids::TxidCache;
 use lydian_engine::{Engine, Standing};
@@ -135,6 +136,38 @@ impl ScriptIndex for NodeIndex {
             Ok(found.map(|(tx, block)| Located { number: *number, block, tx }))
         };
         numbers.iter().map(one).collect()
+    }
+
+    fn check_fetches(&self, taken: Taken, numbers: &[u32]) -> Result<(), QueryError> {
+        let Some(allowance) = Allowance::current().filter(|allowance| numbers.len() > allowance.left()) else {
+            return Ok(());
+        };
+        let takes_txids = taken == Taken::Txids;
+        // The oldest blocks are pruned first: if one is there, so are all later ones, or nearly all.
+        let first = numbers.first().and_then(|number| self.reader.height_of(*number));
+        let needs_none = takes_txids && self.reader.profile().has_txids;
+        if needs_none || !first.is_some_and(|height| self.chain.is_pruned(height)) {
+            return Ok(());
+        }
+        let epoch = self.reader.epoch();
+        let is_unknown = |number: &&u32| !takes_txids || self.txids.get(epoch, **number).is_none();
+        let unknown: Vec<u32> = numbers.iter().filter(is_unknown).copied().collect();
+        if unknown.len() <= allowance.left() {
+            return Ok(());
+        }
+        self.chain.check_fetches(unknown.iter().filter_map(|number| self.reader.height_of(*number)).collect())
+    }
+
+    fn check_fetches_of(&self, txids: &[Txid]) -> Result<(), QueryError> {
+        if Allowance::current().is_none_or(|allowance| txids.len() <= allowance.left()) {
+            return Ok(());
+        }
+        let mut heights = Vec::with_capacity(txids.len());
+        for txid in txids {
+            // The last one is asked first, and is nearly always the one.
+            heights.extend(self.reader.candidates(txid)?.first().map(|(_, place)| place.height));
+        }
+        self.chain.check_fetches(heights)
     }
 
     fn height_of(&self, number: u32) -> Option<u32> {

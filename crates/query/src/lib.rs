@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod blocks;
 mod chain;
 mod details;
@@ -33,6 +34,7 @@ mod sums;
 mod transactions;
 mod txids;
 
+pub use allowance::{Allowance, Payer};
 pub use blocks::BlockPage;
 pub use chain::NodeChain;
 pub use details::{Detailed, Page, Question, ScriptStats, Spending};
@@ -48,6 +50,6 @@ pub use several::{Summary, SummaryEntry};
 pub use sizes::BlockSizes;
 pub use source::{
     BlockInfo, BlockPlace, CallError, Calls, Chain, FeeRow, Located, Numbered, Pool, PoolFees, PoolRow, PoolScript,
-    PoolTotals, PoolTouched, ScriptIndex, SpentOutput,
+    PoolTotals, PoolTouched, ScriptIndex, SpentOutput, Taken,
 };
 pub use transactions::Transactions;

@@ -11,6 +11,10 @@ pub const FETCHES_MAX: usize = 8;
 /// are answered meanwhile.
 pub const FETCH_WAITS_MAX: usize = 16;
 
+/// The maximum number of pruned blocks that one request waits for: more than the scripts of most wallets have, and no
+/// more than 1 GB.
+pub const FETCHES_PER_REQUEST_MAX: usize = 256;
+
 /// The maximum number of scripts whose sums of spent outputs are kept: about 150 bytes each.
 pub const SUMS_MAX: usize = 16_384;
 

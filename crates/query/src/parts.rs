@@ -6,8 +6,9 @@
 //! not, and an answer whose blocks left ends with [`QueryError::Moving`].
 
 use crate::error::QueryError;
+use crate::limits::FETCHES_PER_REQUEST_MAX;
 use crate::query::{Coin, Confirmed, PoolEntry, Query, View, all_of, coins_of_pool, entries_of, transactions_of};
-use crate::source::{PoolRow, ScriptIndex};
+use crate::source::{PoolRow, ScriptIndex, Taken};
 use crate::txids::PLACES;
 use lydian_index::{OutputFate, ScriptHash, UNSEALED_BLOCKS};
 use lydian_primitives::{BlockHash, Height, OutPoint};
@@ -90,8 +91,12 @@ impl Numbered for Item {
 }
 
 impl<T: Numbered + Copy> Entries<T> {
-    /// `None` if the chain moved.
+    /// `None` if the chain moved. An error if all parts together need too many pruned blocks.
     fn new(query: &Query, index: &dyn ScriptIndex, items: Vec<T>) -> Result<Option<Entries<T>>, QueryError> {
+        if items.len() > FETCHES_PER_REQUEST_MAX {
+            let numbers: Vec<u32> = items.iter().map(Numbered::number).collect();
+            index.check_fetches(Taken::Txids, &numbers)?;
+        }
         if items.len() <= PART {
             let known = look_up(index, &items, items.len())?;
             return Ok(known.map(|known| Entries { items, next: 0, known_from: 0, known, ground: None }));

@@ -5,9 +5,10 @@
 //! were needed last.
 //!
 //! Invariants: a request waits for a limited time; at most [`FETCH_WAITS_MAX`] wait, further ones are refused; at most
-//! [`FETCHES_MAX`] blocks are fetched at a time. Nothing is written to disk. Memory: [`FETCHED_BYTES_MAX`], and the
-//! blocks that requests are reading.
+//! [`FETCHES_MAX`] blocks are fetched at a time; each wait counts for the request ([`Allowance`]). Nothing is written
+//! to disk. Memory: [`FETCHED_BYTES_MAX`], and the blocks that requests are reading.
 
+use crate::allowance::Allowance;
 use crate::error::QueryError;
 use crate::limits::{FETCH_WAITS_MAX, FETCHED_BYTES_MAX, FETCHES_MAX};
 use lydian_primitives::{Block, BlockHash, Height};
@@ -80,10 +81,21 @@ impl PrunedBlocks {
         if state.waiting >= FETCH_WAITS_MAX {
             return Err(QueryError::FetchesBusy { hash: *hash, height });
         }
+        let allowance = Allowance::current();
+        allowance.as_ref().map_or(Ok(()), Allowance::take)?;
         state.waiting += 1;
         let result = self.wait(state, hash, height);
         lock(&self.shared.state).waiting -= 1;
+        if let Some(allowance) = allowance.filter(|_| result.is_err()) {
+            allowance.take_back();
+        }
         result
+    }
+
+    /// How many of these blocks are not here.
+    pub(crate) fn missing(&self, hashes: &[BlockHash]) -> usize {
+        let state = lock(&self.shared.state);
+        hashes.iter().filter(|hash| !state.kept.has(hash)).count()
     }
 
     /// The bytes of a block, if they are here; otherwise they are fetched, and the caller asks again.
@@ -215,6 +227,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::FETCHES_PER_REQUEST_MAX;
     use lydian_primitives::RawBlock;
     use lydian_primitives::build::{MutBlock, MutTx};
     use std::thread;
@@ -350,6 +363,40 @@ mod tests {
         let (hash, taker) = peers.take(1).remove(0);
         taker.take(&hash, Ok(other));
         assert!(after.join().unwrap().is_ok());
+    }
+
+    /// limit: FETCHES_PER_REQUEST_MAX at
+    /// limit: FETCHES_PER_REQUEST_MAX above
+    #[test]
+    fn blocks_of_one_request() {
+        let (blocks, peers) = new();
+        let all: Vec<Arc<Block>> = (0..=u32::try_from(FETCHES_PER_REQUEST_MAX).unwrap()).map(block).collect();
+        let (last, others) = all.split_last().unwrap();
+        let hashes: Vec<BlockHash> = others.iter().map(|block| block.hash()).collect();
+        let request = {
+            let (blocks, hashes, last) = (blocks.clone(), hashes.clone(), last.hash());
+            thread::spawn(move || {
+                Allowance::new(None).during(|| {
+                    assert!(hashes.iter().all(|hash| blocks.get(hash, Height(7)).is_ok()));
+                    (blocks.get(&last, Height(7)), hashes.iter().all(|hash| blocks.get(hash, Height(7)).is_ok()))
+                })
+            })
+        };
+        for block in others {
+            let (hash, taker) = peers.take(1).remove(0);
+            assert_eq!(hash, block.hash());
+            taker.take(&hash, Ok(Arc::clone(block)));
+        }
+        let needed = FETCHES_PER_REQUEST_MAX + 1;
+        assert_eq!(request.join().unwrap(), (Err(QueryError::TooManyFetches { needed }), true), "what is here is read");
+        assert_eq!((blocks.missing(&hashes), blocks.missing(&[last.hash()])), (0, 1));
+        assert_eq!(lock(&blocks.shared.state).waiting, 0);
+        peers.take(0);
+        // The next request.
+        let next = get(&blocks, last.hash());
+        let (hash, taker) = peers.take(1).remove(0);
+        taker.take(&hash, Ok(Arc::clone(last)));
+        assert!(next.join().unwrap().is_ok());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::details::{Detailed, Found};
 use crate::error::QueryError;
 use crate::query::{Query, TRIES_MAX, View, transactions_of};
-use crate::source::{BlockPlace, Located, PoolScript, ScriptIndex};
+use crate::source::{BlockPlace, Located, PoolScript, ScriptIndex, Taken};
 use lydian_engine::Tip;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
 use lydian_primitives::{BlockHash, Txid};
@@ -223,6 +223,7 @@ impl Query {
         let mut blocks: BTreeMap<u32, (BlockHash, u32)> = BTreeMap::new();
         let mut entries = Vec::with_capacity(numbers.len());
         let ascending: Vec<u32> = numbers.iter().rev().copied().collect();
+        index.check_fetches(Taken::Txids, &ascending)?;
         for (number, found) in numbers.iter().zip(index.numbered(&ascending)?.into_iter().rev()) {
             let Some((found, position)) = found.zip(index.position_of(*number)) else { return Ok(None) };
             let height = found.height;

@@ -38,6 +38,16 @@ pub trait Chain: Debug + Send + Sync {
 
     /// The transaction at a place; `None` if there is none now.
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError>;
+
+    /// Whether the block of the active chain at a height was pruned.
+    fn is_pruned(&self, _: Height) -> bool {
+        false
+    }
+
+    /// Fails if the blocks at these heights are more than the request may still have fetched: [`crate::Allowance`].
+    fn check_fetches(&self, _: Vec<Height>) -> Result<(), QueryError> {
+        Ok(())
+    }
 }
 
 /// A block's place in the tree of headers.
@@ -86,6 +96,13 @@ pub struct Located {
     pub tx: Transaction,
 }
 
+/// What an answer takes of transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    Txids,
+    Bytes,
+}
+
 /// The transactions of the chain, by number, txid and script.
 pub trait ScriptIndex: Debug + Send + Sync {
     /// Fails if the index does not have the chain up to its tip.
@@ -119,6 +136,17 @@ pub trait ScriptIndex: Debug + Send + Sync {
 
     /// The same with their blocks.
     fn located(&self, numbers: &[u32]) -> Result<Vec<Option<Located>>, QueryError>;
+
+    /// Fails if an answer takes the txids, or the bytes, of these transactions, and needs more blocks than the request
+    /// may still have fetched. The numbers ascend.
+    fn check_fetches(&self, _: Taken, _: &[u32]) -> Result<(), QueryError> {
+        Ok(())
+    }
+
+    /// The same for the bytes of transactions by txid.
+    fn check_fetches_of(&self, _: &[Txid]) -> Result<(), QueryError> {
+        Ok(())
+    }
 
     /// The height of a transaction's block.
     fn height_of(&self, number: u32) -> Option<u32>;

@@ -5,10 +5,11 @@
 //! only what was spent since is read the next time. Numbers mean other transactions after blocks have left the index,
 //! so nothing is kept then. Memory: about 150 bytes for a script.
 
+use crate::allowance::Allowance;
 use crate::error::QueryError;
 use crate::kept::Kept;
 use crate::limits::SUMS_MAX;
-use crate::source::ScriptIndex;
+use crate::source::{ScriptIndex, Taken};
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -83,13 +84,17 @@ impl Sums {
     /// no longer where it was.
     pub(crate) fn values(&self, index: &dyn ScriptIndex, places: &[Place]) -> Result<Option<Vec<i64>>, QueryError> {
         let groups: Vec<&[Place]> = places.chunk_by(|one, next| one.0 == next.0).collect();
+        let numbers: Vec<u32> = groups.iter().filter_map(|group| group.first()).map(|(number, _)| *number).collect();
+        index.check_fetches(Taken::Bytes, &numbers)?;
         let is_over = AtomicBool::new(false);
         if groups.len() <= ALONE_MAX {
             return values_of(index, &groups, &is_over);
         }
         let helpers = Helpers::take(&self.idle_helpers);
+        let allowance = Allowance::current();
         let read = |groups: &[&[Place]]| {
-            let values = values_of(index, groups, &is_over);
+            let work = || values_of(index, groups, &is_over);
+            let values = allowance.as_ref().map_or_else(work, |allowance| allowance.during(work));
             is_over.fetch_or(!matches!(values, Ok(Some(_))), Ordering::Relaxed);
             values
         };

@@ -80,7 +80,7 @@ pub(crate) fn methods() -> impl Iterator<Item = &'static Method> {
 pub(crate) fn call(shared: &Shared, session: &Session, name: &str, params: Value, slot: &Slot) -> Result<Json, Fault> {
     session.check_cost(shared)?;
     let cost = methods().find(|method| method.name == name).map_or(REQUEST, |method| method.cost);
-    session.meter.measure(cost, || call_unmeasured(shared, session, name, params, slot))
+    session.meter.measure(cost, shared.live.get().costs, || call_unmeasured(shared, session, name, params, slot))
 }
 
 fn call_unmeasured(shared: &Shared, session: &Session, name: &str, params: Value, slot: &Slot) -> Result<Json, Fault> {
