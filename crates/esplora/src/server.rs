@@ -12,7 +12,7 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
 use lydian_consensus::Chain;
-use lydian_query::{Calls, Query, Source};
+use lydian_query::{Allowance, Calls, Query, Source};
 use lydian_serve::http::{Bodies, Http, answer, status};
 use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Origin, StartError, Subnet};
 use std::net::SocketAddr;
@@ -145,7 +145,7 @@ async fn respond(
     };
     let answering = tokio::task::spawn_blocking(move || {
         let call = Call { shared: &shared, values: &values, options: &options, body: &body };
-        let reply = (route.answer)(&call);
+        let reply = Allowance::new(None).during(|| (route.answer)(&call));
         drop(room);
         finish(&shared, &connection, reply)
     });

@@ -4,7 +4,7 @@
 
 use crate::error::QueryError;
 use crate::query::{Coin, Query, View, transactions_of};
-use crate::source::{BlockPlace, Located, PoolRow, ScriptIndex, SpentOutput};
+use crate::source::{BlockPlace, Located, PoolRow, ScriptIndex, SpentOutput, Taken};
 use crate::transactions::{input_of, spender};
 use lydian_index::{OutputFate, ScriptHash};
 use lydian_primitives::{OutPoint, Transaction, Txid};
@@ -107,6 +107,8 @@ impl Query {
                 wanted.entry(txid).or_default().push((at, input, vout));
             }
         }
+        // Inputs whose outputs are looked up are confirmed by many blocks, each of which may be pruned.
+        self.check_fetches(wanted.keys())?;
         let mut all: Vec<Detailed> = found
             .into_iter()
             .map(|(tx, block)| Detailed { spent: vec![None; tx.view().input_count()], tx, block })
@@ -126,6 +128,13 @@ impl Query {
             }
         }
         Ok(all)
+    }
+
+    /// Fails if the bytes of these transactions take more pruned blocks than the request may still have fetched.
+    pub fn check_fetches<'a>(&self, txids: impl Iterator<Item = &'a Txid>) -> Result<(), QueryError> {
+        let is_confirmed = |txid: &&Txid| self.pool().transaction(txid).is_none();
+        let txids: Vec<Txid> = txids.filter(is_confirmed).copied().collect();
+        if txids.is_empty() { Ok(()) } else { self.index()?.check_fetches_of(&txids) }
     }
 
     /// Transactions of a script: those of the mempool that came last, then those of the chain.
@@ -234,15 +243,22 @@ impl Query {
                     scripts.entry(ScriptHash::of(output.script_pubkey)).or_default().push(vout);
                 }
             }
+            let mut spent: Vec<(u32, u32)> = Vec::new();
             for (script, vouts) in scripts {
                 let places: Vec<(u32, u32)> = vouts.iter().map(|vout| (number, *vout)).collect();
                 for (vout, fate) in vouts.into_iter().zip(index.fates(&script, &places)?) {
                     let Some(OutputFate::Spent(by)) = fate else { continue };
-                    let found = spender(index, by, &OutPoint { txid: *txid, vout })?;
-                    let place = spendings.get_mut(vout as usize);
-                    let Some(((found, vin), place)) = found.zip(place) else { return Ok(None) };
-                    *place = Some(Spending { txid: found.tx.view().txid(), vin, block: Some(found.block) });
+                    spent.push((by, vout));
                 }
+            }
+            spent.sort_unstable();
+            let numbers: Vec<u32> = spent.iter().map(|(by, _)| *by).collect();
+            index.check_fetches(Taken::Bytes, &numbers)?;
+            for (by, vout) in spent {
+                let found = spender(index, by, &OutPoint { txid: *txid, vout })?;
+                let place = spendings.get_mut(vout as usize);
+                let Some(((found, vin), place)) = found.zip(place) else { return Ok(None) };
+                *place = Some(Spending { txid: found.tx.view().txid(), vin, block: Some(found.block) });
             }
             index.check()?;
             Ok(Some(spendings))

@@ -19,7 +19,9 @@ pub(crate) fn whole(call: &Call<'_>) -> Result<Reply, Fault> {
 /// Those that are known, in the order in which they are asked for.
 pub(crate) fn several(call: &Call<'_>) -> Result<Reply, Fault> {
     let (mut found, mut size) = (Vec::new(), 0);
-    for txid in txids_of_body(call)? {
+    let txids = txids_of_body(call)?;
+    call.query().check_fetches(txids.iter())?;
+    for txid in txids {
         match call.query().placed(&txid) {
             Err(QueryError::NoTransaction(_)) => continue,
             one => found.push(one?),

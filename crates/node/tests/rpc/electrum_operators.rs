@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// A connection through a proxy, of a client with this address.
-fn of_client(port: u16, address: [u8; 4]) -> Wallet {
+pub(crate) fn of_client(port: u16, address: [u8; 4]) -> Wallet {
     let mut wallet = Wallet::open(port);
     let header = [SIGNATURE, &[0x21, 0x11, 0, 12], &address, &[127, 0, 0, 1, 0x10, 0, 0xc3, 0x51]].concat();
     wallet.stream.get_mut().write_all(&header).unwrap();

@@ -1,15 +1,19 @@
 //! `-electrum` and `-esplora` on a pruned node: the answers are those of a node with all blocks, since peers send what
-//! is deleted; without such a peer, or with one that is silent, an error names the block.
+//! is deleted; without such a peer, or with one that is silent, an error names the block. What a request may have
+//! fetched, and what a distant client pays for it.
 
 use crate::chain::{Pair, mix};
 use crate::compare::Comparison;
-use crate::electrum::{NO_TLS, NO_WEBSOCKET, check_chain, script};
-use crate::electrum_model::{Model, Script, Wallet, check_script, scripthash, text};
+use crate::electrum::{NO_TLS, NO_WEBSOCKET, Paid, check_chain, pay, script};
+use crate::electrum_model::{Model, Script, Wallet, check_script, satoshis, scripthash, text};
+use crate::electrum_operators::of_client;
 use crate::esplora::{Site, wait_for};
 use crate::peers::PATIENCE;
 use crate::server::Server;
 use lydian_oracle::{build, free_port, or_skip};
+use lydian_primitives::OutPoint;
 use lydian_primitives::to_hex;
+use lydian_query::limits::FETCHES_PER_REQUEST_MAX;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -296,6 +300,92 @@ fn a_stalled_peer_does_not_stall_the_others() {
     }
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     world.pair.core.signal("CONT");
+}
+
+/// Blocks that pay to script 3, one more than a request may have fetched, and a transaction that spends all of them;
+/// both are in deleted blocks. Returns the height of the first one, the txid, and the hash of its block.
+fn many_parents(world: &World) -> (usize, String, String) {
+    let core = &world.pair.core;
+    let first = usize::try_from(core.result("getblockcount", "[]").as_u64().unwrap()).unwrap() + 1;
+    world.generate(u32::try_from(FETCHES_PER_REQUEST_MAX + 1).unwrap(), 3);
+    world.generate(100, 1);
+    let coinbase = |height: usize| -> Paid {
+        let hash = core.result("getblockhash", &format!("[{height}]"));
+        let block = core.result("getblock", &json!([hash, 2]).to_string());
+        let txid = text(&block["tx"][0]["txid"]).parse().unwrap();
+        (OutPoint { txid, vout: 0 }, satoshis(&block["tx"][0]["vout"][0]["value"]), 3)
+    };
+    let coins: Vec<Paid> = (first..=first + FETCHES_PER_REQUEST_MAX).map(coinbase).collect();
+    let (tx, _) = pay(&coins, &[4], 100_000);
+    core.result("sendrawtransaction", &json!([to_hex(&tx.encode())]).to_string());
+    world.generate(1, 1);
+    let block = text(&core.result("getbestblockhash", "[]"));
+    world.generate(600, 1);
+    world.wait_for_chain();
+    let pruned = world.prune();
+    let heights = (first..=first + FETCHES_PER_REQUEST_MAX).map(|height| u64::try_from(height).unwrap());
+    assert!(
+        heights.into_iter().all(|height| pruned.contains_key(&height)) && pruned.values().any(|hash| *hash == block)
+    );
+    (first, tx.txid().to_string(), block)
+}
+
+fn too_many(needed: usize) -> String {
+    format!(
+        "the answer needs at least {needed} deleted blocks, and a request may have {FETCHES_PER_REQUEST_MAX} fetched; \
+         with -addressindex=full, histories and unspent outputs need none"
+    )
+}
+
+/// A request that needs too many deleted blocks is an error before they are fetched, and distant clients pay for each.
+#[test]
+fn a_request_has_a_limited_number_of_blocks_fetched() {
+    let Some(mut world) = World::start("a_request_has_a_limited_number_of_blocks_fetched") else { return };
+    let (first, txid, block) = many_parents(&world);
+    let most = FETCHES_PER_REQUEST_MAX;
+    // Its own block, and those of what it spends; the next question needs only these.
+    let [tx, page] = [format!("/tx/{txid}"), format!("/block/{block}/txs")];
+    assert_eq!(world.site.error("GET", &tx, ""), (503, too_many(most + 2)));
+    assert_eq!(world.site.error("GET", &page, "").0, 503);
+    let of_block = world.site.error("GET", &format!("/internal/block/{block}/txs"), "");
+    assert_eq!(of_block, (503, too_many(most + 1)));
+    let several = world.site.error("POST", "/internal/txs", &json!([txid]).to_string());
+    assert_eq!(several, (503, too_many(most + 1)));
+    let mut wallet = Wallet::connect(world.electrum, "1.6");
+    let hash = scripthash(&script(3));
+    let whole = json!([hash]);
+    // The block of the transaction is here.
+    assert_eq!(wallet.error("blockchain.scripthash.get_history", &whole), (-101, too_many(most + 1)));
+    assert_eq!(wallet.error("blockchain.scripthash.subscribe", &whole), (-101, too_many(most + 1)));
+    assert_eq!(world.requests().into_keys().collect::<Vec<_>>(), [block.as_str()], "nothing else was fetched");
+
+    // As many as may be, and then the one that is left.
+    let some = wallet.result("blockchain.scripthash.get_history", &json!([hash, first, first + most]));
+    assert_eq!((some.as_array().unwrap().len(), world.requests().len()), (most, most + 1));
+    assert_eq!(wallet.result("blockchain.scripthash.get_history", &whole).as_array().unwrap().len(), most + 2);
+    assert_eq!(world.site.json(&tx)["vin"].as_array().unwrap().len(), most + 1);
+    assert_eq!(world.site.json(&page).as_array().unwrap().len(), 2);
+    assert_eq!(world.requests().len(), most + 2);
+
+    // After a restart, nothing that was fetched is left.
+    world.options.push("-electrumproxy=127.0.0.1".to_owned());
+    world.restart();
+    world.connect();
+    let mut distant = of_client(world.electrum, [203, 0, 113, 1]);
+    let costs = |world: &World| world.pair.lydian.result("listelectrumsessions", "[]")[0]["cost"].as_u64().unwrap();
+    while distant.call("blockchain.transaction.get", &json!([txid]))["error"] != Value::Null {
+        thread::sleep(Duration::from_millis(25));
+    }
+    assert!((101..=1_000).contains(&costs(&world)), "{}", costs(&world));
+    // Blocks that do not come cost nothing.
+    let before = world.requests().values().sum::<usize>();
+    let (code, words) = distant.error("blockchain.scripthash.get_history", &json!([hash, first, first + most]));
+    assert!(code == -101 && words.starts_with("the answer needs a deleted block, which costs 100 units"), "{words}");
+    assert!((9_900..=10_500).contains(&costs(&world)), "{}", costs(&world));
+    let fetched = world.requests().values().sum::<usize>() - before;
+    assert!((90..=105).contains(&fetched), "{fetched}");
+    // Its session goes on with what needs no block.
+    assert_eq!(distant.result("blockchain.block.header", &json!([0])).as_str().map(str::len), Some(160));
 }
 
 /// The end of a program that was started on a folder: stderr and exit code.
