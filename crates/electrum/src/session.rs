@@ -12,7 +12,7 @@ use crate::registry::SessionInfo;
 use crate::server::Shared;
 use crate::subscriptions::{Outbox, Own, Status};
 use crate::version::{MIN, Version};
-use lydian_primitives::OutPoint;
+use lydian_primitives::{BlockHash, OutPoint};
 use lydian_query::{OutpointStatus, ScriptHash};
 use lydian_serve::{Budget, Connection, Lined, Protocol, Room, Stopped, Websocket, first_byte};
 use lydian_stdx::lock;
@@ -40,6 +40,8 @@ struct State {
     version: Option<Version>,
     /// The name of the client.
     name: String,
+    /// The last header that a subscriber was sent.
+    header: Option<BlockHash>,
     scripts: BTreeSet<ScriptHash>,
     outpoints: HashSet<OutPoint>,
 }
@@ -119,6 +121,11 @@ impl Session {
 
     pub(crate) fn subscribe_to_headers(&self, shared: &Shared) {
         shared.subscriptions.wants_headers(self.id);
+    }
+
+    /// Notes the header that is sent to a subscriber. False if it was the last one, too.
+    pub(crate) fn is_new_header(&self, hash: &BlockHash) -> bool {
+        lock(&self.state).header.replace(*hash) != Some(*hash)
     }
 
     pub(crate) fn subscribe(&self, shared: &Shared, script: ScriptHash) -> Result<Status, Fault> {

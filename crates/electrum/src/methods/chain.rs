@@ -17,7 +17,9 @@ pub(super) const METHODS: &[Method] = &[
 
 fn subscribe(call: &Call<'_>) -> Result<Json, Fault> {
     call.session.subscribe_to_headers(call.shared);
-    tip(call)
+    let (height, header) = call.shared.query.tip()?;
+    call.session.is_new_header(&header.hash());
+    Ok(tip_of(height, &header))
 }
 
 fn tip(call: &Call<'_>) -> Result<Json, Fault> {

@@ -112,6 +112,7 @@ pub(crate) fn notices(shared: &Shared, session: &Session) -> Json {
     let mut out = Vec::new();
     if marks.has_header
         && let Ok((height, header)) = shared.query.tip()
+        && session.is_new_header(&header.hash())
     {
         let mut params = vec![b'['];
         params.extend(chain::tip_of(height, &header));
