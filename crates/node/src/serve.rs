@@ -134,6 +134,7 @@ impl Serving {
                 allowed,
                 users,
                 whitelist: Whitelist::new(&rpc.whitelist, rpc.whitelist_default),
+                has_rest: rpc.has_rest,
                 threads: rpc.threads,
                 queue: rpc.queue,
                 idle: u64::try_from(rpc.idle_seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs),

@@ -25,6 +25,7 @@ mod named;
 mod output;
 mod partial_merkle_tree;
 mod raw_tx;
+mod rest;
 mod result;
 mod scan_state;
 mod sources;

@@ -103,6 +103,7 @@ impl World {
         let mut users = Users::default();
         users.add("user", "password").unwrap();
         let settings = ServerSettings {
+            has_rest: false,
             addresses: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
             allowed: Vec::new(),
             users,

@@ -87,7 +87,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("printpriority", NO_MINING),
     refused("privatebroadcast", "your transactions would be announced to your peers"),
     accepted("resetguisettings", NO_WINDOW),
-    refused("rest", NO_SERVER),
     accepted("signer", NO_WALLET),
     accepted("spendzeroconfchange", NO_WALLET),
     accepted("splash", NO_WINDOW),

@@ -28,6 +28,8 @@ pub(crate) struct RpcSettings {
     pub(crate) cookie_permissions: Option<String>,
     pub(crate) whitelist: Vec<String>,
     pub(crate) whitelist_default: Option<bool>,
+    /// `-rest`.
+    pub(crate) has_rest: bool,
     pub(crate) threads: usize,
     pub(crate) queue: usize,
     /// 0 or less means no limit.
@@ -64,6 +66,7 @@ impl Default for RpcSettings {
             cookie_permissions: None,
             whitelist: Vec::new(),
             whitelist_default: None,
+            has_rest: false,
             threads: 16,
             queue: 64,
             idle_seconds: 30,

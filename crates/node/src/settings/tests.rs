@@ -171,6 +171,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("whitelistforcerelay", "1", None),
     ("whitelistrelay", "0", None),
     ("server", "0", None),
+    ("rest", "1", None),
     ("rpcallowip", "10.0.0.0/8", None),
     ("rpcauth", "a:b$c", None),
     ("rpcbind", "127.0.0.1", None),
@@ -447,8 +448,8 @@ fn faults_are_named_in_cores_words() {
         ),
         (
             &[],
-            "[main]\nrest=1",
-            "/u/.lydian/lydian.conf:2: -rest is an option of Bitcoin Core that Lydian does not have: Lydian has no such server",
+            "[main]\nipcbind=1",
+            "/u/.lydian/lydian.conf:2: -ipcbind is an option of Bitcoin Core that Lydian does not have: Lydian has no such server",
         ),
         (
             &[],

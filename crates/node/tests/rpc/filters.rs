@@ -2,13 +2,16 @@
 //! and restarts, and with an index that is built later.
 
 use crate::chain::Pair;
+use crate::http::send;
 use crate::peers::Net;
+use crate::server::Server;
 use crate::strange::Strange;
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, FilterRange, GetCFCheckpt, Message};
 use serde_json::Value;
 
 const OPTION: &str = "-blockfilterindex=basic";
+const REST: &str = "-rest";
 
 /// The blocks of the chain, from Core.
 fn blocks(pair: &Pair) -> Vec<Value> {
@@ -53,6 +56,69 @@ fn ask_everything(pair: &Pair) {
     pair.ask("getdescriptoractivity", &format!("[[{}],[{several}]]", all[all.len() - 10..].join(",")));
 }
 
+/// A request without a login; the answer's status line, type and body.
+fn get(server: &Server, path: &str) -> (String, Option<String>, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let answer = send(server.port, request.as_bytes()).unwrap();
+    let kind = |header: &&String| header.to_ascii_lowercase().starts_with("content-type:");
+    (answer.status, answer.headers.iter().find(kind).map(|header| header.to_ascii_lowercase()), answer.body)
+}
+
+/// Filters and their headers over REST (`-rest`) are Core's: of all blocks, in every format, and for wrong requests.
+fn ask_rest(pair: &Pair) {
+    let count = pair.core.result("getblockcount", "[]").as_u64().unwrap();
+    let mut hashes: Vec<Value> = pair.core.result("getchaintips", "[]").as_array().unwrap().clone();
+    hashes.iter_mut().for_each(|tip| *tip = tip["hash"].take());
+    hashes.extend((0..=count).map(|height| pair.core.result("getblockhash", &format!("[{height}]"))));
+    let hashes: Vec<&str> = hashes.iter().map(|hash| hash.as_str().unwrap()).collect();
+    let mut paths: Vec<String> = Vec::new();
+    for (number, hash) in hashes.iter().enumerate() {
+        let format = ["json", "hex", "bin"][number % 3];
+        paths.push(format!("/rest/blockfilter/basic/{hash}.{format}"));
+        paths.push(format!("/rest/blockfilterheaders/basic/{hash}.{format}?count={}", 1 + number % 30));
+        paths.push(format!("/rest/blockfilterheaders/basic/{}/{hash}.{format}", 1 + number % 7));
+    }
+    let (hash, tip, unknown) = (hashes[hashes.len() / 2], hashes[hashes.len() - 1], "11".repeat(32));
+    for format in ["json", "hex", "bin"] {
+        paths.push(format!("/rest/blockfilterheaders/basic/{hash}.{format}"));
+        paths.push(format!("/rest/blockfilterheaders/basic/{tip}.{format}?other=1&count=2"));
+        paths.push(format!("/rest/blockfilter/basic/{unknown}.{format}"));
+        paths.push(format!("/rest/blockfilterheaders/basic/{unknown}.{format}"));
+    }
+    for count in ["0", "1", "2000", "2001", "05", "+5", "-1", "", "x", "99999999999999999999"] {
+        paths.push(format!("/rest/blockfilterheaders/basic/{hash}.json?count={count}"));
+        paths.push(format!("/rest/blockfilterheaders/basic/{count}/{hash}.json"));
+    }
+    for kind in ["blockfilter", "blockfilterheaders"] {
+        for rest in [
+            "",
+            "basic",
+            "basic/",
+            "basic/xx.json",
+            "basic/1/2/3.json",
+            "other/HASH.json",
+            "basic/HASH",
+            "basic/HASH.",
+            "basic/HASH.xml",
+            "basic/HASH.json.hex",
+            "basic/HASH.JSON",
+            "basic/HASH.hex?",
+            "basic/HASH.json?x?y",
+            "/HASH.json",
+        ] {
+            paths.push(format!("/rest/{kind}/{}", rest.replace("HASH", hash)));
+        }
+        paths.push(format!("/rest/{kind}"));
+    }
+    let mut served = 0;
+    for path in paths {
+        let answer = get(&pair.lydian, &path);
+        served += usize::from(answer.0.contains(" 200 "));
+        assert_eq!(answer, get(&pair.core, &path), "{path}");
+    }
+    assert!(served > 3 * usize::try_from(count).unwrap(), "{served}");
+}
+
 #[test]
 fn filters_of_the_chain_are_cores() {
     let Some(pair) = Pair::start("filters_of_the_chain_are_cores", &[OPTION]) else { return };
@@ -63,7 +129,7 @@ fn filters_of_the_chain_are_cores() {
 
 #[test]
 fn filters_follow_reorganisations() {
-    let Some(mut pair) = Pair::start("filters_follow_reorganisations", &[OPTION]) else { return };
+    let Some(mut pair) = Pair::start("filters_follow_reorganisations", &[OPTION, REST]) else { return };
     pair.feed_branches();
     ask_everything(&pair);
     // Blocks of other branches, too: those that were connected have filters.
@@ -73,8 +139,9 @@ fn filters_follow_reorganisations() {
     }
     // Switched off and on; then built anew, from the files, while the node runs.
     pair.lydian.restart(&[]);
-    pair.lydian.restart(&[OPTION]);
+    pair.lydian.restart(&[OPTION, REST]);
     ask_everything(&pair);
+    ask_rest(&pair);
     pair.rebuild_index("blockfilter/basic", "basic block filter index", OPTION);
     ask_everything(&pair);
     pair.comparison.finish();
@@ -120,7 +187,13 @@ fn wrong_arguments_about_filters_are_refused_as_by_core() {
     };
     ask(&pair);
     // Without the index.
+    pair.lydian.restart(&[REST]);
+    let path = format!("/rest/blockfilter/basic/{}.json", tip.as_str().unwrap());
+    let (status, _, words) = get(&pair.lydian, &path);
+    assert!(status.contains("400") && words == "Index is not enabled for filtertype basic\r\n", "{status} {words}");
+    // Without REST there is no such path, as in Core, where this one has none.
     pair.lydian.restart(&[]);
+    assert_eq!(get(&pair.lydian, &path), get(&pair.core, &path));
     let without = pair.lydian.call("getblockfilter", &format!("[{tip}]"));
     assert!(without.body.contains("Index is not enabled for filtertype basic"), "{}", without.body);
     pair.comparison.finish();

@@ -37,6 +37,8 @@ pub(super) struct Shared {
     pub(super) context: Arc<Context>,
     pub(super) login: Login,
     pub(super) whitelist: Whitelist,
+    /// `-rest`.
+    pub(super) has_rest: bool,
     pub(super) queue: Arc<Queue>,
     pub(super) bodies: Bodies,
     pub(super) stopped: Stopped,
@@ -49,7 +51,11 @@ pub(super) async fn respond(
 ) -> Response {
     let (parts, body) = request.into_parts();
     if !is_root(&parts.uri) {
-        return status(StatusCode::NOT_FOUND);
+        let path = parts.uri.path_and_query().filter(|_| shared.has_rest && parts.uri.authority().is_none());
+        return match path {
+            Some(path) => rest(&shared, &connection, path.as_str().to_owned()).await,
+            None => status(StatusCode::NOT_FOUND),
+        };
     }
     // Core checks the queue first too. Nothing but `stop` is answered while it is full.
     let body = if shared.queue.is_full() {
@@ -96,6 +102,34 @@ pub(super) async fn respond(
         shared.context.host.log(LogLevel::Warning, &words);
         text(StatusCode::INTERNAL_SERVER_ERROR, "unknown error")
     })
+}
+
+/// Answers a request for REST, which takes the place of a call.
+async fn rest(shared: &Arc<Shared>, connection: &Arc<Connection>, path: String) -> Response {
+    if !crate::rest::PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
+        return status(StatusCode::NOT_FOUND);
+    }
+    let Some(queued) = shared.queue.enter() else { return overloaded(shared) };
+    let thread = shared.queue.thread(ThreadPool::Threads).await;
+    drop(queued);
+    let guard = connection.begin_call();
+    let (context, for_answer) = (Arc::clone(&shared.context), Arc::clone(connection));
+    let made = spawn_blocking(move || {
+        let reply = crate::rest::answer(&context, &path)?;
+        drop(thread);
+        // As for a call, the bytes are counted until the client has read them.
+        let room = context.answers.room_for(reply.body.len())?;
+        let code = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Some(http::answer(code, reply.kind, reply.body, room, &for_answer))
+    });
+    let made = made.await;
+    drop(guard);
+    match made {
+        Ok(Some(response)) => response,
+        Ok(None) => overloaded(shared),
+        // A panic, which is in the log.
+        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "unknown error"),
+    }
 }
 
 fn overloaded(shared: &Shared) -> Response {

@@ -23,6 +23,8 @@ pub struct ServerSettings {
     pub allowed: Vec<Subnet>,
     pub users: Users,
     pub whitelist: Whitelist,
+    /// `-rest`.
+    pub has_rest: bool,
     /// `-rpcthreads`.
     pub threads: usize,
     /// `-rpcworkqueue`.
@@ -96,11 +98,15 @@ impl Server {
         host.debug("rpc", || "Starting RPC".to_owned());
         host.debug("rpc", || "Starting HTTP RPC server".to_owned());
         host.debug("http", || format!("Registering HTTP handler for {PATH} (exactmatch {IS_EXACT})"));
+        for prefix in crate::rest::PREFIXES.into_iter().filter(|_| settings.has_rest) {
+            host.debug("http", || format!("Registering HTTP handler for {prefix} (exactmatch 0)"));
+        }
         host.log(LogLevel::Info, &format!("Starting HTTP server with {threads} worker threads"));
         let shared = Arc::new(Shared {
             context: Arc::clone(&context),
             login: Login::new(settings.users),
             whitelist: settings.whitelist,
+            has_rest: settings.has_rest,
             queue: Arc::new(Queue::new(threads, depth)),
             bodies: Bodies::default(),
             stopped: listener.stopped(),

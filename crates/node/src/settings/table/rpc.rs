@@ -11,6 +11,13 @@ fn one_or_more(count: i64) -> usize {
 
 pub(super) const OPTIONS: &[Opt] = &[
     Opt {
+        name: "rest",
+        group: group::RPC,
+        help: "Accept public REST requests. Block filters only: /rest/blockfilter/ and /rest/blockfilterheaders/",
+        set: Set::Switch(|settings, is_on| settings.rpc.has_rest = is_on),
+        ..SWITCH
+    },
+    Opt {
         name: "rpcallowip",
         argument: "<ip>",
         is_list: true,
