@@ -50,7 +50,7 @@ impl BelowKind {
     pub fn lacks(self, arguments: &[&str]) -> Option<&'static str> {
         let needs_rest = arguments.contains(&REST);
         (self == BelowKind::Lydian && needs_rest)
-            .then_some("it needs the node's REST interface (-rest), which Lydian does not have yet")
+            .then_some("it needs the node's REST interface (-rest), of which Lydian has the block filters only")
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lydian started with the command lines and configuration files that programs use for `bitcoind`: nothing on stderr,
 //! an answer to RPC, and exit code 0 after `stop`.
 //!
-//! Options that Lydian refuses (`-rest`) are left out of the lines of the programs that set them.
+//! Options that Lydian refuses are left out of the lines of the programs that set them.
 
 use crate::http::send;
 use lydian_oracle::{Scratch, free_port};
