@@ -262,6 +262,22 @@ fn served(port: u16) -> Wallet {
     wallet
 }
 
+/// The tip that a new client is told. While connections come by the hundred, it may have to connect again.
+fn tip_of_new(connect: impl Fn() -> Wallet) -> Value {
+    let request = b"{\"id\":1,\"method\":\"blockchain.headers.subscribe\"}\n";
+    for _ in 0..50 {
+        let mut wallet = connect();
+        if wallet.stream.get_mut().write_all(request).is_ok() {
+            let line = wallet.line();
+            if !line.is_null() {
+                return line["result"]["height"].clone();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("new clients are not served");
+}
+
 #[test]
 fn thousands_of_connections_take_no_place_of_wallets() {
     let (server, port) = behind_proxy("thousands_of_connections_take_no_place_of_wallets", &[]);
@@ -270,7 +286,8 @@ fn thousands_of_connections_take_no_place_of_wallets() {
     // More than there are places, from six addresses; none of them speaks.
     let flood: Vec<Wallet> = (0..6).flat_map(|net| (0..500).map(move |_| of_client(port, [203, 0, net, 1]))).collect();
     assert_eq!(tip(&mut wallet), 20);
-    assert_eq!((tip(&mut of_client(port, [198, 51, 100, 8])), tip(&mut of_proxy(port))), (json!(20), json!(20)));
+    assert_eq!(tip_of_new(|| of_client(port, [198, 51, 100, 8])), 20);
+    assert_eq!(tip_of_new(|| of_proxy(port)), 20);
     assert!(server.memory_bytes() < before + (64 << 20), "{before}");
     drop(flood);
     assert_eq!(tip(&mut wallet), 20);
