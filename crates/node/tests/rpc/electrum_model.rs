@@ -43,8 +43,8 @@ impl Wallet {
     }
 
     pub(crate) fn send(&mut self, line: &[u8]) {
-        self.stream.get_mut().write_all(line).unwrap();
-        self.stream.get_mut().write_all(b"\n").unwrap();
+        // In one piece: the server may end the connection after the first.
+        self.stream.get_mut().write_all(&[line, b"\n"].concat()).unwrap();
     }
 
     /// The next line; null at the end of the stream.
