@@ -298,7 +298,7 @@ impl Meter {
         self.measure_within(points, limits, make, |made| made.as_ref().map_or(0, Vec::len))
     }
 
-    /// The same for a part of an answer, whose length `bytes` tells.
+    /// The same for a part of an answer, whose length `bytes` returns.
     pub(crate) fn measure_part<T>(&self, points: Points, make: impl FnOnce() -> T, bytes: impl Fn(&T) -> usize) -> T {
         // An answer that has begun is finished.
         self.measure_within(points, CostLimits { soft: 0, hard: 0 }, make, bytes)

@@ -1,4 +1,4 @@
-//! [`Host`]: where a server is reached, as clients are told: this server, or another one.
+//! [`Host`]: the address under which a server is announced to clients: this server, or another one.
 //!
 //! Input: the texts of options, such as `ssl://example.com:50002`. Output: the `hosts` of `server.features`, the list
 //! of `server.peers.subscribe`. Nothing is resolved, and no other server is asked whether it answers.

@@ -66,7 +66,7 @@ pub struct Comparison {
     pub notes: Vec<String>,
 }
 
-/// Told the number of bytes that were read; returns false to end the work with [`IndexError::Ended`].
+/// Called with the number of bytes that were read; returns false to end the work with [`IndexError::Ended`].
 pub type Advance<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 pub(crate) fn advance(told: Advance<'_>, bytes: u64) -> Result<(), IndexError> {
@@ -234,7 +234,7 @@ pub(crate) fn first_difference(
     Ok((is_shorter || is_longer).then_some(common))
 }
 
-/// Compares the files of a directory with those of a rebuild. `told` is told the bytes of each.
+/// Compares the files of a directory with those of a rebuild. `told` is called with the bytes of each.
 pub(crate) fn compare_dirs(
     disk: &dyn Disk,
     dir: &Path,

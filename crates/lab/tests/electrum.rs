@@ -141,7 +141,7 @@ fn above_lydian_a_server_that_needs_rest_is_refused() {
 }
 
 #[test]
-#[ignore = "needs `lydian-lab peers install electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored, which make test-peers runs"]
+#[ignore = "needs ElectrumX from pip: `lydian-lab peers install electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored above_lydian, which make test-peers runs"]
 fn above_lydian_electrumx_answers_what_follows_from_the_blocks() {
     let contenders = [contender("electrumx", None), contender("lydian", lydian().to_str())];
     let results = run_above_lydian("electrumx-above-lydian", &contenders, settings(&[1, 4], 60));

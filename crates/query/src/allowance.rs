@@ -1,4 +1,4 @@
-//! [`Allowance`]: the deleted blocks that one request may wait for, and who pays for them.
+//! [`Allowance`]: the deleted blocks that one request may wait for, and the account that is charged for them.
 //!
 //! Input: each wait of the request for a block, where [`crate::PrunedBlocks`] begins it. Output: whether it may wait. A
 //! server runs each request inside of [`Allowance::during`]; what has no allowance, such as the notifier, is not

@@ -329,7 +329,7 @@ mod tests {
         assert!(of(Sender::Itself).is_local && !of(Sender::Unknown).is_local);
     }
 
-    /// Whether the connection was told to close.
+    /// Whether the connection is to be closed.
     async fn is_closing(place: &Place) -> bool {
         tokio::time::timeout(Duration::from_millis(50), place.connection.closed()).await.is_ok()
     }

@@ -303,7 +303,7 @@ impl Followers {
     }
 
     /// The height below which no follower needs a block. One that failed goes on at the next start, so it needs the
-    /// block after its durable tip as long as `is_here` tells that this is stored; one without files needs none.
+    /// block after its durable tip as long as `is_here` returns that it is stored; one without files needs none.
     pub(crate) fn needed_from(&self, is_here: impl Fn(Height) -> bool) -> Height {
         let with_files = (0..self.slots.len()).filter(|index| self.slots[*index].has_files);
         let places = with_files.map(|index| {

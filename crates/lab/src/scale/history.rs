@@ -29,7 +29,7 @@ pub struct LongQuery {
     /// Milliseconds of each round; the first one is right after the start of the node.
     pub first_byte_ms: Vec<f64>,
     pub all_ms: Vec<f64>,
-    /// How far the node's memory rose above what it was before; none if the kernel does not tell the peak.
+    /// How far the node's memory rose above what it was before; `None` if the kernel does not report the peak.
     pub growth_bytes: Vec<u64>,
     pub is_right: bool,
 }

@@ -138,7 +138,7 @@ fn tell(folder: &str, server: &Server, [library, transport]: [&str; 2], port: u1
 }
 
 #[test]
-#[ignore = "the libraries come from npm: make test-peers"]
+#[ignore = "needs two libraries from npm, which make test-peers installs; then: LYDIAN_ELECTRUM_LIBRARIES=~/.cache/lydian/electrum-libraries-1 cargo test -p lydian-node --test rpc electrum_libraries -- --ignored, which make test-peers runs"]
 fn wallets_in_javascript_are_served() {
     let folder = std::env::var("LYDIAN_ELECTRUM_LIBRARIES").unwrap();
     let ports = [(); 4].map(|()| lydian_oracle::free_port().unwrap());

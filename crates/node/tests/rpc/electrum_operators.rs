@@ -37,7 +37,7 @@ fn behind_proxy(test: &str, options: &[&str]) -> (Server, u16) {
     (server, port)
 }
 
-/// The tip that a wallet is told; null if it is not served.
+/// The height that a wallet receives; null if it is not served.
 fn tip(wallet: &mut Wallet) -> Value {
     wallet.call("blockchain.headers.subscribe", &json!([]))["result"]["height"].clone()
 }
@@ -262,7 +262,7 @@ fn served(port: u16) -> Wallet {
     wallet
 }
 
-/// The tip that a new client is told. While connections come by the hundred, it may have to connect again.
+/// The height that a new client receives. While hundreds of connections are accepted, it may have to connect again.
 fn tip_of_new(connect: impl Fn() -> Wallet) -> Value {
     let request = b"{\"id\":1,\"method\":\"blockchain.headers.subscribe\"}\n";
     for _ in 0..50 {

@@ -88,7 +88,7 @@ fn check_several(site: &Site, expected: &Expected) {
     assert_eq!(answer(site, "POST", "/scripthashes/txs/summary", &body), entries[..entries.len().min(5_000)]);
     let count = 1 + entries.len() / 3;
     assert_eq!(pages(site, "POST", "/scripthashes/txs/summary", &body, count), entries);
-    // The mempool first, in an order that Core does not tell, then the chain.
+    // The mempool first, in an order that Core does not report, then the chain.
     let pooled: BTreeMap<&String, &Value> = scripts
         .iter()
         .flat_map(|script| script.pool.iter().map(|(_, txid, _)| (txid, &expected.transactions[txid])))

@@ -110,7 +110,7 @@ impl Model {
         self.of_script.keys()
     }
 
-    /// What is special about this state, so that a test can tell that it has seen everything.
+    /// What is special about this state, so that a test can check that it has covered everything.
     pub fn kinds(&self) -> BTreeSet<&'static str> {
         let mut kinds = BTreeSet::new();
         let mut heights: HashMap<Txid, Option<u32>> = HashMap::new();

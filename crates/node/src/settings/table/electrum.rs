@@ -124,7 +124,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         is_list: true,
         group: group::ELECTRUM,
-        help: "Tell wallets of another server, which speaks the protocol up to <version> (default: 1.4). <service> is tcp or ssl (may be used multiple times)",
+        help: "Announce another server to wallets; it speaks the protocol up to <version> (default: 1.4). <service> is tcp or ssl (may be used multiple times)",
         ..TEXT
     },
     Opt {
