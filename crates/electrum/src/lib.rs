@@ -31,5 +31,5 @@ mod write;
 pub use cost::{Clock, CostLimits};
 pub use hosts::Host;
 pub use live::Live;
-pub use registry::{Operator, SessionInfo};
+pub use registry::Operator;
 pub use server::{Identity, Server, Settings};

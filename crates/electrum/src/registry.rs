@@ -4,37 +4,11 @@
 //! asks for. Invariant: it holds sessions, and nothing of the node, so that it may outlive the server.
 
 use crate::session::Session;
-use lydian_serve::{Ban, BanError, Control, Subnet};
+use lydian_serve::{Ban, BanError, Control, SessionInfo, Subnet};
 use lydian_stdx::lock;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// A client that is connected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionInfo {
-    /// The number of the connection, as in the log.
-    pub id: u64,
-    pub address: SocketAddr,
-    /// Whether it is on this machine.
-    pub is_local: bool,
-    /// The version of the protocol that was agreed on.
-    pub version: Option<String>,
-    /// The name that the client gave itself.
-    pub client: String,
-    /// Time since the connection was accepted, and since its last byte.
-    pub age: Duration,
-    pub idle: Duration,
-    pub subscriptions: usize,
-    pub requests: u64,
-    pub bytes_received: u64,
-    pub bytes_sent: u64,
-    /// What its answers cost so far.
-    pub cost: u64,
-    /// The sum of its subnet now.
-    pub subnet_cost: u64,
-}
 
 /// The open sessions by the numbers of their connections.
 #[derive(Debug, Default)]

@@ -1,14 +1,13 @@
 //! [`ElectrumServer`]: the server for Electrum wallets, as the methods about it see it.
 
-use lydian_serve::{Ban, BanError, Subnet};
+use lydian_serve::{Ban, BanError, SessionInfo, Subnet};
 use std::fmt;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Access to the Electrum server of the node.
 pub trait ElectrumServer: fmt::Debug + Send + Sync {
     /// The oldest first.
-    fn sessions(&self) -> Vec<ElectrumSession>;
+    fn sessions(&self) -> Vec<SessionInfo>;
 
     /// Ends a session. Returns whether there was one.
     fn disconnect(&self, id: u64) -> bool;
@@ -27,26 +26,4 @@ pub trait ElectrumServer: fmt::Debug + Send + Sync {
     fn bans(&self) -> Vec<Ban>;
 
     fn clear_bans(&self);
-}
-
-/// A wallet that is connected. It names no script that the wallet asks for.
-#[derive(Clone, Debug)]
-pub struct ElectrumSession {
-    pub id: u64,
-    pub address: SocketAddr,
-    pub is_local: bool,
-    /// The version of the protocol that was agreed on.
-    pub version: Option<String>,
-    /// The name that the client gave itself.
-    pub client: String,
-    pub age: Duration,
-    /// Time since the last byte.
-    pub idle: Duration,
-    pub subscriptions: usize,
-    pub requests: u64,
-    pub bytes_received: u64,
-    pub bytes_sent: u64,
-    /// What its answers cost so far, and the sum of its subnet now.
-    pub cost: u64,
-    pub subnet_cost: u64,
 }

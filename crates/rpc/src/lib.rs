@@ -40,7 +40,7 @@ pub use context::{
     Context, Host, Indexes, LogLevel, MempoolFile, NodeSettings, Notifier, Peers, ProgressOf, PruneMode, SharedObserver,
 };
 pub use document::document;
-pub use electrum::{ElectrumServer, ElectrumSession};
+pub use electrum::ElectrumServer;
 pub use error::{RpcError, code};
 pub use http::{Server, ServerError, ServerSettings};
 pub use json::{Amount, Double, Json};

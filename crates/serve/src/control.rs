@@ -6,6 +6,7 @@
 use crate::allow::Subnet;
 use crate::bans::{Ban, BanError};
 use crate::places::Places;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,4 +38,29 @@ impl Control {
     pub fn clear_bans(&self) {
         self.0.clear_bans();
     }
+}
+
+/// A client that has a session, for operators. It names nothing that the client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// The number of the connection, as in the log.
+    pub id: u64,
+    pub address: SocketAddr,
+    /// Whether it is on this machine.
+    pub is_local: bool,
+    /// The version of the protocol that was agreed on.
+    pub version: Option<String>,
+    /// The name that the client gave itself.
+    pub client: String,
+    /// Time since the connection was accepted, and since its last byte.
+    pub age: Duration,
+    pub idle: Duration,
+    pub subscriptions: usize,
+    pub requests: u64,
+    pub bytes_received: u64,
+    pub bytes_sent: u64,
+    /// What its answers cost so far.
+    pub cost: u64,
+    /// The sum of its subnet now.
+    pub subnet_cost: u64,
 }

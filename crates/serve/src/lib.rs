@@ -40,7 +40,7 @@ pub use bans::{Ban, BanError};
 pub use bind::{BadAddress, BindFailure, bind_addresses};
 pub use budget::{Budget, FREE_BYTES, Room};
 pub use connection::{CallGuard, Connection, UnreadGuard};
-pub use control::Control;
+pub use control::{Control, SessionInfo};
 pub use event::{ClientEvent, Event, Log};
 pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users};
 pub use origin::Origin;

@@ -1,8 +1,8 @@
 //! The Electrum server, as RPC sees it.
 
-use lydian_electrum::{Operator, SessionInfo};
-use lydian_rpc::{ElectrumServer, ElectrumSession};
-use lydian_serve::{Ban, BanError, Subnet};
+use lydian_electrum::Operator;
+use lydian_rpc::ElectrumServer;
+use lydian_serve::{Ban, BanError, SessionInfo, Subnet};
 use std::time::Duration;
 
 /// Passes questions of methods on.
@@ -10,8 +10,8 @@ use std::time::Duration;
 pub(super) struct ForRpc(pub(super) Operator);
 
 impl ElectrumServer for ForRpc {
-    fn sessions(&self) -> Vec<ElectrumSession> {
-        self.0.sessions().into_iter().map(to_rpc).collect()
+    fn sessions(&self) -> Vec<SessionInfo> {
+        self.0.sessions()
     }
 
     fn disconnect(&self, id: u64) -> bool {
@@ -32,25 +32,5 @@ impl ElectrumServer for ForRpc {
 
     fn clear_bans(&self) {
         self.0.clear_bans();
-    }
-}
-
-fn to_rpc(session: SessionInfo) -> ElectrumSession {
-    let SessionInfo { id, address, is_local, version, client, age, idle, subscriptions, .. } = session;
-    let SessionInfo { requests, bytes_received, bytes_sent, cost, subnet_cost, .. } = session;
-    ElectrumSession {
-        id,
-        address,
-        is_local,
-        version,
-        client,
-        age,
-        idle,
-        subscriptions,
-        requests,
-        bytes_received,
-        bytes_sent,
-        cost,
-        subnet_cost,
     }
 }

@@ -1,10 +1,10 @@
 //! Methods about the sessions of the Electrum server: Lydian's own, which Core does not have.
 
-use crate::electrum::{ElectrumServer, ElectrumSession};
+use crate::electrum::ElectrumServer;
 use crate::error::{RpcError, code};
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::result::{Time, result};
-use lydian_serve::{Ban, Subnet};
+use lydian_serve::{Ban, SessionInfo, Subnet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ result! {
 }
 
 fn listelectrumsessions(call: &Call<'_>) -> Result<Vec<Session>, RpcError> {
-    let session = |session: ElectrumSession| Session {
+    let session = |session: SessionInfo| Session {
         id: session.id,
         addr: session.address.to_string(),
         local: session.is_local,
