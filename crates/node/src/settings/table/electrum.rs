@@ -20,7 +20,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::ELECTRUM,
         default: "127.0.0.1 and ::1, port 50001, testnet3: 60001, testnet4: 40001, signet: 60601, regtest: 60401",
-        help: "Listen for wallets at the given address, for anyone who reaches it. Connections are not encrypted (may be used multiple times)",
+        help: "Listen for wallets at the given address, for anyone who reaches it. Connections are not encrypted",
         ..TEXT
     },
     Opt {
@@ -30,7 +30,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::ELECTRUM,
         default: "127.0.0.1 and ::1, at the port after that of -electrumbind",
-        help: "Listen for wallets that speak TLS at the given address; 0 for no TLS (may be used multiple times)",
+        help: "Listen for wallets that speak TLS at the given address; 0 for no TLS",
         ..TEXT
     },
     Opt {
@@ -40,7 +40,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::ELECTRUM,
         default: "127.0.0.1 and ::1, two ports after that of -electrumbind",
-        help: "Listen for wallets that speak websocket at the given address; 0 for none (may be used multiple times)",
+        help: "Listen for wallets that speak websocket at the given address; 0 for none",
         ..TEXT
     },
     Opt {
@@ -50,7 +50,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::ELECTRUM,
         default: "127.0.0.1 and ::1, three ports after that of -electrumbind; none with -electrumtlsbind=0",
-        help: "Listen for wallets that speak websocket over TLS at the given address; 0 for none (may be used multiple times)",
+        help: "Listen for wallets that speak websocket over TLS at the given address; 0 for none",
         ..TEXT
     },
     Opt {
@@ -59,7 +59,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         is_list: true,
         group: group::ELECTRUM,
-        help: "A reverse proxy at this address, or at an address of this subnet, passes wallets on: each of its connections must begin with a header of the PROXY protocol, version 2 (may be used multiple times)",
+        help: "A reverse proxy at this address, or at an address of this subnet, passes wallets on: each of its connections must begin with a header of the PROXY protocol, version 2",
         ..TEXT
     },
     Opt {
@@ -115,7 +115,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         is_list: true,
         group: group::ELECTRUM,
-        help: "Announce that this server is reached there. <service> is tcp, ssl, ws or wss (may be used multiple times)",
+        help: "Announce that this server is reached there. <service> is tcp, ssl, ws or wss",
         ..TEXT
     },
     Opt {
@@ -124,7 +124,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         is_list: true,
         group: group::ELECTRUM,
-        help: "Announce another server to wallets; it speaks the protocol up to <version> (default: 1.4). <service> is tcp or ssl (may be used multiple times)",
+        help: "Announce another server to wallets; it speaks the protocol up to <version> (default: 1.4). <service> is tcp or ssl",
         ..TEXT
     },
     Opt {

@@ -20,7 +20,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_list: true,
         group: group::ESPLORA,
         default: "127.0.0.1 and ::1, port 3002, testnet3: 13002, testnet4: 23002, signet: 33002, regtest: 43002",
-        help: "Listen for requests at the given address, for anyone who reaches it. Connections are not encrypted (may be used multiple times)",
+        help: "Listen for requests at the given address, for anyone who reaches it. Connections are not encrypted",
         ..TEXT
     },
     Opt {
