@@ -35,6 +35,18 @@ fn verify(disk: &SimDisk, chain: &Chain) -> Comparison {
     inspect::compare(disk, dir, scratch, &GENESIS, &mut on).unwrap()
 }
 
+/// A chain with segments, and the disk of its index, which has ended.
+fn settled(seed: u64) -> (Chain, SimDisk) {
+    let mut chain = Chain::new(seed);
+    chain.grow(1_700);
+    let disk = SimDisk::new(1);
+    let (mut index, reader) = open(&disk);
+    chain.feed(&mut index, &reader);
+    settle(&mut index, &reader);
+    drop(index);
+    (chain, disk)
+}
+
 fn check(disk: &SimDisk) -> Result<(), crate::IndexError> {
     inspect::check(disk, Path::new(DIR), &GENESIS, &mut on)
 }
@@ -98,13 +110,7 @@ fn an_index_is_equal_to_its_rebuild_wherever_it_stopped() {
 /// found by the comparison.
 #[test]
 fn damage_is_named_with_the_file() {
-    let mut chain = Chain::new(12);
-    chain.grow(1_700);
-    let disk = SimDisk::new(1);
-    let (mut index, reader) = open(&disk);
-    chain.feed(&mut index, &reader);
-    settle(&mut index, &reader);
-    drop(index);
+    let (chain, disk) = settled(12);
     assert_eq!(check(&disk), Ok(()));
     let files = disk.files();
     assert!(files.len() > 12, "{:?}", files.keys());
@@ -142,13 +148,7 @@ fn damage_is_named_with_the_file() {
 /// Every file, removed: the check and the report name it. A log may be missing after a crash.
 #[test]
 fn a_missing_file_is_named() {
-    let mut chain = Chain::new(15);
-    chain.grow(1_700);
-    let disk = SimDisk::new(1);
-    let (mut index, reader) = open(&disk);
-    chain.feed(&mut index, &reader);
-    settle(&mut index, &reader);
-    drop(index);
+    let (_, disk) = settled(15);
     let report = || inspect::report(&disk, Path::new(DIR), &GENESIS).map(drop);
     for (path, bytes) in disk.files() {
         disk.remove_file(&path).unwrap();
@@ -170,13 +170,7 @@ fn a_missing_file_is_named() {
 /// Files that the next start removes, and bytes that it cuts off, are notes.
 #[test]
 fn what_is_not_used_is_no_difference() {
-    let mut chain = Chain::new(14);
-    chain.grow(1_700);
-    let disk = SimDisk::new(1);
-    let (mut index, reader) = open(&disk);
-    chain.feed(&mut index, &reader);
-    settle(&mut index, &reader);
-    drop(index);
+    let (chain, disk) = settled(14);
     let last = Path::new(DIR).join("0001536.log");
     let log = disk.files()[&last].clone();
     disk.write_whole(&last, &[&log[..], b"torn"].concat()).unwrap();
