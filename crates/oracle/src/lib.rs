@@ -29,7 +29,7 @@ pub use daemon::{Daemon, Submission, TxOutSet};
 pub use judge::{Info, Judge, JudgeError};
 pub use port::free_port;
 pub use rpc::RpcError;
-pub use scratch::Scratch;
+pub use scratch::{Scratch, copy_folder};
 pub use wire::{
     Answer, HashRequest, PackageReport, PackageRequest, Prevout, ScriptError, ScriptRequest, SighashRequest,
     SpendRequest, StandardReport, StandardRequest, TaprootSighashRequest, TxReport, TxRequest,

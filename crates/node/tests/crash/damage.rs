@@ -7,7 +7,7 @@
 
 use crate::process::{lydian, setting, utxohash, words};
 use lydian_chains::presets::reorg;
-use lydian_oracle::Scratch;
+use lydian_oracle::{Scratch, copy_folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -63,19 +63,6 @@ impl Damage {
             Damage::Cut(_) | Damage::Flipped(_) => return false,
         }
         true
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    let _ = fs::remove_dir_all(to);
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        match path.is_dir() {
-            true => copy(&path, &target),
-            false => drop(fs::copy(path, target).unwrap()),
-        }
     }
 }
 
@@ -150,7 +137,7 @@ impl Case<'_> {
     }
 
     fn check(&self) {
-        copy(&self.world.whole(), &self.datadir());
+        copy_folder(&self.world.whole(), &self.datadir()).unwrap();
         let path = self.datadir().join(self.file);
         if !self.damage.apply(&path) {
             return;

@@ -6,6 +6,7 @@ use crate::electrum::{pay, script};
 use crate::electrum_model::{Wallet, scripthash};
 use crate::server::Server;
 use lydian_disk::record::{Records, encode_record};
+use lydian_oracle::copy_folder;
 use lydian_primitives::{OutPoint, to_hex};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -171,19 +172,6 @@ fn wait_until_synced(server: &Server) {
     panic!("not synced: {}", server.result("getindexinfo", "[]"));
 }
 
-fn copy(from: &Path, to: &Path) {
-    let _ = fs::remove_dir_all(to);
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        match path.is_dir() {
-            true => copy(&path, &target),
-            false => drop(fs::copy(path, target).unwrap()),
-        }
-    }
-}
-
 /// A node with all indexes on a chain, its folder before any damage, and its answers.
 struct World {
     server: Server,
@@ -242,7 +230,7 @@ impl World {
 
     /// One piece of damage. Returns what became of it.
     fn check(&mut self, names: &[&str], file: &Path, damage: Damage) -> &'static str {
-        copy(&self.saved, &self.server.folder);
+        copy_folder(&self.saved, &self.server.folder).unwrap();
         if !damage.apply(file) {
             return "has no version";
         }
@@ -342,7 +330,7 @@ fn saved(test: &str) -> World {
     world.answers = world.answers();
     world.server.result("stop", "[]");
     assert_eq!(world.server.wait(), Some(0));
-    copy(&world.server.folder, &world.saved);
+    copy_folder(&world.server.folder, &world.saved).unwrap();
     world.start_again();
     world.leave();
     world.lower = world.answers();
@@ -356,7 +344,7 @@ fn saved(test: &str) -> World {
 /// Damages every file of an index.
 fn damage(test: &str, index: &Index, files: &[&str]) {
     let mut world = saved(test);
-    copy(&world.saved, &world.server.folder);
+    copy_folder(&world.saved, &world.server.folder).unwrap();
     let found = world.files(index.folder);
     let names: Vec<_> = found.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, files);
@@ -369,7 +357,7 @@ fn damage(test: &str, index: &Index, files: &[&str]) {
     }
     assert!(counts["named at the start"] > 0, "{counts:?}");
     // The advice helps.
-    copy(&world.saved, &world.server.folder);
+    copy_folder(&world.saved, &world.server.folder).unwrap();
     fs::remove_dir_all(found[0].parent().unwrap()).unwrap();
     world.start_again();
     wait_until_synced(&world.server);
