@@ -7,7 +7,7 @@ use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_chains::rng::Random;
-use lydian_oracle::{Scratch, free_port};
+use lydian_oracle::{Scratch, copy_folder, free_port};
 use lydian_primitives::{Header, hex};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -180,18 +180,8 @@ pub fn fresh(path: &Path) -> PathBuf {
 }
 
 /// Copies a data directory that is not in use.
-#[allow(clippy::disallowed_methods, reason = "a test copies its own folders")]
 fn copy(from: &Path, to: &Path) -> PathBuf {
-    fresh(to);
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
+    copy_folder(from, to).unwrap();
     to.to_path_buf()
 }
 
