@@ -7,7 +7,7 @@ use lydian_mempool::Mempool;
 use lydian_query::{
     CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Pool, PrunedBlocks, Query, ScriptIndex, Source,
 };
-use lydian_rpc::{Context, ElectrumServer};
+use lydian_rpc::{Context, ElectrumServer, Whitelist};
 use lydian_serve::{ClientEvent, Event, Subnet};
 use serde::Deserialize;
 use serde_json::json;
@@ -89,17 +89,33 @@ struct AnswerError {
 
 impl Calls for NodeCalls {
     fn call(&self, method: &str, params: &str) -> Result<String, CallError> {
-        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":{},\"params\":{params}}}", json!(method));
-        let (methods, whitelist) = (lydian_rpc::table::METHODS, lydian_rpc::Whitelist::default());
-        let reply = lydian_rpc::exec::execute(&self.context, methods, &whitelist, self.user, body.as_bytes());
-        let body = reply.body.unwrap_or_default();
-        let unreadable = |error: serde_json::Error| CallError { code: -32603, message: error.to_string() };
-        let answer: Answer<'_> = serde_json::from_slice(&body).map_err(unreadable)?;
-        match (answer.error, answer.result) {
-            (Some(AnswerError { code, message }), _) => Err(CallError { code, message }),
-            (None, Some(result)) => Ok(result.get().to_owned()),
-            (None, None) => Ok("null".to_owned()),
-        }
+        call(&self.context, &Whitelist::default(), self.user, method, params)
+    }
+}
+
+/// Core's error for a method that `-rpcwhitelist` does not allow has no body, but this status.
+const FORBIDDEN: u16 = 403;
+
+/// Calls an RPC method of this process for a user, with parameters as JSON. Returns the result as JSON.
+pub(crate) fn call(
+    context: &Context,
+    whitelist: &Whitelist,
+    user: &str,
+    method: &str,
+    params: &str,
+) -> Result<String, CallError> {
+    let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":{},\"params\":{params}}}", json!(method));
+    let reply = lydian_rpc::exec::execute(context, lydian_rpc::table::METHODS, whitelist, user, body.as_bytes());
+    let internal = |message: String| CallError { code: -32603, message };
+    if reply.status == FORBIDDEN {
+        return Err(internal(format!("-rpcwhitelist does not let {user:?} call {method}.")));
+    }
+    let body = reply.body.unwrap_or_default();
+    let answer: Answer<'_> = serde_json::from_slice(&body).map_err(|error| internal(error.to_string()))?;
+    match (answer.error, answer.result) {
+        (Some(AnswerError { code, message }), _) => Err(CallError { code, message }),
+        (None, Some(result)) => Ok(result.get().to_owned()),
+        (None, None) => Ok("null".to_owned()),
     }
 }
 

@@ -242,6 +242,8 @@ mod tests {
             (lydian_index::FILTERS_DIR, lydian_index::FILTERS_FILES),
             (lydian_index::TABLES_DIR, lydian_index::TABLES_FILES),
             (crate::electrum::files::TLS_DIR, crate::electrum::files::TLS_FILES),
+            (crate::page::PAGE_DIR, crate::electrum::files::TLS_FILES),
+            (crate::page::PAGE_DIR, lydian_dashboard::SESSION_FILES),
             ("message_capture/*", lydian_net::CAPTURE_FILES),
             ("-debuglogfile", crate::log::LOG_FILES),
             ("-pid", crate::run::PID_FILES),

@@ -24,6 +24,7 @@ mod limits;
 mod log;
 mod net;
 mod notify;
+mod page;
 mod process;
 mod progress;
 mod pruned;
@@ -117,6 +118,7 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     let argument = words.arguments.first().map(|word| host.absolute(Path::new(word)));
     let task = match (words.command, argument) {
         (Some("info"), _) => return info::run(&settings, &RealDisk),
+        (Some("page"), _) => return page::print_link(&settings, &RealDisk),
         (Some("index"), _) => match index::run(&settings, &RealDisk, &words.arguments) {
             index::Next::Verify(kinds) => Task::VerifyIndexes(kinds),
             index::Next::Exit(code) => return code,

@@ -18,7 +18,7 @@ use lydian_rpc::{
     Context, Host, Indexes, MempoolFile, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError,
     ServerSettings, SharedObserver, Whitelist,
 };
-use lydian_serve::{BadAddress, Cookie, CookieError, CookiePermissions, Subnet, Users, bind_addresses};
+use lydian_serve::{BadAddress, Cookie, CookieError, CookiePermissions, Login, Subnet, Users, bind_addresses};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub(crate) struct Serving {
     // Declared, and so dropped, before the cookie.
     _server: Server,
     _cookie: Option<Cookie>,
+    users: Users,
+    whitelist: Whitelist,
 }
 
 /// Why the server could not be started.
@@ -127,13 +129,14 @@ impl Serving {
         let rpc = &settings.rpc;
         let allowed = allowed(rpc)?;
         let (users, cookie) = users(session, rpc)?;
+        let whitelist = Whitelist::new(&rpc.whitelist, rpc.whitelist_default);
         let server = Server::start(
             Arc::clone(&context),
             ServerSettings {
                 addresses: bind_addresses(bound(session, rpc), rpc.port).map_err(ServeError::Bind)?,
                 allowed,
-                users,
-                whitelist: Whitelist::new(&rpc.whitelist, rpc.whitelist_default),
+                users: users.clone(),
+                whitelist: whitelist.clone(),
                 has_rest: rpc.has_rest,
                 threads: rpc.threads,
                 queue: rpc.queue,
@@ -144,7 +147,7 @@ impl Serving {
         if let Some(seconds) = settings.mocktime {
             context.set_mock_time(i64::from(seconds));
         }
-        Ok(Serving { context, _server: server, _cookie: cookie })
+        Ok(Serving { context, _server: server, _cookie: cookie, users, whitelist })
     }
 
     /// The observer that must receive everything the engine does; it notifies the others.
@@ -155,6 +158,16 @@ impl Serving {
     /// What the methods work on.
     pub(crate) fn context(&self) -> Arc<Context> {
         Arc::clone(&self.context)
+    }
+
+    /// The users that may log in, for another server.
+    pub(crate) fn login(&self) -> Login {
+        Login::new(self.users.clone())
+    }
+
+    /// The methods that each user may call.
+    pub(crate) fn whitelist(&self) -> Whitelist {
+        self.whitelist.clone()
     }
 
     /// Sets the text of the warm-up error: what the node is doing.

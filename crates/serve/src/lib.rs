@@ -42,7 +42,7 @@ pub use budget::{Budget, FREE_BYTES, Room};
 pub use connection::{CallGuard, Connection, UnreadGuard};
 pub use control::{Control, SessionInfo};
 pub use event::{ClientEvent, Event, Log};
-pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users};
+pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users, random};
 pub use origin::Origin;
 pub use proxy::BadProxyHeader;
 pub use server::{ListenSettings, Listener, Protocol, Server, StartError, Stopped};

@@ -192,6 +192,11 @@ impl Listener {
         Ok(Listener { runtime, listeners, addresses, stop, connections })
     }
 
+    /// The addresses it listens on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
     /// Whether the server is stopping. [`Server::close`] waits until all copies are dropped.
     pub fn stopped(&self) -> Stopped {
         self.connections.stopped.clone()

@@ -4,6 +4,8 @@
 //! four times a second, or one line while the node is in step with its peers; otherwise a line every ten seconds on
 //! stderr or in the log, or nothing; a table at the end.
 //!
+//! The last figures stay readable ([`Seen`]), so that the page shows the same.
+//!
 //! A thread of its own reads counters that the engine and the network keep anyway. It asks the engine only single
 //! questions and blocks nothing. It also refreshes the status file of `lydian info`.
 
@@ -14,10 +16,10 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use figures::{Figures, StageFigures};
-use figures::{History, Late};
+use figures::History;
+pub(crate) use figures::{Bottleneck, Figures, Late, StageFigures};
 pub(crate) use sync::Sync;
-pub(crate) use text::{Costs, gigabytes, megabytes, table};
+pub(crate) use text::{Costs, duration, gigabytes, megabytes, table};
 
 use crate::clock::Stopwatch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -57,12 +59,33 @@ pub(crate) type WriteLog = Box<dyn Fn(&str) + Send>;
 /// What the node is doing.
 #[derive(Clone)]
 pub(crate) enum Doing {
-    Nothing,
     /// A description, which may change while the work continues.
     Something(String),
     Validating(Arc<Meter>),
     /// With peers.
     Syncing(Arc<Meter>, Look),
+    /// Without peers, and nothing is shown.
+    Waiting(Arc<Meter>, Look),
+}
+
+/// What the display saw last.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Seen {
+    #[default]
+    Nothing,
+    Something(String),
+    Validating(Box<(Figures, Late)>),
+    Syncing(Box<(Sync, Figures, Late)>),
+}
+
+/// Reads what the display saw last.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight(Arc<Shared>);
+
+impl Sight {
+    pub(crate) fn get(&self) -> Seen {
+        lock(&self.0.seen).clone()
+    }
 }
 
 /// A running display. Dropping it ends it.
@@ -76,6 +99,7 @@ pub(crate) struct Display {
 struct Shared {
     doing: Mutex<(Doing, bool)>,
     ended: Condvar,
+    seen: Mutex<Seen>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -93,17 +117,22 @@ impl Display {
         keep_status: impl Fn() + Send + 'static,
     ) -> io::Result<Display> {
         let doing = Mutex::new((Doing::Something("starting".to_owned()), false));
-        let shared = Arc::new(Shared { doing, ended: Condvar::new() });
+        let shared = Arc::new(Shared { doing, ended: Condvar::new(), seen: Mutex::default() });
         let viewer = Viewer::new(style, workers, write_log, Arc::clone(&shared));
         let bar = viewer.bar.clone();
         let thread = thread::Builder::new().name("display".to_owned()).spawn(move || viewer.run(&keep_status))?;
         Ok(Display { shared, bar, thread: Some(thread) })
     }
 
-    /// Shows nothing until the next [`show`](Self::show).
-    pub(crate) fn clear(&self) {
-        self.show(Doing::Nothing);
+    /// Shows nothing until the next [`show`](Self::show), but reads the figures.
+    pub(crate) fn wait(&self, meter: Arc<Meter>, look: Look) {
+        self.show(Doing::Waiting(meter, look));
         self.bar.finish_and_clear();
+    }
+
+    /// Reads what is shown.
+    pub(crate) fn sight(&self) -> Sight {
+        Sight(Arc::clone(&self.shared))
     }
 
     /// Hides the display while `write` runs.
@@ -173,22 +202,36 @@ impl Viewer {
         self.bar.finish_and_clear();
     }
 
+    fn saw(&self, seen: Seen) {
+        *lock(&self.shared.seen) = seen;
+    }
+
     fn look(&mut self, doing: &Doing, tick: u64) {
+        if let Doing::Something(words) = doing {
+            self.saw(Seen::Something(words.clone()));
+        }
         let is_due = self.style == Style::Terminal || tick.is_multiple_of(LINE_TICKS);
         let text = match doing {
-            Doing::Nothing => None,
+            Doing::Waiting(meter, look) => {
+                let sync = look();
+                let (now, late) = self.late(meter, sync.net.block_bytes);
+                self.saw(Seen::Syncing(Box::new((sync, now, late))));
+                None
+            }
             Doing::Something(words) if self.style == Style::Terminal => Some(words.clone()),
             // Shown once, when it begins.
             Doing::Something(words) if self.style != Style::Log => self.once(words.split(':').next()),
             Doing::Something(_) => None,
             Doing::Validating(meter) => {
                 let (now, late) = self.late(meter, 0);
+                self.saw(Seen::Validating(Box::new((now.clone(), late.clone()))));
                 let words = if self.style == Style::Terminal { text::lines } else { text::line };
                 (is_due && self.style != Style::Log).then(|| words(&now, &late))
             }
             Doing::Syncing(meter, look) => {
                 let sync = look();
                 let (now, late) = self.late(meter, sync.net.block_bytes);
+                self.saw(Seen::Syncing(Box::new((sync, now.clone(), late.clone()))));
                 match self.style {
                     Style::Terminal => Some(sync.lines(&now, &late)),
                     // A node in step reports that once.

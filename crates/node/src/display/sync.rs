@@ -113,6 +113,18 @@ impl Sync {
         Left { bytes, share_done: if is_known { transactions / whole } else { self.share.unwrap_or(0.0) }, guess }
     }
 
+    /// The share of the work that is done, if it is known, and the seconds that are left.
+    pub(crate) fn share_and_seconds(&self, now: &Figures, late: &Late) -> (Option<f64>, Option<f64>) {
+        let left = self.left(late);
+        let is_known = late.blocks.bytes > 0 || self.share.is_some();
+        (is_known.then_some(left.share_done), late.seconds_for(left.bytes, &now.prices()))
+    }
+
+    /// How the blocks are counted that have not arrived.
+    pub(crate) fn guess_sentence(&self, late: &Late) -> Option<String> {
+        self.left(late).guess.sentence()
+    }
+
     /// For a terminal of 80 columns.
     pub(crate) fn lines(&self, now: &Figures, late: &Late) -> String {
         if self.is_in_step() || self.blocks_left() == 0 {

@@ -32,9 +32,19 @@ pub(super) fn identity(
     datadir: &Path,
     disk: &dyn Disk,
 ) -> Result<TlsIdentity, ElectrumError> {
-    let (certificate, key) = match (&settings.certificate, &settings.key) {
-        (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
-        _ => self_made(&datadir.join(TLS_DIR), disk)?,
+    let given = settings.certificate.clone().zip(settings.key.clone());
+    identity_in(given, &datadir.join(TLS_DIR), disk)
+}
+
+/// A given certificate and its key; otherwise one that is made in a directory at the first start.
+pub(crate) fn identity_in(
+    given: Option<(PathBuf, PathBuf)>,
+    directory: &Path,
+    disk: &dyn Disk,
+) -> Result<TlsIdentity, ElectrumError> {
+    let (certificate, key) = match given {
+        Some(given) => given,
+        None => self_made(directory, disk)?,
     };
     let read = |path: &Path| read_whole(disk, path, PEM_SIZE_MAX).map_err(ElectrumError::File);
     let identity = TlsIdentity::from_pem(&read(&certificate)?, &read(&key)?);

@@ -124,7 +124,7 @@ impl ElectrumSettings {
             Host::of_peer(text, self.port).ok_or_else(|| wrong("electrumpeer", text, expected))
         })?;
         if self.certificate.is_some() != self.key.is_some() {
-            return Err(ValueProblem::CertificateWithoutKey.into());
+            return Err(ValueProblem::CertificateWithoutKey { certificate: "electrumcert", key: "electrumkey" }.into());
         }
         let is_off = given.core("server").is_some_and(|text| !switch(text));
         if self.is_on && is_off {

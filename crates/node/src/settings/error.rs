@@ -120,7 +120,7 @@ pub(crate) enum ValueProblem {
     AddressIndex {
         text: String,
     },
-    /// `-electrum` or `-esplora` with `-server=0`.
+    /// `-electrum`, `-esplora` or `-page` with `-server=0`.
     WalletsWithoutServer {
         option: &'static str,
     },
@@ -129,7 +129,10 @@ pub(crate) enum ValueProblem {
         option: &'static str,
         text: String,
     },
-    CertificateWithoutKey,
+    CertificateWithoutKey {
+        certificate: &'static str,
+        key: &'static str,
+    },
     /// An option of the Electrum server.
     Wrong {
         option: &'static str,
@@ -244,7 +247,9 @@ impl fmt::Display for ValueProblem {
             Self::AddressIndex { text } => {
                 write!(f, "Unknown -addressindex value {text}: it must be compact or full, or 0 for no index.")
             }
-            Self::CertificateWithoutKey => f.write_str("-electrumcert and -electrumkey must be given together."),
+            Self::CertificateWithoutKey { certificate, key } => {
+                write!(f, "-{certificate} and -{key} must be given together.")
+            }
             Self::Wrong { option, text, expected } => write!(f, "Invalid -{option}: {text:?} is not {expected}."),
             Self::WalletsWithoutServer { option } => {
                 write!(f, "-{option} needs the RPC methods: it cannot be combined with -server=0.")

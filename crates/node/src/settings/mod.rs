@@ -21,6 +21,7 @@ pub(crate) mod help;
 mod logging;
 mod mempool;
 pub(crate) mod net;
+pub(crate) mod page;
 mod resolve;
 pub(crate) mod rpc;
 mod settled;

@@ -111,6 +111,10 @@ fn settle(
     settings.rpc.read(chain, &given, has_cjdns(&given)?)?;
     settings.electrum.read(chain, &given)?;
     settings.esplora.read(chain, &given)?;
+    settings.page.read(chain, &given)?;
+    for path in [&mut settings.page.certificate, &mut settings.page.key].into_iter().flatten() {
+        *path = host.absolute(path);
+    }
     let ElectrumSettings { certificate, key, banner, .. } = &mut settings.electrum;
     for path in [certificate, key, banner].into_iter().flatten() {
         *path = host.absolute(path);

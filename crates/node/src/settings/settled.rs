@@ -4,6 +4,7 @@
 use super::electrum::{AddressIndex, ElectrumSettings};
 use super::esplora::EsploraSettings;
 use super::net::NetSettings;
+use super::page::PageSettings;
 use super::rpc::RpcSettings;
 use super::values::{DBCACHE_MIB_DEFAULT, dbcache_bytes};
 use super::zmq::ZmqSettings;
@@ -71,6 +72,7 @@ pub(crate) struct Settings {
     pub(crate) zmq: ZmqSettings,
     pub(crate) electrum: ElectrumSettings,
     pub(crate) esplora: EsploraSettings,
+    pub(crate) page: PageSettings,
     /// The time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
     /// With an older tip, the node is in initial block download.
@@ -185,6 +187,7 @@ impl Settings {
             zmq: ZmqSettings::default(),
             electrum: ElectrumSettings::default(),
             esplora: EsploraSettings::default(),
+            page: PageSettings::default(),
             mocktime: None,
             max_tip_age_seconds: TIP_AGE_SECONDS_DEFAULT,
             is_signet_of_others,

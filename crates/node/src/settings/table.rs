@@ -10,6 +10,7 @@ mod electrum;
 mod esplora;
 mod general;
 mod mempool;
+mod page;
 mod rpc;
 mod zmq;
 
@@ -35,13 +36,14 @@ pub(crate) mod group {
     pub(crate) const RELAY: Group = Group("Node relay options");
     pub(crate) const ELECTRUM: Group = Group("Electrum server options");
     pub(crate) const ESPLORA: Group = Group("Esplora server options");
+    pub(crate) const PAGE: Group = Group("Page options");
     pub(crate) const ZMQ: Group = Group("ZeroMQ notification options");
     /// Options of single commands.
     pub(crate) const COMMAND: Group = Group("Options of commands");
 
     /// In the order of help.
-    pub(crate) const SHOWN: [Group; 11] =
-        [START, COMMAND, OPTIONS, ELECTRUM, ESPLORA, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, RPC];
+    pub(crate) const SHOWN: [Group; 12] =
+        [START, COMMAND, OPTIONS, PAGE, ELECTRUM, ESPLORA, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, RPC];
 }
 
 /// A command: the first word that is not an option.
@@ -80,6 +82,12 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         help: "status: sizes and heights of the indexes; verify [NAME]: compare with a rebuild; drop NAME: remove an index",
     },
     CommandInfo {
+        name: "page",
+        argument: "",
+        words_max: 0,
+        help: "Print a link to the page of the running node that logs in once, within a minute",
+    },
+    CommandInfo {
         name: "verify",
         argument: "PATH...",
         words_max: 1,
@@ -116,6 +124,7 @@ const PARTS: &[&[Opt]] = &[
     rpc::OPTIONS,
     electrum::OPTIONS,
     esplora::OPTIONS,
+    page::OPTIONS,
     connection::OPTIONS,
     zmq::OPTIONS,
 ];

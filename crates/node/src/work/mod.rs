@@ -28,6 +28,7 @@ mod zmq;
 use crate::daemon;
 use crate::display::{Display, Doing, Style};
 use crate::exit;
+use crate::page;
 use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
@@ -100,6 +101,8 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let display = Display::start(style, session.settings.threads, to_log, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let (server, observer) = serve(session, task, &watcher)?;
+    let page = server.as_ref().and_then(|server| page::start(session, server, display.sight(), style));
+    let (_page, shown) = page.unzip();
     // Dropped after the engine has made everything durable.
     let publisher = zmq::start(session, task)?;
     let feed = publisher.as_ref().map(Publisher::feed);
@@ -111,6 +114,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     // Ends before the publisher does.
     let _passing_on = passing_on;
     let engine = Arc::new(engine);
+    shown.iter().for_each(|node| node.has_engine(&engine));
     let scripts = transactions.clone();
     if let Some(source) = transactions.map(|reader| transactions::source(reader, &engine)) {
         indexes.transactions = session.settings.txindex.then(|| Arc::clone(&source) as Arc<dyn TransactionIndex>);
@@ -121,6 +125,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     if let Some(mempool) = &mempool {
         mempool::start(session, mempool, &engine)?;
         watcher.has_mempool(mempool);
+        shown.iter().for_each(|node| node.has_mempool(mempool));
         if let Some(server) = &server {
             server.has_mempool(mempool, mempool::file(session));
         }

@@ -146,7 +146,7 @@ fn sync(node: Node<'_>, network: Network, alerts: &mut Alerts) -> Result<Figures
     if session.settings.net.is_wanted() {
         display.show(Doing::Syncing(engine.shared_meter(), look(&watcher, &network)));
     } else {
-        display.clear();
+        display.wait(engine.shared_meter(), look(&watcher, &network));
         finish::report_waiting(session, style);
     }
     let (mut is_behind, mut is_shown) = (false, false);

@@ -12,7 +12,7 @@ mod body;
 mod reply;
 
 pub use body::{Bodies, BodyRoom, read_short};
-pub use reply::{Feeder, answer, no_content, status, text, unauthorized};
+pub use reply::{Feeder, answer, no_content, status, stream, text, unauthorized};
 
 use crate::connection::Connection;
 use crate::event::ClientEvent;

@@ -112,6 +112,12 @@ impl hyper::body::Body for Parts {
     }
 }
 
+/// A response whose body is sent as it is made, and what sends it. `ahead`: the parts that may wait for the client.
+pub fn stream(kind: &'static str, ahead: usize) -> (mpsc::Sender<Bytes>, Response) {
+    let (sender, receiver) = mpsc::channel(ahead);
+    (sender, reply(StatusCode::OK, Some(kind), Body::new(Parts(receiver))))
+}
+
 /// Receives the answer to one request: as a whole at the end, or in parts once it is large.
 #[derive(Debug)]
 pub struct Feeder {

@@ -92,7 +92,7 @@ impl Drop for Cookie {
 }
 
 /// Random bytes from the operating system.
-pub(super) fn random<const N: usize>() -> Result<[u8; N], CookieError> {
+pub fn random<const N: usize>() -> Result<[u8; N], CookieError> {
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {

@@ -8,7 +8,7 @@ mod cookie;
 mod guesses;
 mod users;
 
-pub use cookie::{COOKIE_FILES, Cookie, CookieError, CookiePermissions};
+pub use cookie::{COOKIE_FILES, Cookie, CookieError, CookiePermissions, random};
 pub use users::{BadRpcAuth, Users};
 
 use crate::connection::Connection;
@@ -41,6 +41,11 @@ pub enum Denied {
 impl Login {
     pub fn new(users: Users) -> Login {
         Login { users, guesses: Arc::default() }
+    }
+
+    /// Returns whether there is a user of this name.
+    pub fn knows(&self, user: &str) -> bool {
+        self.users.has(user)
     }
 
     /// Returns the user of an `Authorization` header.

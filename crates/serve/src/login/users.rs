@@ -72,6 +72,11 @@ impl Users {
         Ok(())
     }
 
+    /// Returns whether there is a user of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|user| user.name == name)
+    }
+
     /// Returns whether a header names a user with a password that cannot be guessed.
     pub(super) fn is_unguessable(&self, header: &[u8]) -> bool {
         let Some((plain, colon)) = credentials(header) else { return false };

@@ -1,0 +1,125 @@
+//! The files of the page, embedded in the program.
+//!
+//! Input: a path. Output: the file, with an `ETag`, so that a browser loads it once and then asks whether it is current.
+
+use crate::guard::header;
+use crate::reply::bytes;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use axum::response::Response;
+use lydian_hash::sha256;
+use lydian_primitives::to_hex;
+use std::sync::LazyLock;
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const PAGE: &str = "text/html; charset=utf-8";
+const PICTURE: &str = "image/svg+xml";
+
+/// A file of the page.
+#[derive(Debug)]
+pub(crate) struct Asset {
+    path: &'static str,
+    kind: &'static str,
+    bytes: &'static [u8],
+}
+
+macro_rules! assets {
+    ($($path:literal $kind:ident $file:literal)*) => {
+        const ASSETS: &[Asset] = &[$(
+            Asset { path: $path, kind: $kind, bytes: include_bytes!(concat!("../assets/", $file)) },
+        )*];
+    };
+}
+
+assets! {
+    "/" PAGE "index.html"
+    "/assets/app.js" SCRIPT "app.js"
+    "/assets/api.js" SCRIPT "api.js"
+    "/assets/live.js" SCRIPT "live.js"
+    "/assets/live-worker.js" SCRIPT "live-worker.js"
+    "/assets/stream.js" SCRIPT "stream.js"
+    "/assets/ui.js" SCRIPT "ui.js"
+    "/assets/style.css" STYLE "style.css"
+    "/assets/icon.svg" PICTURE "icon.svg"
+    "/assets/panels/overview.js" SCRIPT "panels/overview.js"
+    "/assets/panels/sync.js" SCRIPT "panels/sync.js"
+}
+
+/// The tags, in the order of the files.
+static TAGS: LazyLock<Vec<String>> =
+    LazyLock::new(|| ASSETS.iter().map(|asset| format!("\"{}\"", &to_hex(&sha256(asset.bytes))[..16])).collect());
+
+/// The file at a path, with its tag.
+#[derive(Debug)]
+pub(crate) struct Found(&'static Asset, &'static str);
+
+pub(crate) fn find(path: &str) -> Option<Found> {
+    let place = ASSETS.iter().position(|asset| asset.path == path)?;
+    Some(Found(ASSETS.get(place)?, TAGS.get(place)?))
+}
+
+impl Found {
+    pub(crate) fn answer(&self, headers: &HeaderMap) -> Response {
+        let Found(asset, tag) = self;
+        let is_current =
+            header(headers, &IF_NONE_MATCH).is_some_and(|tags| tags.split(',').any(|one| one.trim() == *tag));
+        let mut response = match is_current {
+            true => bytes(StatusCode::NOT_MODIFIED, asset.kind, ""),
+            false => bytes(StatusCode::OK, asset.kind, asset.bytes),
+        };
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        if let Ok(tag) = HeaderValue::from_str(tag) {
+            headers.insert(ETAG, tag);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::ASSETS_SIZE_MAX;
+    use std::path::Path;
+
+    /// limit: ASSETS_SIZE_MAX at
+    /// limit: ASSETS_SIZE_MAX above
+    #[test]
+    fn the_page_is_small() {
+        let size: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
+        let is_small = |size| size <= ASSETS_SIZE_MAX;
+        assert!(is_small(size), "{size} bytes");
+        assert!(is_small(ASSETS_SIZE_MAX) && !is_small(ASSETS_SIZE_MAX + 1));
+    }
+
+    #[test]
+    fn every_file_is_served() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+                let at = if name == "index.html" { "/".to_owned() } else { format!("/assets/{name}") };
+                assert!(name.ends_with(".md") || find(&at).is_some(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_current_file_is_not_sent_again() {
+        let found = find("/assets/app.js").unwrap();
+        let first = found.answer(&HeaderMap::new());
+        assert_eq!(first.status(), StatusCode::OK);
+        let mut headers = HeaderMap::new();
+        headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
+        assert_eq!(found.answer(&headers).status(), StatusCode::NOT_MODIFIED);
+        headers.insert(IF_NONE_MATCH, HeaderValue::from_static("\"x\""));
+        assert_eq!(found.answer(&headers).status(), StatusCode::OK);
+    }
+}

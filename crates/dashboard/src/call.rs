@@ -1,0 +1,66 @@
+//! `POST /api/call`: a method of RPC.
+//!
+//! Input: `{"method": NAME, "params": [...] or {...}}`. Output: `{"result": ...}`, or `{"error": {"code", "message"}}`.
+//! Which methods there are is in `methods`. Each action is in the log.
+
+use crate::limits::ANSWERS_SIZE_MAX;
+use crate::methods::{Kind, kind};
+use crate::reply::{JSON, refuse};
+use crate::server::{Access, Shared};
+use axum::http::StatusCode;
+use axum::response::Response;
+use bytes::Bytes;
+use lydian_serve::{Connection, http};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// The user of whom nothing is known, where reading is open to all.
+pub(crate) const OPEN_USER: &str = "page";
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    method: &'a str,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// Answers a call. May block.
+pub(crate) fn answer(shared: &Shared, access: &Access, body: &Bytes, connection: &Arc<Connection>) -> Response {
+    let request: Request<'_> = match serde_json::from_slice(body) {
+        Ok(request) => request,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("The request is not JSON of a call: {error}.")),
+    };
+    let method = request.method;
+    match kind(method) {
+        Kind::Reading => {}
+        Kind::Action => {
+            if let Err(words) = shared.may_act(access) {
+                shared.host.note(format!("{method} of {} was refused: {words}", access.name()));
+                return refuse(StatusCode::FORBIDDEN, words);
+            }
+        }
+        Kind::Refused => {
+            let method: String = method.chars().take(40).collect();
+            return refuse(StatusCode::FORBIDDEN, format!("{method:?} is not a method that the page may call."));
+        }
+    }
+    let params = request.params.map_or("[]", RawValue::get);
+    let result = shared.calls.call(access.name(), method, params);
+    if kind(method) == Kind::Action {
+        let outcome = result.as_ref().map_or_else(|error| error.message.as_str(), |_| "done");
+        shared.host.note(format!("{} called {method} {params}: {outcome}", access.name()));
+    }
+    let text = match result {
+        Ok(result) => format!("{{\"result\":{result}}}"),
+        Err(error) => json!({ "error": { "code": error.code, "message": error.message } }).to_string(),
+    };
+    match shared.answers.room_for(text.len()) {
+        Some(room) => http::answer(StatusCode::OK, JSON, text.into_bytes(), room, connection),
+        None => refuse(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("Answers that wait to be read already take {ANSWERS_SIZE_MAX} bytes. Try again."),
+        ),
+    }
+}

@@ -1,0 +1,31 @@
+//! The page of the node: what it does, live in a browser.
+//!
+//! Input: HTTP requests, on loopback unless the operator opens a port with TLS; what the node shows ([`Topics`]), and
+//! its RPC methods ([`Calls`]). Output: the files of the page, server-sent events, JSON.
+//!
+//! The way of a request: its `Host`, its origin and its purpose are checked (`guard`), then its session (`session`),
+//! then it is answered. Live data is read once for all readers by a thread of its own (`hub`), and every reader gets
+//! what changed (`live`). The page itself (`assets`) is plain JavaScript and CSS in `assets/`, embedded in the program.
+//!
+//! Invariants: no web site but the page itself can read or change anything (docs/page.md, "Safety"); reading never
+//! makes a block wait; memory is bounded by [`limits`]; nothing here depends on Bitcoin or on the node.
+
+#![forbid(unsafe_code)]
+
+mod assets;
+mod call;
+mod guard;
+mod hub;
+pub mod limits;
+mod live;
+mod login;
+mod methods;
+mod ports;
+mod reply;
+mod server;
+mod session;
+
+pub use methods::{ACTIONS, READING};
+pub use ports::{CallError, Calls, Host, Reading, Topic, Topics};
+pub use server::{Ports, Server, Settings};
+pub use session::SESSION_FILES;

@@ -1,0 +1,102 @@
+//! The RPC methods that the page may call. Data only.
+//!
+//! A method that is in neither table cannot be called through the page, whoever asks.
+
+/// Methods that change nothing.
+pub const READING: &[&str] = &[
+    "analyzepsbt",
+    "decodepsbt",
+    "decoderawtransaction",
+    "decodescript",
+    "deriveaddresses",
+    "estimaterawfee",
+    "estimatesmartfee",
+    "getaddednodeinfo",
+    "getaddrmaninfo",
+    "getbestblockhash",
+    "getblock",
+    "getblockchaininfo",
+    "getblockcount",
+    "getblockfilter",
+    "getblockhash",
+    "getblockheader",
+    "getblockstats",
+    "getchainstates",
+    "getchaintips",
+    "getchaintxstats",
+    "getconnectioncount",
+    "getdeploymentinfo",
+    "getdescriptorinfo",
+    "getdifficulty",
+    "getindexinfo",
+    "getmemoryinfo",
+    "getmempoolancestors",
+    "getmempoolcluster",
+    "getmempooldescendants",
+    "getmempoolentry",
+    "getmempoolfeeratediagram",
+    "getmempoolinfo",
+    "getmininginfo",
+    "getnettotals",
+    "getnetworkhashps",
+    "getnetworkinfo",
+    "getnodeaddresses",
+    "getorphantxs",
+    "getpeerinfo",
+    "getprioritisedtransactions",
+    "getrawmempool",
+    "getrawtransaction",
+    "getrpcinfo",
+    "gettxout",
+    "gettxoutproof",
+    "gettxspendingprevout",
+    "getzmqnotifications",
+    "help",
+    "listbanned",
+    "testmempoolaccept",
+    "uptime",
+    "validateaddress",
+    "verifytxoutproof",
+];
+
+/// Methods that change the node: they need `-pageactions` and a login.
+pub const ACTIONS: &[&str] = &[
+    "addnode",
+    "clearbanned",
+    "disconnectnode",
+    "logging",
+    "ping",
+    "sendrawtransaction",
+    "setban",
+    "setnetworkactive",
+];
+
+/// What the page may do with a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Reading,
+    Action,
+    Refused,
+}
+
+pub(crate) fn kind(method: &str) -> Kind {
+    match () {
+        () if READING.contains(&method) => Kind::Reading,
+        () if ACTIONS.contains(&method) => Kind::Action,
+        () => Kind::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_is_in_one_table() {
+        for table in [READING, ACTIONS] {
+            assert!(table.is_sorted(), "{table:?}");
+        }
+        assert!(READING.iter().all(|method| !ACTIONS.contains(method)));
+        assert_eq!((kind("getblock"), kind("setban"), kind("stop")), (Kind::Reading, Kind::Action, Kind::Refused));
+    }
+}

@@ -1,0 +1,68 @@
+//! What the page shows of the node: its parts, as they come into being.
+
+use crate::clock::{mockable_now, now_nanos};
+use crate::display::Sight;
+use crate::run::Session;
+use crate::serve::Serving;
+use lydian_consensus::Chain;
+use lydian_engine::Engine;
+use lydian_mempool::Mempool;
+use lydian_rpc::{Context, Warnings};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// The parts of the node. Those that do not exist yet are missing, and so are those that have ended.
+#[derive(Debug)]
+pub(crate) struct PageNode {
+    /// The state of the RPC methods; it has the indexes and the peers too.
+    pub(super) context: Arc<Context>,
+    pub(super) chain: Chain,
+    pub(super) warnings: Arc<Warnings>,
+    pub(super) sight: Sight,
+    began_nanos: u64,
+    // Weak, since the parts end before the page does.
+    engine: OnceLock<Weak<Engine>>,
+    mempool: OnceLock<Weak<Mempool>>,
+}
+
+impl PageNode {
+    pub(super) fn new(session: &Session<'_>, serving: &Serving, sight: Sight) -> PageNode {
+        PageNode {
+            context: serving.context(),
+            chain: session.settings.params.chain,
+            warnings: Arc::clone(&session.warnings),
+            sight,
+            began_nanos: now_nanos(),
+            engine: OnceLock::new(),
+            mempool: OnceLock::new(),
+        }
+    }
+
+    /// The engine is open.
+    pub(crate) fn has_engine(&self, engine: &Arc<Engine>) {
+        // A node has one.
+        let _ = self.engine.set(Arc::downgrade(engine));
+    }
+
+    /// The mempool accepts transactions.
+    pub(crate) fn has_mempool(&self, mempool: &Arc<Mempool>) {
+        // A node has one.
+        let _ = self.mempool.set(Arc::downgrade(mempool));
+    }
+
+    pub(super) fn engine(&self) -> Option<Arc<Engine>> {
+        self.engine.get()?.upgrade()
+    }
+
+    pub(super) fn mempool(&self) -> Option<Arc<Mempool>> {
+        self.mempool.get()?.upgrade()
+    }
+
+    pub(super) fn uptime_seconds(&self) -> u64 {
+        now_nanos().saturating_sub(self.began_nanos) / 1_000_000_000
+    }
+
+    /// Seconds since 1970 by Core's `NodeClock`.
+    pub(super) fn now(&self) -> u64 {
+        mockable_now()
+    }
+}
