@@ -45,8 +45,8 @@ impl PageSettings {
         }
         self.bind = addresses(given, "pagebind")?;
         self.hosts = given.texts("pagehost");
-        let is_wanted = given.core("page").map(|text| switch(text));
-        let has_server = given.core("server").is_none_or(|text| switch(text));
+        let is_wanted = given.core("page").map(switch);
+        let has_server = given.core("server").is_none_or(switch);
         if is_wanted == Some(true) && !has_server {
             return Err(ValueProblem::WalletsWithoutServer { option: "page" }.into());
         }
