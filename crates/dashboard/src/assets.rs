@@ -1,6 +1,6 @@
 //! The files of the page, embedded in the program.
 //!
-//! Input: a path. Output: the file, with an `ETag`, so that a browser loads it once and then asks whether it is current.
+//! Input: a path. Output: the file, with an `ETag`, so that a browser that has it asks only whether it is current.
 
 use crate::guard::header;
 use crate::reply::bytes;

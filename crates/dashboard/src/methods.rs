@@ -1,6 +1,6 @@
 //! The RPC methods that the page may call. Data only.
 //!
-//! A method that is in neither table cannot be called through the page, whoever asks.
+//! A method that is in neither table cannot be called through the page.
 
 /// Methods that change nothing.
 pub const READING: &[&str] = &[

@@ -323,3 +323,7 @@ const API: &[Api] = &[
     Api { path: "/api/live", method: Method::GET, needs_access: true, needs_token: false, answer: Answer::Live },
     Api { path: "/api/call", method: Method::POST, needs_access: true, needs_token: true, answer: Answer::Call },
 ];
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

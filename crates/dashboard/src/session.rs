@@ -1,7 +1,7 @@
 //! Sessions of browsers, and the links that begin them.
 //!
-//! Input: links that the node prints, users that have logged in, cookies of requests. Output: the user of a request, and
-//! the token that its changes must carry. A session ends after 12 hours or by logout; it outlives a restart of the
+//! Input: links that the node prints, users that have logged in, cookies of requests. Output: the user of a request,
+//! and the token that its changes must carry. A session ends after 12 hours or by logout; it outlives a restart of the
 //! node, so that an open page goes on by itself: a small file has the hash of each cookie ([`SESSION_FILES`], see
 //! docs/formats/page.md). A link logs in once.
 //!

@@ -1,5 +1,5 @@
 //! The page of the node. Input: a session, the RPC methods, what the display sees. Output: a server that answers until
-//! it is dropped, and the parts of the node that it shows, as they come into being: the page is there before the engine.
+//! it is dropped, and the parts of the node that it shows, as they come into being: it is there before the engine.
 //!
 //! Wiring only: `lydian_dashboard` serves; the topics read what other modules keep anyway.
 

@@ -1,0 +1,324 @@
+//! The page over real sockets: sessions, tokens, calls, live data, and everything that is refused.
+
+use super::*;
+use crate::ports::{CallError, Reading, Topic};
+use lydian_disk::SimDisk;
+use lydian_serve::{Event, Users};
+use lydian_stdx::lock;
+use serde_json::{Map, Value, json};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A node of numbers and texts.
+#[derive(Debug, Default)]
+struct Node {
+    value: AtomicU64,
+    calls: Mutex<Vec<String>>,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Calls for Node {
+    fn call(&self, user: &str, method: &str, params: &str) -> Result<String, CallError> {
+        lock(&self.calls).push(format!("{user} {method} {params}"));
+        match method {
+            "getblock" => Err(CallError { code: -5, message: "Block not found".to_owned() }),
+            "help" => Ok(json!("x".repeat(ANSWERS_SIZE_MAX)).to_string()),
+            _ => Ok("[1]".to_owned()),
+        }
+    }
+}
+
+impl Topics for Node {
+    fn all(&self) -> &[Topic] {
+        const TOPICS: &[Topic] = &[
+            Topic { name: "open", period: Duration::ZERO, is_private: false },
+            Topic { name: "private", period: Duration::ZERO, is_private: true },
+        ];
+        TOPICS
+    }
+
+    fn read(&self, _: usize, seen: Option<u64>) -> Option<Reading> {
+        let version = self.value.load(Ordering::Relaxed);
+        let values = Map::from_iter([("a".to_owned(), json!(version))]);
+        (seen != Some(version)).then_some(Reading { version, values })
+    }
+}
+
+impl Host for Node {
+    fn now(&self) -> u64 {
+        1_000
+    }
+
+    fn steady_millis(&self) -> u64 {
+        0
+    }
+
+    fn note(&self, words: String) {
+        lock(&self.notes).push(words);
+    }
+
+    fn debug(&self, _: String) {}
+}
+
+impl Log for Node {
+    fn event(&self, _: &Event<'_>) {}
+}
+
+/// A page, and the node behind it.
+struct Page {
+    node: Arc<Node>,
+    server: Server,
+}
+
+/// An answer: its status line and headers, and its body.
+struct Reply {
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn status(&self) -> u16 {
+        self.head[9..12].parse().unwrap()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    fn sentence(&self) -> String {
+        self.json()["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    fn cookie(&self) -> String {
+        let line = self.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        assert!(line.ends_with("HttpOnly; SameSite=Strict"), "{line}");
+        line.split(';').next().unwrap().to_owned()
+    }
+}
+
+impl Page {
+    fn start(has_actions: bool, is_open: bool) -> Page {
+        let node = Arc::<Node>::default();
+        let mut users = Users::default();
+        users.add("me", "secret").unwrap();
+        let disk = SimDisk::new(0);
+        let settings = Settings {
+            addresses: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+            tls: None,
+            allowed: Vec::new(),
+            hosts: vec!["node.example".to_owned()],
+            has_actions,
+            is_open,
+            port: 8380,
+            chain: "main",
+            directory: Path::new("/page").to_owned(),
+        };
+        let ports = Ports {
+            calls: node.clone(),
+            topics: node.clone(),
+            host: node.clone(),
+            login: Login::new(users),
+            disk: Arc::new(disk),
+            log: node.clone(),
+        };
+        Page { server: Server::start(settings, ports).unwrap(), node }
+    }
+
+    fn ask(&self, method: &str, path: &str, lines: &[&str], body: &str) -> Reply {
+        let mut stream = TcpStream::connect(self.server.addresses()[0]).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        let host = if lines.contains("Host:") { "" } else { "Host: localhost\r\n" };
+        let size = body.len();
+        let head =
+            format!("{method} {path} HTTP/1.1\r\n{host}{lines}Content-Length: {size}\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        // The server may answer and close before it has read everything.
+        let _ = stream.write_all(body.as_bytes());
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        Reply { head: head.to_owned(), body: body.to_owned() }
+    }
+
+    fn get(&self, path: &str, lines: &[&str]) -> Reply {
+        self.ask("GET", path, lines, "")
+    }
+
+    /// The cookie and the token of a session.
+    fn log_in(&self) -> (String, String) {
+        let reply = self.ask("POST", "/api/login", &[], r#"{"user":"me","password":"secret"}"#);
+        (format!("Cookie: {}", reply.cookie()), reply.json()["token"].as_str().unwrap().to_owned())
+    }
+
+    fn call(&self, cookie: &str, token: &str, body: &str) -> Reply {
+        self.ask("POST", "/api/call", &[cookie, &format!("X-Lydian-Token: {token}")], body)
+    }
+}
+
+#[test]
+fn the_files_of_the_page_need_no_login() {
+    let page = Page::start(false, false);
+    let reply = page.get("/", &[]);
+    assert_eq!(reply.status(), 200);
+    assert!(reply.head.contains("content-security-policy: default-src 'none'"), "{}", reply.head);
+    assert!(!reply.head.contains("access-control"), "{}", reply.head);
+    assert_eq!(page.ask("POST", "/", &[], "").status(), 405);
+    let reply = page.get("/etc/passwd", &[]);
+    assert_eq!(
+        (reply.status(), reply.sentence()),
+        (404, "There is nothing at /etc/passwd. The page is at /.".to_owned())
+    );
+    assert_eq!(page.get("/assets/../../Cargo.toml", &[]).status(), 404);
+}
+
+#[test]
+fn a_session_begins_with_a_link_or_a_password() {
+    let page = Page::start(false, false);
+    assert_eq!(page.get("/api/session", &[]).json()["user"], Value::Null);
+    assert_eq!(page.get("/api/live", &[]).status(), 401);
+    let link = page.server.first_link("me").unwrap();
+    let body = json!({ "link": link }).to_string();
+    let cookie = page.ask("POST", "/api/login", &[], &body).cookie();
+    let session = page.get("/api/session", &[&format!("Cookie: other=1; {cookie}")]).json();
+    assert_eq!((&session["user"], &session["actions"]), (&json!("me"), &json!(false)));
+    assert_eq!(page.ask("POST", "/api/login", &[], &body).status(), 401, "a link logs in once");
+    let wrong = page.ask("POST", "/api/login", &[], r#"{"user":"me","password":"wrong"}"#);
+    assert_eq!(wrong.status(), 401);
+    for bad in ["", "{}", "[]", "{\"link\":1}", "\u{0}"] {
+        assert_eq!(page.ask("POST", "/api/login", &[], bad).status(), 400, "{bad:?}");
+    }
+    let notes = lock(&page.node.notes).join("\n");
+    for words in ["me logged in from", "a wrong or used link", "a wrong password came from"] {
+        assert!(notes.contains(words), "{notes}");
+    }
+    assert!(!notes.contains(&link));
+    let (cookie, token) = page.log_in();
+    assert_eq!(page.ask("POST", "/api/logout", &[&cookie], "").status(), 403, "without the token");
+    assert_eq!(page.ask("POST", "/api/logout", &[&cookie, &format!("X-Lydian-Token: {token}")], "").status(), 200);
+    assert_eq!(page.get("/api/live", &[&cookie]).status(), 401);
+}
+
+#[test]
+fn a_program_gets_a_link_with_a_password() {
+    let page = Page::start(false, false);
+    assert_eq!(page.ask("POST", "/api/link", &[], "").status(), 401);
+    let wrong = format!("Authorization: Basic {}", lydian_stdx::base64(b"me:wrong"));
+    assert_eq!(page.ask("POST", "/api/link", &[&wrong], "").status(), 401);
+    let right = format!("Authorization: Basic {}", lydian_stdx::base64(b"me:secret"));
+    let reply = page.ask("POST", "/api/link", &[&right], "");
+    let body = json!({ "link": reply.json()["link"] }).to_string();
+    assert_eq!(page.ask("POST", "/api/login", &[], &body).json()["user"], json!("me"));
+    let origin = [right.as_str(), "Origin: http://evil.example"];
+    assert_eq!(page.ask("POST", "/api/link", &origin, "").status(), 403, "a browser that knows the password");
+}
+
+#[test]
+fn calls_need_the_token_of_their_session() {
+    let page = Page::start(false, false);
+    let body = r#"{"method":"getblockcount"}"#;
+    assert_eq!(page.ask("POST", "/api/call", &[], body).status(), 401);
+    let ((cookie, token), (_, other)) = (page.log_in(), page.log_in());
+    assert_eq!(page.ask("POST", "/api/call", &[&cookie], body).status(), 403);
+    assert_eq!(page.call(&cookie, &other, body).status(), 403, "the token of another session");
+    assert_eq!(page.call(&cookie, &token, body).body, r#"{"result":[1]}"#);
+    let reply = page.call(&cookie, &token, r#"{"method":"getblock","params":["00",1]}"#);
+    assert_eq!(reply.json(), json!({ "error": { "code": -5, "message": "Block not found" } }));
+    assert_eq!(lock(&page.node.calls).join(";"), r#"me getblockcount [];me getblock ["00",1]"#);
+    for (body, status) in [("", 400), ("[]", 400), (r#"{"method":7}"#, 400), (r#"{"method":"stop"}"#, 403)] {
+        assert_eq!(page.call(&cookie, &token, body).status(), status, "{body}");
+    }
+}
+
+#[test]
+fn actions_need_an_option_and_a_login() {
+    let body = r#"{"method":"setban","params":["192.0.2.1","add"]}"#;
+    let page = Page::start(false, true);
+    let (cookie, token) = page.log_in();
+    assert!(page.call(&cookie, &token, body).sentence().contains("-pageactions"));
+    let page = Page::start(true, true);
+    let reply = page.ask("POST", "/api/call", &[], body);
+    assert_eq!((reply.status(), reply.sentence().contains("need a login")), (403, true));
+    let (cookie, token) = page.log_in();
+    assert_eq!(page.call(&cookie, &token, body).status(), 200);
+    let notes = lock(&page.node.notes).join("\n");
+    assert!(notes.contains("setban of page was refused"), "{notes}");
+    assert!(notes.contains(r#"me called setban ["192.0.2.1","add"]: done"#), "{notes}");
+    assert_eq!(lock(&page.node.calls).len(), 1);
+}
+
+#[test]
+fn reading_may_be_open_to_this_machine() {
+    let page = Page::start(true, true);
+    let read = r#"{"method":"getblockcount"}"#;
+    assert_eq!(page.ask("POST", "/api/call", &[], read).status(), 200);
+    assert_eq!(lock(&page.node.calls).join(";"), "page getblockcount []");
+    let by_name = ["Host: node.example"];
+    assert_eq!(page.ask("POST", "/api/call", &by_name, read).status(), 401, "a proxy passes others on");
+    assert_eq!(page.get("/", &["Host: evil.example"]).status(), 403);
+}
+
+/// limit: BODY_SIZE_MAX at
+/// limit: BODY_SIZE_MAX above
+#[test]
+fn a_body_has_a_greatest_size() {
+    let page = Page::start(false, true);
+    let body = |size: usize| {
+        let begin = r#"{"method":"uptime","params":[""#;
+        format!("{begin}{}\"]}}", "x".repeat(size - begin.len() - 3))
+    };
+    assert_eq!(page.ask("POST", "/api/call", &[], &body(BODY_SIZE_MAX)).status(), 200);
+    assert_eq!(page.ask("POST", "/api/call", &[], &body(BODY_SIZE_MAX + 1)).status(), 413);
+}
+
+/// limit: ANSWERS_SIZE_MAX at
+/// limit: ANSWERS_SIZE_MAX above
+#[test]
+fn answers_that_nobody_reads_are_bounded() {
+    let answers = Budget::new(ANSWERS_SIZE_MAX);
+    let unread = answers.room_for(ANSWERS_SIZE_MAX).unwrap();
+    drop(unread);
+    let page = Page::start(false, true);
+    let reply = page.ask("POST", "/api/call", &[], r#"{"method":"help"}"#);
+    assert_eq!(reply.body.len(), ANSWERS_SIZE_MAX + "{\"result\":\"\"}".len(), "a larger one is sent alone");
+}
+
+/// Reads until the text is there.
+fn read_until(stream: &mut TcpStream, got: &mut String, text: &str) {
+    let mut part = [0; 4096];
+    while !got.contains(text) {
+        let size = stream.read(&mut part).unwrap();
+        assert!(size > 0, "the stream ended before {text:?}: {got}");
+        got.push_str(&String::from_utf8_lossy(&part[..size]));
+    }
+}
+
+#[test]
+fn live_data_comes_as_it_changes() {
+    let page = Page::start(false, true);
+    let open = |line: &str| {
+        let mut stream = TcpStream::connect(page.server.addresses()[0]).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(format!("GET /api/live HTTP/1.1\r\nHost: localhost\r\n{line}\r\n").as_bytes()).unwrap();
+        stream
+    };
+    let (mut stream, mut got) = (open(""), String::new());
+    read_until(&mut stream, &mut got, "data: {\"a\":0}\n\n");
+    assert!(got.contains("content-type: text/event-stream") && !got.contains("event: private"), "{got}");
+    page.node.value.store(7, Ordering::Relaxed);
+    read_until(&mut stream, &mut got, "data: {\"a\":7}\n\n");
+    let (cookie, _) = page.log_in();
+    let (mut stream, mut got) = (open(&format!("{cookie}\r\n")), String::new());
+    read_until(&mut stream, &mut got, "event: private");
+    let streams: Vec<TcpStream> = (2..STREAMS_MAX).map(|_| open("")).collect();
+    for mut stream in streams.iter().map(|stream| stream.try_clone().unwrap()) {
+        read_until(&mut stream, &mut String::new(), "event: open");
+    }
+    let refused = page.get("/api/live", &[]);
+    assert_eq!((refused.status(), refused.sentence().contains("64 pages are open")), (503, true));
+    drop(streams);
+    assert_eq!(page.get("/", &[]).status(), 200, "others are served");
+}
