@@ -18,6 +18,7 @@ port=${RUN_PORT:-28444}
 rpcport=${RUN_RPC_PORT:-28443}
 electrumport=${RUN_ELECTRUM_PORT:-28401}
 esploraport=${RUN_ESPLORA_PORT:-28402}
+pageport=${RUN_PAGE_PORT:-28480}
 if [ -n "${RUN_SECONDS:-}" ]; then seconds=$RUN_SECONDS; elif [ -t 0 ]; then seconds=; else seconds=0; fi
 
 height() { "$bin/lydian" info --json -regtest "-datadir=$1" 2>/dev/null | sed -n 's/.*"height": *\([0-9]*\).*/\1/p' | head -1; }
@@ -69,7 +70,7 @@ ended=
 started=$(date +%s.%N)
 "$bin/lydian" -regtest "-datadir=$node" "-connect=127.0.0.1:$port" -listen=0 "-rpcport=$rpcport" -assumevalid=0 -printtoconsole=0 \
   -electrum "-electrumbind=127.0.0.1:$electrumport" -electrumtlsbind=0 -electrumwsbind=0 \
-  -esplora "-esplorabind=127.0.0.1:$esploraport" </dev/null &
+  -esplora "-esplorabind=127.0.0.1:$esploraport" "-pageport=$pageport" </dev/null &
 node_pid=$!
 synced=
 while kill -0 "$node_pid" 2>/dev/null && [ -z "$is_stopped" ]; do
@@ -89,6 +90,7 @@ if [ -n "$synced" ]; then
 Synced in $(awk -v a="$started" -v b="$ended" 'BEGIN { printf "%.1f", b - a }') s. The node keeps running${seconds:+ for $seconds s}; Ctrl-C stops it and its server. Its data directory is
 $node. In another terminal:
   cli="$bin/lydian-cli -regtest -datadir=$node -rpcport=$rpcport"
+  $bin/lydian page -regtest -datadir=$node -rpcport=$rpcport -pageport=$pageport   # a link to its page
   \$cli -getinfo
   \$cli getblockchaininfo
   \$cli getpeerinfo

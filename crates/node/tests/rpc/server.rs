@@ -167,9 +167,9 @@ impl Server {
     }
 }
 
-/// Lydian's options here: no peers, and every answer is compared with its description in the help.
+/// Lydian's options here: no peers, no page, and every answer is compared with its description in the help.
 const LYDIAN_OPTIONS: &[&str] =
-    &["-par=2", "-printtoconsole=0", "-listen=0", "-noconnect", "-persistmempool=0", "-rpcdoccheck=1"];
+    &["-par=2", "-printtoconsole=0", "-listen=0", "-noconnect", "-persistmempool=0", "-rpcdoccheck=1", "-page=0"];
 
 fn spawn(program: &Path, folder: &Path, port: u16, own: &[String], options: &[&str]) -> Child {
     Command::new(program)
