@@ -85,7 +85,7 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         name: "page",
         argument: "",
         words_max: 0,
-        help: "Print a link to the page of the running node that logs in once, within a minute",
+        help: "Print a link to the page of the running node",
     },
     CommandInfo {
         name: "verify",

@@ -12,7 +12,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         group: group::START,
         default: "1 unless -server=0",
-        help: "Serve a page that shows what the node does, on this machine only unless -pagebind is set. \"lydian page\" prints a link to it",
+        help: "Serve a page that shows what the node does, on this machine only unless -pagebind is set",
         set: Set::Switch(|settings, is_on| settings.page.is_on = is_on),
         ..SWITCH
     },
