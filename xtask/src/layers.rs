@@ -31,6 +31,7 @@ pub(crate) const OPEN_TO_TESTS: &[&str] = &["chains"];
 #[rustfmt::skip]
 pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "stdx", level: 0, purpose: "what several crates need and is not Bitcoin: numbers from a seed, locks that ignore poisoning, sizes", uses: &[] },
+    Layer { name: "style", level: 0, purpose: "colours and common rules of the page and the lab's report", uses: &[] },
     Layer { name: "hash", level: 1, purpose: "SHA-256d, tagged hashes, HASH160, SipHash, MuHash: plain and SIMD kernels", uses: &[] },
     Layer { name: "disk", level: 1, purpose: "opens all files", uses: &[] },
     Layer { name: "options", level: 2, purpose: "Core's option syntax: tables of options, configuration files, precedence, help", uses: &["disk"] },
@@ -51,12 +52,12 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["mempool", "wire", "consensus", "chain", "engine", "disk"] },
     Layer { name: "query", level: 8, purpose: "answers about scripts, transactions and headers for servers: one view of chain, index and mempool", uses: &["index", "mempool", "engine", "chain", "script"] },
     Layer { name: "electrum", level: 9, purpose: "the Electrum protocol", uses: &["query", "serve"] },
-    Layer { name: "dashboard", level: 9, purpose: "the page of the node: sessions, live data, the files of the page; no Bitcoin", uses: &["serve", "disk"] },
+    Layer { name: "dashboard", level: 9, purpose: "the page of the node: sessions, live data, the files of the page; no Bitcoin", uses: &["serve", "disk", "style"] },
     Layer { name: "esplora", level: 9, purpose: "Esplora's REST API", uses: &["query", "serve", "descriptor", "consensus", "script"] },
     Layer { name: "net", level: 9, purpose: "peer sockets, and the threads that drive the state machines of p2p", uses: &["p2p", "mempool", "wire", "engine", "disk"] },
     Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "index", "mempool", "p2p", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "zmq", level: 9, purpose: "notifications of blocks and transactions over ZeroMQ; ZMTP of its own", uses: &["engine", "consensus", "disk"] },
-    Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk"] },
+    Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk", "style"] },
     Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "esplora", "dashboard", "query", "p2p", "index", "mempool", "second-opinion", "engine", "descriptor", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
     Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "wire", "curve", "disk"] },

@@ -46,17 +46,24 @@ assets! {
     "/assets/panels/sync.js" SCRIPT "panels/sync.js"
 }
 
-/// The tags, in the order of the files.
-static TAGS: LazyLock<Vec<String>> =
-    LazyLock::new(|| ASSETS.iter().map(|asset| format!("\"{}\"", &to_hex(&sha256(asset.bytes))[..16])).collect());
+/// Colours and common rules, which the lab's report has too.
+static BASE: LazyLock<Asset> = LazyLock::new(|| {
+    let sheet = lydian_style::root() + lydian_style::BASE;
+    Asset { path: "/assets/base.css", kind: STYLE, bytes: sheet.into_bytes().leak() }
+});
+
+/// All files, with their tags.
+static FILES: LazyLock<Vec<(&Asset, String)>> = LazyLock::new(|| {
+    let tagged = |asset: &'static Asset| (asset, format!("\"{}\"", &to_hex(&sha256(asset.bytes))[..16]));
+    ASSETS.iter().chain([&*BASE]).map(tagged).collect()
+});
 
 /// The file at a path, with its tag.
 #[derive(Debug)]
 pub(crate) struct Found(&'static Asset, &'static str);
 
 pub(crate) fn find(path: &str) -> Option<Found> {
-    let place = ASSETS.iter().position(|asset| asset.path == path)?;
-    Some(Found(ASSETS.get(place)?, TAGS.get(place)?))
+    FILES.iter().find(|(asset, _)| asset.path == path).map(|(asset, tag)| Found(asset, tag))
 }
 
 impl Found {
@@ -87,7 +94,7 @@ mod tests {
     /// limit: ASSETS_SIZE_MAX above
     #[test]
     fn the_page_is_small() {
-        let size: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
+        let size: usize = FILES.iter().map(|(asset, _)| asset.bytes.len()).sum();
         let is_small = |size| size <= ASSETS_SIZE_MAX;
         assert!(is_small(size), "{size} bytes");
         assert!(is_small(ASSETS_SIZE_MAX) && !is_small(ASSETS_SIZE_MAX + 1));

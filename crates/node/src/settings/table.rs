@@ -81,12 +81,7 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         words_max: 2,
         help: "status: sizes and heights of the indexes; verify [NAME]: compare with a rebuild; drop NAME: remove an index",
     },
-    CommandInfo {
-        name: "page",
-        argument: "",
-        words_max: 0,
-        help: "Print a link to the page of the running node",
-    },
+    CommandInfo { name: "page", argument: "", words_max: 0, help: "Print a link to the page of the running node" },
     CommandInfo {
         name: "verify",
         argument: "PATH...",

@@ -1,14 +1,16 @@
-//! Colours and the style sheet of the report.
+//! The style sheet of the report. The colours and the rules at its beginning are those of the node's page too
+//! (`lydian_style`).
 //!
 //! Output: the rules for the page, and those included in a chart's own file. Invariants: every colour is a [`Tone`]
-//! with one value for light and one for dark surfaces; colour-blind readers can distinguish the colours of nodes, each
-//! of which has a contrast of at least 3:1 to its surface or a label next to it. It must never refer to a font, picture
-//! or sheet that is not on the reader's machine already.
+//! with one value for light and one for dark surfaces. It must never refer to a font, picture or sheet that is not on
+//! the reader's machine already.
 
+use lydian_style::{GREY, PARTS, SERIES};
 use std::fmt::Write;
 
 /// Number of nodes with a colour of their own on one page.
 pub(super) const NODE_TONES: u8 = 8;
+const _: () = assert!(NODE_TONES as usize == SERIES.len() && STAGE_TONES as usize == PARTS.len());
 /// Number of stages with a shade of their own.
 pub(super) const STAGE_TONES: u8 = 7;
 
@@ -27,35 +29,15 @@ pub(super) enum Tone {
     Stage(u8),
 }
 
-/// Tone, class, colour on light, colour on dark.
-const FIXED: [(Tone, &str, &str, &str); 6] = [
-    (Tone::Ink, "ink", "#17181c", "#f2f3f5"),
-    (Tone::Muted, "muted", "#5b606b", "#a9afba"),
-    (Tone::Grid, "grid", "#e2e4e9", "#32353c"),
-    (Tone::Surface, "surface", "#ffffff", "#1b1d21"),
-    (Tone::Floor, "floor", "#b3261e", "#ff8a80"),
-    (Tone::Bad, "bad", "#b3261e", "#ff8a80"),
+/// Tones that are no series, and the names of their colours.
+const FIXED: [(Tone, &str); 6] = [
+    (Tone::Ink, "ink"),
+    (Tone::Muted, "muted"),
+    (Tone::Grid, "grid"),
+    (Tone::Surface, "surface"),
+    (Tone::Floor, "floor"),
+    (Tone::Bad, "bad"),
 ];
-const NODES: [(&str, &str); NODE_TONES as usize] = [
-    ("#2a6fd6", "#5b9bf0"),
-    ("#d9730d", "#f0964b"),
-    ("#12916a", "#2bb88c"),
-    ("#8a4fc4", "#b48be6"),
-    ("#c2367a", "#ea72ab"),
-    ("#7a6a00", "#c9b43c"),
-    ("#0f8797", "#3fb8c9"),
-    ("#8b5a3c", "#c2916f"),
-];
-const STAGES: [(&str, &str); STAGE_TONES as usize] = [
-    ("#1b4f9c", "#9cc4ff"),
-    ("#2a6fd6", "#78abf5"),
-    ("#5b93e6", "#5a90e0"),
-    ("#8bb4f0", "#4474bd"),
-    ("#b3cef6", "#35598f"),
-    ("#cfdcf0", "#3c4a66"),
-    ("#b9bec8", "#5d6470"),
-];
-const GREY: (&str, &str) = ("#737a87", "#959ba6");
 
 impl Tone {
     /// The number that represents the tone within plotters.
@@ -90,38 +72,30 @@ impl Tone {
     }
 }
 
+/// Class, colour on light, colour on dark.
 fn tones() -> Vec<(String, &'static str, &'static str)> {
-    let mut all: Vec<_> = FIXED.iter().map(|entry| (entry.1.to_owned(), entry.2, entry.3)).collect();
+    let fixed = FIXED.iter().map(|(_, name)| lydian_style::color(name));
+    let mut all: Vec<_> = fixed.map(|(name, light, dark)| (name.to_owned(), light, dark)).collect();
     let nodes =
-        NODES.iter().chain([&GREY]).zip(0..).map(|(color, index)| (Tone::Node(index).class(), color.0, color.1));
+        SERIES.iter().chain([&GREY]).zip(0..).map(|(color, index)| (Tone::Node(index).class(), color.0, color.1));
     all.extend(nodes);
-    all.extend(STAGES.iter().zip(0..).map(|(color, index)| (Tone::Stage(index).class(), color.0, color.1)));
+    all.extend(PARTS.iter().zip(0..).map(|(color, index)| (Tone::Stage(index).class(), color.0, color.1)));
     all
 }
 
 /// Variables for the page: light, or dark if the reader's system or the switch says so.
 fn variables() -> String {
-    let of = |dark: bool| {
-        let pages = if dark {
-            "color-scheme:dark;--page:#121316;--line:#32353c;--soft:#24262b"
-        } else {
-            "color-scheme:light;--page:#f6f7f9;--line:#dfe2e8;--soft:#f0f2f5"
-        };
-        tones().iter().fold(pages.to_owned(), |mut text, (class, light, night)| {
-            let _ = write!(text, ";--{class}:{}", if dark { night } else { light });
-            text
-        })
-    };
-    let (light, dark) = (of(false), of(true));
+    let (light, dark) = (lydian_style::variables(false), lydian_style::variables(true));
     format!(
-        ":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root{{{dark}}}}}\n\
-         :root:has(#scheme-light:checked){{{light}}}\n:root:has(#scheme-dark:checked){{{dark}}}\n"
+        "{}:root:has(#scheme-light:checked){{{light}}}\n:root:has(#scheme-dark:checked){{{dark}}}\n",
+        lydian_style::root()
     )
 }
 
 /// The whole style sheet of the page.
 pub(super) fn page_sheet() -> String {
     let mut text = variables();
+    text.push_str(lydian_style::BASE);
     for (class, _, _) in tones() {
         let _ = writeln!(text, ".f-{class}{{fill:var(--{class})}}.s-{class}{{stroke:var(--{class})}}");
     }
@@ -168,37 +142,5 @@ mod tests {
             assert!(chart_sheet().contains(&format!(".s-{}{{", tone.class())));
         }
         assert_eq!(Tone::Node(200).class(), format!("n{NODE_TONES}"));
-    }
-
-    /// WCAG 2: text 4.5:1, marks 3:1, on light and on dark.
-    #[test]
-    fn colours_stand_out_from_their_surface() {
-        for (class, light, dark) in tones() {
-            let least = match class.as_str() {
-                "ink" | "muted" | "bad" | "floor" => 4.5,
-                class if class.starts_with('n') => 3.0,
-                _ => continue,
-            };
-            for (color, surface) in [(light, "#ffffff"), (dark, "#1b1d21"), (light, "#f6f7f9"), (dark, "#121316")] {
-                assert!(
-                    contrast(color, surface) >= least,
-                    "{class}: {color} on {surface}: {}",
-                    contrast(color, surface)
-                );
-            }
-        }
-    }
-
-    fn contrast(one: &str, other: &str) -> f64 {
-        let (a, b) = (luminance(one), luminance(other));
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
-    }
-
-    fn luminance(color: &str) -> f64 {
-        let part = |at: usize| {
-            let value = f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;
-            if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
     }
 }
