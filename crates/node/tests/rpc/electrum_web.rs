@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a wallet in a web page does: agrees on the version, asks in a batch, waits for the next block. `got`
 /// has all messages.
-const PAGE: &str = r"<!doctype html><title>wallet</title><script>
+const PAGE: &str = r"<!doctype html><title>wallet</title><link rel=icon href='data:,'><script>
 const socket = new WebSocket('ws://127.0.0.1:PORT');
 const got = [];
 const ask = (question) => socket.send(JSON.stringify(question));
