@@ -40,7 +40,7 @@ case ${1:-build} in
   browser) need chromium have_browser ;;
   wallet) need electrum command -v electrum ;;
   peers)
-    need npm command -v npm         # bcoin, libraries of wallets
+    need npm command -v npm         # bcoin, libraries of wallets, axe-core
     need make command -v make
     need python3 command -v python3 # bcoin, ElectrumX
     need python3-venv python3 -c 'import ensurepip, venv'

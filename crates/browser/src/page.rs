@@ -99,6 +99,11 @@ impl Page {
         Ok(())
     }
 
+    /// Has a script run in each document that is opened from now on, before its own scripts.
+    pub fn before_load(&self, script: &str) -> Result<(), BrowserError> {
+        self.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": script})).map(drop)
+    }
+
     /// The value of an expression; a promise is awaited.
     pub fn evaluate(&self, script: &str) -> Result<Value, BrowserError> {
         const METHOD: &str = "Runtime.evaluate";

@@ -158,6 +158,7 @@ fn the_layout_check_finds_each_kind_of_fault() {
     }
     // What looks like a fault and is none.
     for body in [
+        "<a href='#x' style='position: absolute; left: -999px'>Skip</a>".to_owned(),
         format!("<p title='{long}' style='width: 100px; overflow: hidden; white-space: nowrap; text-overflow: ellipsis'>{long}</p>"),
         format!("<div tabindex=0 style='overflow: auto; width: 90px'>{wide}</div>"),
         "<button>under the bar</button><nav style='position: fixed; top: 0; left: 0'>bar</nav><p style='height: 2000px'></p>".to_owned(),
