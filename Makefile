@@ -79,8 +79,8 @@ btcd: ## build btcd from its Go module, for use as a peer in tests
 	$(TOOL) lydian-lab
 	@$(BUILT)/lydian-lab peers install btcd || echo "btcd: its tests are skipped"
 
-browser: ## install Chromium, in which a test opens the lab's report
-	@tools/setup.sh browser || echo "browser: the test of the report's page is skipped"
+browser: ## install Chromium, in which tests open the node's page and the lab's report
+	@tools/setup.sh browser || echo "browser: the tests in a browser are skipped"
 
 wallet: ## install Electrum, the wallet that a test connects to the node
 	@tools/setup.sh wallet || echo "wallet: the test with the Electrum wallet is skipped"

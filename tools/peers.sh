@@ -76,6 +76,19 @@ else
   say "LEFT OUT: libraries of wallets in JavaScript, which npm could not install (see above)"
 fi
 
+axe=${XDG_CACHE_HOME:-$HOME/.cache}/lydian/axe-core-1
+install_axe() {
+  rm -rf -- "$axe.new" && mkdir -p "$axe.new" &&
+    npm install --prefix "$axe.new" --ignore-scripts --no-audit --no-fund --no-update-notifier --silent axe-core@4.14.1 &&
+    mv "$axe.new" "$axe"
+}
+if command -v npm >/dev/null && { [ -d "$axe" ] || install_axe; }; then
+  say "axe-core finds nothing serious in the panels of the page"
+  LYDIAN_AXE=$axe/node_modules/axe-core/axe.min.js cargo test --locked --workspace --test page axe -- --ignored
+else
+  say "LEFT OUT: the accessibility of the page, as npm could not install axe-core (see above)"
+fi
+
 say "\`make run\` with a smaller chain, stopped after one second"
 RUN_BIN=$PWD/target/debug RUN_FOLDER=$PWD/target/run-test RUN_BLOCKS=440 RUN_FULL=4 RUN_SECONDS=1 tools/run.sh </dev/null
 rm -rf -- target/run-test

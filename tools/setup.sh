@@ -2,7 +2,7 @@
 # Installs missing system packages, with apt if run as root; otherwise prints the command. Installed packages are never
 # changed. The exit code is 1 if something is still missing.
 # Argument: `build` for what `make build` needs (a C compiler), `test` for what Bitcoin Core and btcd need in `make
-# test` too, `browser` and `wallet` for the packages that only one test needs each (that of the report's page, and that
+# test` too, `browser` and `wallet` for the packages that only some tests need (those in a browser, and that
 # with the Electrum wallet), `peers` for what other systems need (`make test-peers`).
 set -eu
 rust_needed=1.95
@@ -40,7 +40,7 @@ case ${1:-build} in
   browser) need chromium have_browser ;;
   wallet) need electrum command -v electrum ;;
   peers)
-    need npm command -v npm         # bcoin, libraries of wallets
+    need npm command -v npm         # bcoin, libraries of wallets, axe-core
     need make command -v make
     need python3 command -v python3 # bcoin, ElectrumX
     need python3-venv python3 -c 'import ensurepip, venv'

@@ -20,6 +20,7 @@ pub(crate) const OPEN: &[&str] = &["stdx", "hash", "primitives"];
 /// Crates beside the stack. They may use any crate; other crates may use them in tests only.
 pub(crate) const BESIDE: &[(&str, &str)] = &[
     ("oracle", "Bitcoin Core as the judge of tests"),
+    ("browser", "Chromium in tests"),
     ("sim", "a simulated world: disk, network, clock"),
     ("fuzz", "fuzz targets"),
     ("xtask", "house rules and generated documents"),

@@ -1,0 +1,22 @@
+//! The page of the node in a real browser: how it looks, what it costs, what happens on it, and attacks.
+//!
+//! Without Chromium the tests say that they are not run; with `LYDIAN_REQUIRE_BROWSER=1` they fail.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and measures its own time"
+)]
+
+mod attacks;
+mod axe;
+mod busy;
+#[path = "../rpc/http.rs"]
+#[allow(dead_code, reason = "the tests of RPC use all of it")]
+mod http;
+mod looks;
+#[path = "../rpc/server.rs"]
+#[allow(dead_code, reason = "the tests of RPC use all of it")]
+mod server;
+mod stage;
+mod story;
+mod weight;
