@@ -254,7 +254,7 @@ fn block_line(times: &BlockTimes) -> String {
     let ms = |from: u64, to: u64| format!("{:.1} ms", to.saturating_sub(from) as f64 / 1e6);
     let (from, total) = match times.arrival {
         None => (":".to_owned(), String::new()),
-        Some(Arrival { source, received, stored }) => {
+        Some(Arrival { source, received, stored, .. }) => {
             let source = match source {
                 BlockSource::Peer(id) => format!("peer={id}"),
                 BlockSource::Call => "RPC".to_owned(),
@@ -291,7 +291,10 @@ impl Observer for Watcher {
                 // Readers get no pool of the new chain until the reorganisation is over for the pool.
                 mempool.inspect(|mempool| mempool.settle_soon());
             }
-            Event::BlockAtTip(times) => self.log.debug(Category::BENCH, || block_line(times)),
+            Event::BlockSettled(block) if block.is_at_tip => {
+                self.log.debug(Category::BENCH, || block_line(&block.times));
+            }
+            Event::BlockSettled(_) => {}
             Event::InvalidBlock { hash, state, .. } => {
                 self.is_invalid_found.store(true, Ordering::Relaxed);
                 self.log.error(format!("ConnectTip: ConnectBlock {hash} failed, {state}"));
