@@ -1,10 +1,10 @@
 //! The branches of the header tree as a tree, for a reader who asks again and again.
 //!
-//! Input: [`Leaves`], which the reader keeps. Output: [`Branch`]es, the tips of [`Engine::chain_tips`] with the block at
-//! which each leaves another. Invariant: headers are only ever added to the tree, so a header without a child is the end
-//! of a branch until one is added. Cost: a look at the headers that are new since the last call, [`HEADERS_AT_ONCE`]
-//! under one lock, so that no validating thread waits for a pass over all of them; then a few steps for each pair of
-//! branches.
+//! Input: [`Leaves`], which the reader keeps. Output: [`Branch`]es, the tips of [`Engine::chain_tips`] with the block
+//! at which each leaves another. Invariant: headers are only ever added to the tree, so a header without a child is the
+//! end of a branch until one is added. Cost: a look at the headers that are new since the last call,
+//! [`HEADERS_AT_ONCE`] under one lock, so that no validating thread waits for a pass over all of them; then a few steps
+//! for each pair of branches.
 
 use super::view::{ChainTip, status};
 use crate::engine::Engine;
