@@ -6,9 +6,12 @@ import * as ui from '/assets/ui.js';
 
 import overview from '/assets/panels/overview.js';
 import sync from '/assets/panels/sync.js';
+import blocks from '/assets/panels/blocks.js';
+import chain from '/assets/panels/chain.js';
+import miners from '/assets/panels/miners.js';
 
 // In the order of the navigation.
-const PANELS = [overview, sync];
+const PANELS = [overview, sync, blocks, chain, miners];
 
 const { h, set } = ui;
 const main = document.getElementById('main');

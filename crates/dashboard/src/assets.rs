@@ -44,6 +44,9 @@ assets! {
     "/assets/icon.svg" PICTURE "icon.svg"
     "/assets/panels/overview.js" SCRIPT "panels/overview.js"
     "/assets/panels/sync.js" SCRIPT "panels/sync.js"
+    "/assets/panels/blocks.js" SCRIPT "panels/blocks.js"
+    "/assets/panels/chain.js" SCRIPT "panels/chain.js"
+    "/assets/panels/miners.js" SCRIPT "panels/miners.js"
 }
 
 /// Colours and common rules, which the lab's report has too.

@@ -112,7 +112,7 @@ impl Engine {
     /// Two callers wait for each other (checklist 90); a block is stored once. If another caller's [`Engine::advance`]
     /// is running, it validates the block too, and this call still returns the verdict.
     pub fn accept_block(&self, block: Block, now: i64, observer: &dyn Observer) -> Result<Submission, EngineError> {
-        let origin = Origin { source: BlockSource::Call, received: self.now_ns() };
+        let origin = Origin::at_once(BlockSource::Call, self.now_ns());
         let block = Arc::new(block);
         let id = match self.shared.store(|chainstate| store_block(chainstate, block, now, Some(origin)))? {
             Ok(id) => id,
@@ -145,7 +145,7 @@ impl Engine {
         self.store(block.into(), now, None)
     }
 
-    /// Like [`Engine::store_block`], for a block whose origin [`crate::Event::BlockAtTip`] is to name.
+    /// Like [`Engine::store_block`], for a block whose origin [`crate::Event::BlockSettled`] is to name.
     pub fn store_block_from(
         &self,
         block: impl Into<Arc<Block>>,

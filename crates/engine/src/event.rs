@@ -6,7 +6,8 @@ use crate::log::{LogLevel, LogPlace};
 use lydian_chain::ChainError;
 use lydian_coins::Tip;
 use lydian_consensus::{U256, Violation};
-use lydian_primitives::{BlockHash, Header, Height};
+use lydian_primitives::{Amount, Block, BlockHash, Header, Height};
+use lydian_script::CheckCounts;
 use std::fmt;
 use std::panic::Location;
 
@@ -37,8 +38,8 @@ pub enum Event<'a> {
     /// The coins and every follower that is in step have the chain up to this block: it may be announced. `sequence`
     /// grows with each move.
     Settled { tip: Tip, sequence: u64 },
-    /// A block that was connected at the tip is settled. Comes before [`Event::Settled`].
-    BlockAtTip(BlockTimes),
+    /// A block that was connected is settled. Comes before [`Event::Settled`].
+    BlockSettled(&'a SettledBlock<'a>),
     /// A block breaks a rule; neither it nor its descendants will be on the chain. `state` is Core's
     /// `BlockValidationState::ToString`.
     InvalidBlock { hash: BlockHash, height: Height, violation: &'a Violation, state: &'a str },
@@ -82,6 +83,18 @@ pub struct TipUpdate {
     pub is_disconnect: bool,
 }
 
+/// A connected block, with what its validation found.
+#[derive(Clone, Copy, Debug)]
+pub struct SettledBlock<'a> {
+    pub block: &'a Block,
+    pub times: BlockTimes,
+    /// It was connected at the tip, not while the node caught up.
+    pub is_at_tip: bool,
+    pub fees: Amount,
+    /// Signature and tweak checks.
+    pub checks: CheckCounts,
+}
+
 /// Where a block came from, and when it went through each step. Times are nanoseconds of the engine's clock
 /// ([`crate::StageClock`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,6 +103,10 @@ pub struct BlockTimes {
     pub height: Height,
     /// Unknown for a block that was found in a file, or was stored long before.
     pub arrival: Option<Arrival>,
+    /// What its way from the disk took. `None` if it was still in memory from its arrival.
+    pub reading: Option<Reading>,
+    /// A run took it.
+    pub begun: u64,
     /// Its coins were found.
     pub funded: u64,
     /// Its scripts were verified.
@@ -105,8 +122,20 @@ pub struct Arrival {
     pub source: BlockSource,
     /// All of its bytes were here.
     pub received: u64,
-    /// It was checked, as far as that is possible without coins, and stored.
+    /// Its turn came: blocks are parsed one after another.
+    pub begun: u64,
+    pub parsed: u64,
+    /// It was checked, as far as that is possible without coins.
+    pub checked: u64,
     pub stored: u64,
+}
+
+/// How long a block took from the disk to its run, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    pub read: u64,
+    pub parse: u64,
+    pub check: u64,
 }
 
 /// Where a block came from.

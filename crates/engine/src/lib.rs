@@ -44,7 +44,8 @@ pub use chainstate::wipe::{WIPE_FILES, Wipe, wipe};
 pub use engine::{AcceptedHeaders, Engine, Opened, Submission};
 pub use error::EngineError;
 pub use event::{
-    Arrival, BlockSource, BlockTimes, BranchTip, Event, Observer, TipUpdate, Unobserved, UnreadableReason,
+    Arrival, BlockSource, BlockTimes, BranchTip, Event, Observer, Reading, SettledBlock, TipUpdate, Unobserved,
+    UnreadableReason,
 };
 pub use follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Left, Prepare, Rows};
 pub use initial::{INITIAL_DOWNLOAD_OVER, InitialDownload, TIP_AGE_SECONDS_DEFAULT};
@@ -52,6 +53,7 @@ pub use log::{LogLevel, LogLine, LogPlace, LogSwitches};
 pub use lydian_chain::{ChainTotals, HeaderId, Node, Pruned};
 pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
+pub use read::branches::{Branch, Branches, Fork, Leaves};
 pub use read::check::{Inconsistency, LastBlocks, LastBlocksEnd};
 pub use read::followers::FollowerInfo;
 pub use read::snapshot::ChainSnapshot;

@@ -55,3 +55,7 @@ pub const ARRIVALS: usize = 64;
 /// The most blocks that a follower leaves one by one: after more, for instance because the coins were deleted
 /// (`-reindex-chainstate`), it begins anew, which is faster.
 pub const LEAVE_BLOCKS_MAX: u32 = 1_000;
+
+/// The most branches of the header tree that a reader gets at once: more cannot be told apart in a picture, and headers
+/// cost an attacker little work at the start of the chain.
+pub const BRANCHES_MAX: usize = 50;

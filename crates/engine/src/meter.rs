@@ -147,12 +147,18 @@ impl Meter {
 
     /// Runs `work` and adds its time to a stage.
     pub(crate) fn time<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
+        self.timed(stage, work).0
+    }
+
+    /// Like [`Meter::time`]; returns the nanoseconds too.
+    pub(crate) fn timed<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> (T, u64) {
         let (wall, cpu) = (self.clock.wall_ns(), self.clock.thread_cpu_ns());
         let result = work();
         let (wall_ns, cpu_ns) = &self.stages[stage as usize];
-        wall_ns.fetch_add(self.clock.wall_ns().saturating_sub(wall), Ordering::Relaxed);
+        let took = self.clock.wall_ns().saturating_sub(wall);
+        wall_ns.fetch_add(took, Ordering::Relaxed);
         cpu_ns.fetch_add(self.clock.thread_cpu_ns().saturating_sub(cpu), Ordering::Relaxed);
-        result
+        (result, took)
     }
 
     /// Runs `wait` and adds its time for `workers` workers.

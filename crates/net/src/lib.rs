@@ -48,7 +48,7 @@ use lydian_p2p::files::FilesError;
 use lydian_p2p::filters::FilterSource;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
 use lydian_p2p::permissions::Whitelist;
-use lydian_p2p::{MemoryBudget, Moment};
+use lydian_p2p::{MemoryBudget, Moment, SentBlocks};
 use lydian_stdx::AbortOnPanic;
 use manager_thread::ManagerThread;
 use rand_chacha::ChaCha20Rng;
@@ -180,6 +180,7 @@ pub struct Network {
     events: Events,
     validator: Arc<Validator>,
     figures: Arc<Figures>,
+    sent_blocks: Arc<SentBlocks>,
     memory: Arc<MemoryBudget>,
     addresses: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
@@ -220,7 +221,7 @@ impl Network {
         if let Some(filters) = &settings.filters {
             manager.serve_filters(Arc::clone(filters));
         }
-        let totals = Arc::clone(manager.traffic());
+        let (totals, sent_blocks) = (Arc::clone(manager.traffic()), Arc::clone(manager.sent_blocks()));
         let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine), totals));
         let addresses = bind(&runtime, &settings.listen, &dialer, host.as_ref())?;
         runtime.spawn(dial::tick(events.clone()));
@@ -257,7 +258,8 @@ impl Network {
             })?,
         ];
         let (events, runtime) = (own_events, Some(runtime));
-        Ok(Network { is_ending, events, validator, figures, memory, addresses, threads, runtime, host: shared_host })
+        let host = shared_host;
+        Ok(Network { is_ending, events, validator, figures, sent_blocks, memory, addresses, threads, runtime, host })
     }
 
     /// The addresses it listens on. Where the system chose the port, that port is in the address.
@@ -273,6 +275,11 @@ impl Network {
     /// The progress of the sync, for a display.
     pub fn figures(&self) -> &Arc<Figures> {
         &self.figures
+    }
+
+    /// Who sent the latest blocks, for a display that asks for it.
+    pub fn sent_blocks(&self) -> &Arc<SentBlocks> {
+        &self.sent_blocks
     }
 
     /// The memory budget shared by all peers.

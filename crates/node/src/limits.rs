@@ -41,3 +41,21 @@ pub(crate) const LOG_WINDOW_MICROS: u64 = 3_600_000_000;
 
 /// Bytes of this node's user agent, including comments of `-uacomment`: Core's `MAX_SUBVERSION_LENGTH`.
 pub(crate) const USER_AGENT_LENGTH_MAX: usize = 256;
+
+/// The last blocks that have a row on the page: those of a difficulty period.
+pub(crate) const ROWS_MAX: usize = 2_016;
+
+/// Blocks that were sent and have no row yet: more than arrive before one is connected.
+pub(crate) const SENT_WAITING_MAX: usize = 64;
+
+/// Reorganisations that the page lists.
+pub(crate) const REORGS_MAX: usize = 100;
+
+/// Invalid blocks that the page lists.
+pub(crate) const INVALID_MAX: usize = 100;
+
+/// Bytes of Core's words for what is wrong with a block on the page; they may have a script in them.
+pub(crate) const STATE_BYTES_MAX: usize = 400;
+
+/// Characters of a stranger's text on the page, such as that of a coinbase.
+pub(crate) const TEXT_MAX: usize = 100;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod answers;
+mod blocks;
 mod cli;
 mod clock;
 mod daemon;

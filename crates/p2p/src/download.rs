@@ -305,6 +305,11 @@ impl Download {
         slot.map_or(&[], |slot| &slot.asked)
     }
 
+    /// When the peer was asked for the block, if it has not answered.
+    pub fn requested_at(&self, peer: PeerId, block: &BlockHash) -> Option<Duration> {
+        self.peers.get(&peer)?.requested_at(block)
+    }
+
     /// Records a request that the caller itself made at that time. Returns false if the download does not have the peer
     /// or the block.
     pub fn note_request(&mut self, peer: PeerId, block: &BlockHash, at: RequestTime) -> bool {

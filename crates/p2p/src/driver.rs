@@ -254,8 +254,9 @@ impl Delivery {
         let block = std::mem::replace(&mut self.block, ReceivedBlock::Whole(Vec::new()));
         let waited = now.elapsed.saturating_sub(self.received);
         let waited = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
-        let received = engine.now_ns().saturating_sub(waited);
-        let origin = Origin { source: BlockSource::Peer(self.from.0), received };
+        let begun = engine.now_ns();
+        let received = begun.saturating_sub(waited);
+        let origin = Origin { source: BlockSource::Peer(self.from.0), received, begun, parsed: begun };
         let (outcome, new) = store_received(engine, block, self.intake, now, Some(origin), self.is_next)?;
         Ok(Event::Stored { from: self.from, hash: self.hash, intake: self.intake, outcome, new })
     }
@@ -294,6 +295,7 @@ fn store_received(
     if intake == Intake::Ordered {
         return Ok((StoreOutcome::Intact, Some(block)));
     }
+    let origin = origin.map(|origin| Origin { parsed: engine.now_ns(), ..origin });
     let kept = is_next.then(|| Arc::clone(&block));
     let outcome = store_parsed(engine, block, now, origin)?;
     let kept = kept.filter(|_| outcome == StoreOutcome::Stored);

@@ -210,3 +210,9 @@ pub const EXTRA_TX_USAGE_MAX: u64 = 100_000;
 /// The maximum number of networks of inbound peers with an announcement timer of their own; the peers of further ones
 /// share one.
 pub const INBOUND_TIMERS_MAX: usize = 64;
+
+/// The latest blocks whose senders are kept for a display: those of a difficulty period.
+pub const SENT_BLOCKS_MAX: usize = 2_016;
+
+/// The latest of them whose further copies are counted: peers send copies within minutes.
+pub const SENT_BLOCKS_SEARCHED: usize = 64;

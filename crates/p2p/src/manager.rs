@@ -46,7 +46,7 @@ use crate::peer::{Connection, Peer};
 use crate::submission::{Decided, Submission};
 use crate::time::Moment;
 pub use crate::time_offsets::CLOCK_OUT_OF_SYNC;
-use crate::{AddrMan, Bans};
+use crate::{AddrMan, Bans, SentBlocks};
 use addresses::Addresses;
 use blocks::Blocks;
 use clock::Clock;
@@ -112,6 +112,7 @@ impl PeerManager {
                 actions: Vec::new(),
                 events: VecDeque::new(),
                 switches: LogSwitches::default(),
+                sent_blocks: Arc::default(),
             },
         }
     }
@@ -119,6 +120,11 @@ impl PeerManager {
     /// Serves block filters to peers; [`crate::peer::Local`] announces the service.
     pub fn serve_filters(&mut self, source: Arc<dyn FilterSource>) {
         self.filters.source = Some(source);
+    }
+
+    /// Who sent the latest blocks, for a display that asks for it.
+    pub fn sent_blocks(&self) -> &Arc<SentBlocks> {
+        &self.context.sent_blocks
     }
 
     #[track_caller]

@@ -45,6 +45,7 @@ pub use error::{RpcError, code};
 pub use http::{Server, ServerError, ServerSettings};
 pub use json::{Amount, Double, Json};
 pub use method::{Arg, Category, Kind, Method, Methods, Need};
+pub use methods::mining::network_hash_rate;
 pub use sources::{SpenderIndex, TransactionIndex};
 pub use tip_watch::TipWatch;
 pub use versionbits::{UnknownRule, UnknownRules};

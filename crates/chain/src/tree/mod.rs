@@ -479,6 +479,11 @@ impl HeaderTree {
         (0..end).map(HeaderId)
     }
 
+    /// The headers that were entered after the first `count` ones, in the order in which they were entered.
+    pub fn ids_after(&self, count: usize) -> impl Iterator<Item = HeaderId> + use<> {
+        (u32::try_from(count).unwrap_or(u32::MAX)..u32::try_from(self.len()).unwrap_or(u32::MAX)).map(HeaderId)
+    }
+
     fn children(&self, id: HeaderId) -> impl Iterator<Item = HeaderId> + '_ {
         let some = |id: u32| Some(id).filter(|id| *id != NONE).map(HeaderId);
         std::iter::successors(some(self.at(id).first_child), move |child| some(self.at(*child).next_sibling))

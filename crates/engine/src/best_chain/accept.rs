@@ -53,6 +53,7 @@ pub(crate) fn store_block(
         _ => Parent::Unknown,
     };
     let result = CheckedBlock::check(Arc::clone(&block), parent, now, &chainstate.params);
+    let checked_at = chainstate.meter.now_ns();
     match result {
         Ok(checked) => {
             let id = match accept_header(chainstate, &header, now) {
@@ -63,8 +64,9 @@ pub(crate) fn store_block(
             chainstate.store.record(&[IndexEntry::Block { id, position }]);
             chainstate.store.flush()?;
             chainstate.checked.keep(checked);
-            if let Some(Origin { source, received }) = origin {
-                chainstate.arrivals.note(hash, Arrival { source, received, stored: chainstate.meter.now_ns() });
+            if let Some(Origin { source, received, begun, parsed }) = origin {
+                let (checked, stored) = (checked_at, chainstate.meter.now_ns());
+                chainstate.arrivals.note(hash, Arrival { source, received, begun, parsed, checked, stored });
             }
             chainstate.tree_mut().set_block(id, position);
             Ok(Ok(id))
@@ -77,6 +79,7 @@ pub(crate) fn store_block(
                 && !violation.rule.is_of_the_bytes()
             {
                 chainstate.tree_mut().invalidate(id);
+                chainstate.note_invalid(hash, &violation);
                 chainstate.store.record(&[IndexEntry::Invalid { id }]);
                 report_invalid_chain(chainstate, id, &*chainstate.settings.background);
             }

@@ -17,6 +17,16 @@ pub struct Origin {
     pub source: BlockSource,
     /// When all of its bytes were here, in nanoseconds of the engine's clock ([`crate::Engine::now_ns`]).
     pub received: u64,
+    /// When its turn came to be parsed, and when that was done.
+    pub begun: u64,
+    pub parsed: u64,
+}
+
+impl Origin {
+    /// A block that was parsed when it arrived.
+    pub fn at_once(source: BlockSource, now: u64) -> Origin {
+        Origin { source, received: now, begun: now, parsed: now }
+    }
 }
 
 /// The latest arrivals.
@@ -49,7 +59,14 @@ mod tests {
     #[test]
     fn the_latest_are_known_and_taken_once() {
         let arrivals = Arrivals::default();
-        let arrival = |number| Arrival { source: BlockSource::Peer(number), received: number, stored: number };
+        let arrival = |number| Arrival {
+            source: BlockSource::Peer(number),
+            received: number,
+            begun: number,
+            parsed: number,
+            checked: number,
+            stored: number,
+        };
         let hash = |number: usize| BlockHash([u8::try_from(number).unwrap(); 32]);
         (0..=ARRIVALS).for_each(|number| arrivals.note(hash(number), arrival(number as u64)));
         assert_eq!(arrivals.take(hash(0)), None, "the oldest of one too many");

@@ -16,7 +16,7 @@
 //! reader, a pass over the outpoints of each block since its snapshot, and none if there is no such block.
 
 use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
-use crate::event::BlockTimes;
+use crate::event::SettledBlock;
 use crate::limits::{JOURNAL_BYTES, JOURNAL_CHANGES};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
@@ -38,8 +38,8 @@ pub(crate) trait Change: Debug + Send + Sync {
     /// Memory that it takes, roughly.
     fn bytes(&self) -> usize;
 
-    /// When the block went through each step, if it was connected at the tip.
-    fn times(&self) -> Option<BlockTimes> {
+    /// The block and when it went through each step, if it was connected.
+    fn connected(&self) -> Option<SettledBlock<'_>> {
         None
     }
 

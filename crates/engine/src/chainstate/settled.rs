@@ -9,7 +9,7 @@
 
 use super::followers::Standing;
 use super::manager::ChainstateManager;
-use crate::event::{BlockTimes, Event, Observer};
+use crate::event::{BlockTimes, Event, Observer, SettledBlock};
 use lydian_chain::HeaderId;
 use lydian_coins::Tip;
 use lydian_stdx::lock;
@@ -39,8 +39,9 @@ impl ChainstateManager {
         };
         let Some((settled, changes)) = self.active.journal.settle(lowest) else { return };
         let now = self.meter.now_ns();
-        for times in changes.iter().filter_map(|change| change.times()) {
-            observer.event(&Event::BlockAtTip(BlockTimes { settled: now, ..times }));
+        for block in changes.iter().filter_map(|change| change.connected()) {
+            let times = BlockTimes { settled: now, ..block.times };
+            observer.event(&Event::BlockSettled(&SettledBlock { times, ..block }));
         }
         observer.event(&Event::Settled { tip, sequence: settled.sequence });
     }

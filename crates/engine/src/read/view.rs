@@ -226,7 +226,7 @@ fn info(tree: &HeaderTree, id: HeaderId) -> HeaderInfo {
     }
 }
 
-fn status(tree: &HeaderTree, id: HeaderId, node: &Node) -> ChainTipStatus {
+pub(super) fn status(tree: &HeaderTree, id: HeaderId, node: &Node) -> ChainTipStatus {
     if tree.is_active(id) {
         ChainTipStatus::Active
     } else if node.is_invalid {

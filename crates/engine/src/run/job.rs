@@ -7,7 +7,7 @@
 use crate::chainstate::checked::memory_with_coins;
 use crate::chainstate::journal::{Change, Wanted};
 use crate::chainstate::links::Links;
-use crate::event::{Arrival, BlockTimes};
+use crate::event::{Arrival, BlockTimes, Reading, SettledBlock};
 use crate::follower::{BlockWithSpent, ConnectedBlock, Rows};
 use lydian_chain::{BlockPosition, ChainTotals, HeaderId};
 use lydian_coins::PARTITIONS;
@@ -44,13 +44,23 @@ pub(crate) struct Job {
     rows: Mutex<Vec<(usize, Rows)>>,
     /// The totals of the chain below the block; set at commit.
     below: OnceLock<ChainTotals>,
-    /// Where it came from, if that is known.
-    arrival: Option<Arrival>,
+    coming: Coming,
     /// When it was funded and verified, by the meter's clock.
     funded_at: AtomicU64,
     verified_at: AtomicU64,
-    /// When it was committed at the tip.
-    committed_at: OnceLock<u64>,
+    /// When it was committed, and whether that was at the tip.
+    committed_at: OnceLock<(u64, bool)>,
+}
+
+/// How a block came to its run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Coming {
+    /// Where it came from, if that is known.
+    pub(crate) arrival: Option<Arrival>,
+    /// What its way from the disk took, if it was not in memory.
+    pub(crate) reading: Option<Reading>,
+    /// When the run took it.
+    pub(crate) begun: u64,
 }
 
 /// The answers of one partition for a block.
@@ -76,7 +86,7 @@ impl Job {
         checked: CheckedBlock,
         links: Links,
         is_trusted: bool,
-        arrival: Option<Arrival>,
+        coming: Coming,
     ) -> Job {
         Job {
             index,
@@ -94,7 +104,7 @@ impl Job {
             needs_review: AtomicBool::new(false),
             rows: Mutex::default(),
             below: OnceLock::new(),
-            arrival,
+            coming,
             funded_at: AtomicU64::new(0),
             verified_at: AtomicU64::new(0),
             committed_at: OnceLock::new(),
@@ -224,9 +234,9 @@ impl Job {
         assert!(self.below.set(below).is_ok(), "a block is committed once");
     }
 
-    /// The block was committed at the tip; `now` is the time by the meter's clock.
-    pub(crate) fn set_committed(&self, now: u64) {
-        assert!(self.committed_at.set(now).is_ok(), "a block is committed once");
+    /// The block was committed; `now` is the time by the meter's clock.
+    pub(crate) fn set_committed(&self, now: u64, is_at_tip: bool) {
+        assert!(self.committed_at.set((now, is_at_tip)).is_ok(), "a block is committed once");
     }
 
     /// The block as followers get it. It must be committed.
@@ -255,17 +265,23 @@ impl Change for Job {
         size_of::<Job>() + memory_with_coins(self.checked.block(), self.funded().spent(), &self.links)
     }
 
-    fn times(&self) -> Option<BlockTimes> {
-        let committed = *self.committed_at.get()?;
-        Some(BlockTimes {
-            hash: self.checked.block().hash(),
+    fn connected(&self) -> Option<SettledBlock<'_>> {
+        let (committed, is_at_tip) = *self.committed_at.get()?;
+        let block = self.checked.block();
+        let Coming { arrival, reading, begun } = self.coming;
+        let times = BlockTimes {
+            hash: block.hash(),
             height: self.checked.height(),
-            arrival: self.arrival,
+            arrival,
+            reading,
+            begun,
             funded: self.funded_at.load(Ordering::Relaxed),
             verified: self.verified_at.load(Ordering::Relaxed),
             committed,
             settled: 0,
-        })
+        };
+        let verified = self.verified();
+        Some(SettledBlock { block, times, is_at_tip, fees: verified.funded().fees(), checks: *verified.checks() })
     }
 
     /// The two coinbases of 2010 that overwrote others are not in the undo data.

@@ -1,6 +1,6 @@
 //! The work of the tasks of a run, and the effect of their reports. See [`super`].
 
-use super::job::Job;
+use super::job::{Coming, Job};
 use super::schedule::Task;
 use super::state::{Failure, PathBlock, Run, State};
 use crate::chainstate::blocks::read_block;
@@ -9,7 +9,7 @@ use crate::chainstate::journal::Change;
 use crate::chainstate::links::Links;
 use crate::chainstate::manager::{ChainstateManager, Headers};
 use crate::error::EngineError;
-use crate::event::{Event, TipUpdate, UnreadableReason};
+use crate::event::{Event, Reading, TipUpdate, UnreadableReason};
 use crate::follower::Rows;
 use crate::meter::Stage;
 use lydian_chain::{BlockCounts, BlockPosition, ChainError, HeaderId, IndexEntry, UndoPosition, encode_undo};
@@ -203,13 +203,14 @@ impl Run<'_> {
         let headers = chainstate.headers_below(path_block.id);
         let height = Height(headers.height().0.saturating_add(1));
         let hash = *chainstate.tree().hash(path_block.id);
-        let checked = match chainstate.checked.take(height, hash) {
+        let begun = chainstate.meter.now_ns();
+        let (checked, reading) = match chainstate.checked.take(height, hash) {
             Some(checked) => {
                 chainstate.meter.taken_over();
-                checked
+                (checked, None)
             }
             None => match self.read_and_check(path_block, hash, &headers)? {
-                Ok(checked) => checked,
+                Ok((checked, reading)) => (checked, Some(reading)),
                 Err(failure) => return Ok(Err(failure)),
             },
         };
@@ -217,8 +218,8 @@ impl Run<'_> {
             let is_bip30_checked = is_bip30_checked(checked.height(), &hash, &headers, &chainstate.params);
             Links::new(checked.block(), is_bip30_checked, &chainstate.active.coins)
         });
-        let arrival = chainstate.arrivals.take(hash);
-        Ok(Ok(Job::new(index, path_block.id, path_block.position, checked, links, path_block.is_trusted, arrival)))
+        let coming = Coming { arrival: chainstate.arrivals.take(hash), reading, begun };
+        Ok(Ok(Job::new(index, path_block.id, path_block.position, checked, links, path_block.is_trusted, coming)))
     }
 
     /// Turns the stored bytes into a checked block.
@@ -227,15 +228,17 @@ impl Run<'_> {
         path_block: &PathBlock,
         hash: BlockHash,
         headers: &Headers<'_>,
-    ) -> Result<Result<CheckedBlock, Failure>, EngineError> {
+    ) -> Result<Result<(CheckedBlock, Reading), Failure>, EngineError> {
         let chainstate = self.chainstate;
         let unreadable = |reason| Ok(Err(Failure::Unreadable(reason)));
-        let raw = match chainstate.meter.time(Stage::Read, || chainstate.store.read_block(path_block.position)) {
+        let (raw, read) = chainstate.meter.timed(Stage::Read, || chainstate.store.read_block(path_block.position));
+        let raw = match raw {
             Ok(raw) => raw,
             Err(error) if is_damage(&error) => return unreadable(UnreadableReason::Chain(error)),
             Err(error) => return Err(error.into()),
         };
-        let parsed = match chainstate.meter.time(Stage::Parse, || raw.parse()) {
+        let (parsed, parse) = chainstate.meter.timed(Stage::Parse, || raw.parse());
+        let parsed = match parsed {
             Err(ParseError { kind: ParseErrorKind::TrailingBytes { .. }, .. }) => {
                 read_block(chainstate, path_block.position)?
             }
@@ -250,11 +253,11 @@ impl Run<'_> {
         }
         // The header is known, so it was not from the future when it was accepted.
         let now = i64::from(block.header().time);
-        let checked = chainstate.meter.time(Stage::Check, || {
+        let (checked, check) = chainstate.meter.timed(Stage::Check, || {
             CheckedBlock::check(block, Parent::At(headers.height(), headers), now, &chainstate.params)
         });
         match checked {
-            Ok(checked) => Ok(Ok(checked)),
+            Ok(checked) => Ok(Ok((checked, Reading { read, parse, check }))),
             Err(violation) if violation.rule.is_of_the_bytes() => unreadable(UnreadableReason::Mutated(violation)),
             Err(violation) => Ok(Err(Failure::Invalid(violation))),
         }
@@ -365,9 +368,7 @@ impl Run<'_> {
                     (tree.node(job.id).chain_work, below, is_counted)
                 };
                 job.set_below(below);
-                if is_at_tip {
-                    job.set_committed(chainstate.meter.now_ns());
-                }
+                job.set_committed(chainstate.meter.now_ns(), is_at_tip);
                 chainstate.active.journal.publish(job.id, Arc::clone(job) as Arc<dyn Change>);
                 chainstate.store.record(&[IndexEntry::Undo { id: job.id, position: undo }]);
                 if !is_counted {

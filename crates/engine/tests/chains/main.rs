@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of one test")]
 
 mod accept;
+mod branches;
 mod crash;
 mod damage;
 mod expected;

@@ -242,7 +242,7 @@ struct Timed(Mutex<Vec<(Option<BlockTimes>, Option<Tip>)>>);
 impl Observer for Timed {
     fn event(&self, event: &Event<'_>) {
         match event {
-            Event::BlockAtTip(times) => self.0.lock().unwrap().push((Some(*times), None)),
+            Event::BlockSettled(block) => self.0.lock().unwrap().push((Some(block.times), None)),
             Event::Settled { tip, .. } => self.0.lock().unwrap().push((None, Some(*tip))),
             _ => {}
         }
@@ -268,7 +268,7 @@ fn blocks_at_the_tip_have_their_times() {
                 Some(BlockSource::Call)
             }
             1 => {
-                let origin = Origin { source: BlockSource::Peer(u64::from(height)), received: 500 };
+                let origin = Origin { received: 500, ..Origin::at_once(BlockSource::Peer(u64::from(height)), 600) };
                 lydian.engine.store_block_from(block, i64::from(NOW), origin).unwrap().unwrap();
                 lydian.engine.advance(&Cancel::new(), &timed).unwrap();
                 Some(origin.source)
@@ -284,11 +284,19 @@ fn blocks_at_the_tip_have_their_times() {
         assert_eq!((times.height.0, times.hash), (height, tip));
         assert_eq!(announced, Tip { height: Height(height), hash: tip });
         let BlockTimes { funded, verified, committed, settled, .. } = times;
-        assert!(funded > 1_000_000 && funded <= verified && verified <= committed && committed < settled, "{times:?}");
+        assert!(
+            times.begun > 1_000_000
+                && times.begun < funded
+                && funded <= verified
+                && verified <= committed
+                && committed < settled,
+            "{times:?}"
+        );
         match (times.arrival, source) {
-            (Some(Arrival { source, received, stored }), Some(expected)) => {
+            (Some(Arrival { source, received, begun, parsed, checked, stored }), Some(expected)) => {
                 assert_eq!((source, received == 500), (expected, height % 3 == 1), "{times:?}");
-                assert!(received < stored && stored < funded, "{times:?}");
+                assert!(received <= begun && begun <= parsed && parsed < checked, "{times:?}");
+                assert!(checked < stored && stored < times.begun && times.reading.is_none(), "{times:?}");
             }
             (None, None) => {}
             _ => panic!("{times:?}"),

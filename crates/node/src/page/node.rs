@@ -1,14 +1,17 @@
 //! What the page shows of the node: its parts, as they come into being.
 
+use crate::blocks::Blocks;
+use crate::blocks::fill::Filler;
 use crate::clock::{mockable_now, now_nanos};
 use crate::display::Sight;
 use crate::run::Session;
 use crate::serve::Serving;
 use lydian_consensus::Chain;
-use lydian_engine::Engine;
+use lydian_engine::{Engine, InitialDownload, Leaves};
 use lydian_mempool::Mempool;
 use lydian_rpc::{Context, Warnings};
-use std::sync::{Arc, OnceLock, Weak};
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// The parts of the node. Those that do not exist yet are missing, and so are those that have ended.
 #[derive(Debug)]
@@ -18,6 +21,11 @@ pub(crate) struct PageNode {
     pub(super) chain: Chain,
     pub(super) warnings: Arc<Warnings>,
     pub(super) sight: Sight,
+    /// The last blocks.
+    pub(crate) blocks: Arc<Blocks>,
+    pub(super) initial_download: Arc<InitialDownload>,
+    /// The ends of the branches that the topic `chain` has seen.
+    pub(super) leaves: Mutex<Leaves>,
     began_nanos: u64,
     // Weak, since the parts end before the page does.
     engine: OnceLock<Weak<Engine>>,
@@ -31,6 +39,9 @@ impl PageNode {
             chain: session.settings.params.chain,
             warnings: Arc::clone(&session.warnings),
             sight,
+            blocks: Arc::default(),
+            initial_download: Arc::clone(&session.initial_download),
+            leaves: Mutex::default(),
             began_nanos: now_nanos(),
             engine: OnceLock::new(),
             mempool: OnceLock::new(),
@@ -41,6 +52,11 @@ impl PageNode {
     pub(crate) fn has_engine(&self, engine: &Arc<Engine>) {
         // A node has one.
         let _ = self.engine.set(Arc::downgrade(engine));
+    }
+
+    /// Reads the last blocks from before this start until the result is dropped.
+    pub(crate) fn fill_blocks(&self, engine: &Arc<Engine>) -> io::Result<Filler> {
+        Filler::start(&self.blocks, engine, &self.initial_download)
     }
 
     /// The mempool accepts transactions.

@@ -103,6 +103,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let (server, observer) = serve(session, task, &watcher)?;
     let page = server.as_ref().and_then(|server| page::start(session, server, display.sight(), style));
     let (_page, shown) = page.unzip();
+    watcher.records(shown.as_ref().map(|node| &node.blocks));
     // Dropped after the engine has made everything durable.
     let publisher = zmq::start(session, task)?;
     let feed = publisher.as_ref().map(Publisher::feed);
@@ -115,6 +116,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let _passing_on = passing_on;
     let engine = Arc::new(engine);
     shown.iter().for_each(|node| node.has_engine(&engine));
+    let _filler = shown.as_ref().map(|node| node.fill_blocks(&engine)).transpose()?;
     let scripts = transactions.clone();
     if let Some(source) = transactions.map(|reader| transactions::source(reader, &engine)) {
         indexes.transactions = session.settings.txindex.then(|| Arc::clone(&source) as Arc<dyn TransactionIndex>);

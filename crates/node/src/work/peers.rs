@@ -110,6 +110,7 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Wallets)
     let Some(mempool) = &node.mempool else { unreachable!("a node with peers has a mempool") };
     let network = net::start(session, &node.engine, mempool, node.filters.clone(), Arc::clone(&node.observer))
         .map_err(Failure::Network)?;
+    node.watcher.has_senders(&network);
     if let Some(server) = server {
         server.has_peers(&network);
         server.begins(&node.engine);

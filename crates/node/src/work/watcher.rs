@@ -1,6 +1,7 @@
 //! Reports what the engine does: lines in the log, `-blocknotify`, the status file. Input: events, from any worker.
 //! Output: text and files. Must be quick and must never call the engine.
 
+use crate::blocks::Blocks;
 use crate::clock::mockable_now;
 use crate::display::{Figures, Sync};
 use crate::log::{Category, Log, TipLine, iso8601, log2, progress, update_tip};
@@ -15,6 +16,7 @@ use lydian_engine::{
     Reviews, TipUpdate,
 };
 use lydian_mempool::Mempool;
+use lydian_net::Network;
 use lydian_p2p::manager::SyncFigures;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::Indexes;
@@ -39,6 +41,8 @@ pub(super) struct Watcher {
     is_invalid_found: AtomicBool,
     /// The notifications over ZeroMQ. They get every event.
     feed: OnceLock<Feed>,
+    /// The last blocks, if the page shows them. They get every event.
+    blocks: OnceLock<Arc<Blocks>>,
     state: Mutex<State>,
 }
 
@@ -81,6 +85,7 @@ impl Watcher {
             headers: AtomicU32::new(0),
             is_invalid_found: AtomicBool::new(true),
             feed: OnceLock::new(),
+            blocks: OnceLock::new(),
             state: Mutex::default(),
         }
     }
@@ -105,6 +110,21 @@ impl Watcher {
         if let Some(feed) = feed {
             // A node starts them once.
             let _ = self.feed.set(feed);
+        }
+    }
+
+    /// The record of the last blocks, if there is one. To be called before the engine is opened.
+    pub(super) fn records(&self, blocks: Option<&Arc<Blocks>>) {
+        if let Some(blocks) = blocks {
+            // A node starts one page.
+            let _ = self.blocks.set(Arc::clone(blocks));
+        }
+    }
+
+    /// The network, which knows who sent the last blocks.
+    pub(super) fn has_senders(&self, network: &Network) {
+        if let Some(blocks) = self.blocks.get() {
+            blocks.has_senders(network.sent_blocks());
         }
     }
 
@@ -254,7 +274,7 @@ fn block_line(times: &BlockTimes) -> String {
     let ms = |from: u64, to: u64| format!("{:.1} ms", to.saturating_sub(from) as f64 / 1e6);
     let (from, total) = match times.arrival {
         None => (":".to_owned(), String::new()),
-        Some(Arrival { source, received, stored }) => {
+        Some(Arrival { source, received, stored, .. }) => {
             let source = match source {
                 BlockSource::Peer(id) => format!("peer={id}"),
                 BlockSource::Call => "RPC".to_owned(),
@@ -283,6 +303,9 @@ impl Observer for Watcher {
         if let Some(feed) = self.feed.get() {
             feed.event(event);
         }
+        if let Some(blocks) = self.blocks.get() {
+            blocks.event(event);
+        }
         match event {
             Event::UpdateTip(tip) => self.tip(tip),
             Event::Settled { tip, .. } => {
@@ -291,7 +314,10 @@ impl Observer for Watcher {
                 // Readers get no pool of the new chain until the reorganisation is over for the pool.
                 mempool.inspect(|mempool| mempool.settle_soon());
             }
-            Event::BlockAtTip(times) => self.log.debug(Category::BENCH, || block_line(times)),
+            Event::BlockSettled(block) if block.is_at_tip => {
+                self.log.debug(Category::BENCH, || block_line(&block.times));
+            }
+            Event::BlockSettled(_) => {}
             Event::InvalidBlock { hash, state, .. } => {
                 self.is_invalid_found.store(true, Ordering::Relaxed);
                 self.log.error(format!("ConnectTip: ConnectBlock {hash} failed, {state}"));

@@ -31,6 +31,7 @@ mod light;
 mod log;
 mod meanwhile;
 mod mempool;
+mod page_blocks;
 mod peers;
 mod raw;
 mod refusals;

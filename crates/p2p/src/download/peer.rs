@@ -129,6 +129,11 @@ impl Peer {
         self.requests.iter()
     }
 
+    /// When the block was requested, if it has not arrived.
+    pub(super) fn requested_at(&self, hash: &BlockHash) -> Option<Duration> {
+        self.requests.iter().find(|request| request.hash == *hash).map(|request| request.sent)
+    }
+
     pub(super) fn blocks_in_flight(&self) -> usize {
         self.requests.len()
     }

@@ -26,6 +26,7 @@ pub(super) use state::PeerBlocks;
 use super::context::Context;
 use super::headers::{Headers, TipChange};
 use super::{Action, Intake, ManagerSettings, PeerId, ReceivedBlock, StoreOutcome, Violation};
+use crate::SentBlock;
 use crate::download::{Arrival, Download, DownloadSettings, RequestTime};
 use crate::headers::anti_dos_work;
 use crate::limits::{REQUESTS_PER_BLOCK_MAX, UNREQUESTED_BLOCKS_MAX};
@@ -35,6 +36,7 @@ use lydian_consensus::pow::block_proof;
 use lydian_primitives::{BlockHash, HEADER_SIZE, HashedHeader, Header, Height};
 use lydian_wire::Inv;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 use upload::Upload;
 
 /// How far above the tip an unrequested block may be: Core's `MIN_BLOCKS_TO_KEEP`.
@@ -46,6 +48,10 @@ pub(super) struct Source {
     peer: PeerId,
     intake: Intake,
     size: u32,
+    /// The transactions that were missing in a compact block.
+    missing: Option<u32>,
+    /// From the request to the last byte.
+    download: Option<Duration>,
     /// Validation found the block invalid before the engine reported it as stored.
     has_verdict: bool,
 }
@@ -174,11 +180,12 @@ impl Blocks {
             Some(Intake::Requested) => self.deliver(context, id, hash, bytes),
             intake => {
                 if intake != Some(Intake::Unrequested) {
+                    context.sent_blocks.add_copy(&hash);
                     let size = u32::try_from(size).unwrap_or(u32::MAX);
                     self.download.unneeded(id, &hash, size, context.now.elapsed);
                 }
                 if let Some(intake) = intake {
-                    self.pass_on(context, (id, hash), ReceivedBlock::Whole(bytes), size, intake);
+                    self.pass_on(context, (id, hash, None), ReceivedBlock::Whole(bytes), size, intake);
                 }
             }
         }
@@ -208,27 +215,32 @@ impl Blocks {
     /// Passes a requested block on to be stored, once, or again as long as it is not verified that the first bytes were
     /// right. It counts as received until they turn out to be wrong.
     fn deliver(&mut self, context: &mut Context, id: PeerId, hash: BlockHash, bytes: Vec<u8>) {
-        let size = bytes.len();
+        let (size, download) = (bytes.len(), self.waited(context, id, &hash));
         let arrival = self.download.arrived(id, &hash, u32::try_from(size).unwrap_or(u32::MAX), context.now.elapsed);
         self.forget_request(context, id, &hash);
         let waiting = self.pending_requested(&hash);
         if arrival == Arrival::Duplicate && waiting == 0 || waiting >= REQUESTS_PER_BLOCK_MAX {
-            return;
+            return context.sent_blocks.add_copy(&hash);
         }
-        self.pass_on(context, (id, hash), ReceivedBlock::Whole(bytes), size, Intake::Requested);
+        self.pass_on(context, (id, hash, download), ReceivedBlock::Whole(bytes), size, Intake::Requested);
     }
 
     /// Passes a block on to the thread that looks into it.
     fn pass_on(
         &mut self,
         context: &mut Context,
-        (id, hash): (PeerId, BlockHash),
+        (id, hash, download): (PeerId, BlockHash, Option<Duration>),
         block: ReceivedBlock,
         size: usize,
         intake: Intake,
     ) {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
-        self.pending.entry(hash).or_default().push(Source { peer: id, intake, size, has_verdict: false });
+        let missing = match &block {
+            ReceivedBlock::Whole(_) => None,
+            ReceivedBlock::Parts(_, txs) => Some(u32::try_from(txs.len()).unwrap_or(u32::MAX)),
+        };
+        let source = Source { peer: id, intake, size, missing, download, has_verdict: false };
+        self.pending.entry(hash).or_default().push(source);
         let is_next =
             intake != Intake::Unneeded && !context.is_initial_download() && block.parent() == Some(context.tip().hash);
         context.actions.push(Action::Store { from: id, hash, block, intake, is_next });
@@ -347,7 +359,7 @@ impl Blocks {
 
     /// Removes the delivery that a result is about.
     fn take_pending(&mut self, from: PeerId, hash: &BlockHash, intake: Intake) -> Source {
-        let unknown = Source { peer: from, intake, size: 0, has_verdict: false };
+        let unknown = Source { peer: from, intake, size: 0, missing: None, download: None, has_verdict: false };
         let Some(pending) = self.pending.get_mut(hash) else { return unknown };
         let at = pending.iter().position(|source| source.peer == from && source.intake == intake);
         let source = at.map_or(unknown, |at| pending.remove(at));
@@ -363,13 +375,31 @@ impl Blocks {
         for (peer, _) in self.aside.remove(hash).unwrap_or_default() {
             self.forget_request(context, peer, hash);
         }
+        if *outcome == StoreOutcome::Known {
+            context.sent_blocks.add_copy(hash);
+        }
         if *outcome == StoreOutcome::Stored {
             let unix = context.now.unix;
             context.with(source.peer, |peer| peer.blocks.last_block_time = unix);
+            Self::note_sender(context, &source, hash);
             if !source.has_verdict {
                 self.sources.insert(*hash, source);
             }
         }
+    }
+
+    fn note_sender(context: &Context, source: &Source, hash: &BlockHash) {
+        // Peers that left meanwhile are not known any more.
+        let Some(peer) = context.peers.get(&source.peer).filter(|_| context.sent_blocks.is_on()) else { return };
+        context.sent_blocks.add(SentBlock {
+            hash: *hash,
+            peer: source.peer,
+            name: peer.link.name.clone(),
+            user_agent: peer.talk.user_agent.clone(),
+            missing: source.missing,
+            download: source.download,
+            extra: 0,
+        });
     }
 
     /// Returns the sender of a block without a verdict, as `take_source` does.

@@ -10,6 +10,7 @@
 use super::peer::PeerState;
 use super::pool::TransactionPool;
 use super::{Action, Event, ManagerSettings, PeerId, Violation};
+use crate::SentBlocks;
 use crate::chain_view::ChainView;
 use crate::outgoing::Outgoing;
 use crate::time::{Moment, UnixTime};
@@ -44,6 +45,8 @@ pub(super) struct Context {
     /// Events for other parts, in the order in which they happened.
     pub(super) events: VecDeque<Event>,
     pub(super) switches: LogSwitches,
+    /// Who sent the latest blocks.
+    pub(super) sent_blocks: Arc<SentBlocks>,
 }
 
 /// The data of a header, copied from the tree.

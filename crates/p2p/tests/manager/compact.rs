@@ -540,3 +540,47 @@ fn a_complete_compact_block_that_does_not_match_is_ignored() {
     send_compact(&mut bench, peer, &made);
     assert_eq!(bench.tip_hash(), made.hash);
 }
+
+/// A display learns who sent a block first, how long that took, how many transactions of a compact block were missing,
+/// and how many further copies arrived.
+#[test]
+fn senders_of_blocks_are_kept_for_a_display() {
+    let mut bench = Bench::synced(105);
+    let peer = bench.connect_synced(ConnectionKind::OutboundFullRelay);
+    let other = bench.connect_synced(ConnectionKind::Inbound);
+    let unseen = block_on(bench.tip(), 1, Vec::new());
+    bench.announce(peer, &[unseen.header()]);
+    bench.send(peer, Message::Block(unseen.bytes()));
+    let kept = std::sync::Arc::clone(bench.manager.sent_blocks());
+    assert_eq!(kept.since(0), (0, Vec::new()), "no one has asked yet");
+    kept.keep();
+    let made = full_block(&bench, 2);
+    bench.announce(peer, &[made.header()]);
+    bench.elapsed += Duration::from_millis(1_500);
+    send_compact(&mut bench, peer, &made);
+    bench.elapsed += Duration::from_millis(250);
+    bench.send(peer, transactions(&made, &[1, 2]));
+    let whole = block_on(bench.tip(), 3, Vec::new());
+    bench.announce(other, &[whole.header()]);
+    bench.elapsed += Duration::from_millis(700);
+    bench.send(other, Message::Block(whole.bytes()));
+    assert_eq!(bench.tip_hash(), whole.hash);
+    let sent = |hash, peer: PeerId, missing, ms| lydian_p2p::SentBlock {
+        hash,
+        peer,
+        name: format!("{}.2.3.4:8333", peer.0 + 1),
+        user_agent: "/peer/".to_owned(),
+        missing,
+        download: Some(Duration::from_millis(ms)),
+        extra: 0,
+    };
+    let expected = [sent(made.hash, peer, Some(2), 1_750), sent(whole.hash, other, None, 700)];
+    let (seen, blocks) = kept.since(0);
+    assert_eq!(blocks, expected);
+    // Copies: a whole block that no one asked for, and a compact one.
+    bench.send(other, Message::Block(made.bytes()));
+    send_compact(&mut bench, peer, &made);
+    let (_, changed) = kept.since(seen);
+    assert_eq!(changed, [lydian_p2p::SentBlock { extra: 2, ..expected[0].clone() }]);
+    assert!(bench.ended.is_empty());
+}

@@ -379,7 +379,7 @@ fn getmininginfo(call: &Call<'_>) -> Result<MiningInfo, RpcError> {
         bits: Hex(bits.to_be_bytes()),
         difficulty: Double(difficulty(bits)),
         target: target(bits, params),
-        networkhashps: Double(hashes_per_second(&engine, 120, -1)?),
+        networkhashps: Double(network_hash_rate(&engine, 120, -1)?),
         pooledtx: call.context.mempool()?.snapshot().len(),
         blockmintxfee: Amount(1),
         chain: params.chain.name(),
@@ -396,11 +396,11 @@ fn getmininginfo(call: &Call<'_>) -> Result<MiningInfo, RpcError> {
 
 fn getnetworkhashps(call: &Call<'_>) -> Result<Double, RpcError> {
     let engine = call.context.engine()?;
-    Ok(Double(hashes_per_second(&engine, call.i32_or(0, 120)?, call.i32_or(1, -1)?)?))
+    Ok(Double(network_hash_rate(&engine, call.i32_or(0, 120)?, call.i32_or(1, -1)?)?))
 }
 
-/// Core's `GetNetworkHashPS`.
-fn hashes_per_second(engine: &Engine, lookup: i32, height: i32) -> Result<f64, RpcError> {
+/// Core's `GetNetworkHashPS`: `getnetworkhashps`.
+pub fn network_hash_rate(engine: &Engine, lookup: i32, height: i32) -> Result<f64, RpcError> {
     if lookup < -1 || lookup == 0 {
         return Err(RpcError::parameter("Invalid nblocks. Must be a positive number or -1."));
     }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::chainstate::links::Links;
+use crate::run::job::Coming;
 use lydian_chain::{BlockPosition, HeaderId, HeaderTree};
 use lydian_coins::{PARTITIONS, Settings, Tip};
 use lydian_consensus::{Ancestor, Chain, CheckedBlock, HeaderView, Params, Parent};
@@ -73,7 +74,7 @@ impl Story {
             let checked = checked_block(txs, height);
             let links = Links::new(checked.block(), is_bip30_checked, &story.coins);
             let position = BlockPosition { file: 0, offset: 0, size: 0 };
-            story.jobs.push(Arc::new(Job::new(index, any_node(), position, checked, links, true, None)));
+            story.jobs.push(Arc::new(Job::new(index, any_node(), position, checked, links, true, Coming::default())));
             story.expected.push(expected);
         }
         story

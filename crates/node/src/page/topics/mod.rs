@@ -3,7 +3,10 @@
 //! A topic is a map of keys; readers get the keys whose values changed. Reading must be cheap and must make nothing
 //! wait: it takes snapshots that other modules keep.
 
+mod blocks;
+mod chain;
 mod map;
+mod miners;
 mod overview;
 mod sync;
 
@@ -22,12 +25,22 @@ struct Entry {
 
 const QUICK: Duration = Duration::from_millis(250);
 const SECOND: Duration = Duration::from_secs(1);
+const SLOW: Duration = Duration::from_secs(5);
 
 const ENTRIES: &[Entry] = &[
     Entry { topic: Topic { name: "overview", period: QUICK, is_private: false }, read: overview::read },
     Entry { topic: Topic { name: "sync", period: QUICK, is_private: false }, read: sync::read },
     Entry { topic: Topic { name: "map", period: SECOND, is_private: false }, read: map::read },
+    Entry { topic: Topic { name: "blocks", period: SECOND, is_private: false }, read: blocks::read },
+    Entry { topic: Topic { name: "chain", period: SECOND, is_private: false }, read: chain::read },
+    Entry { topic: Topic { name: "miners", period: SLOW, is_private: false }, read: miners::read },
 ];
+
+/// The version of a topic, which is read only if that has changed.
+type Version = fn(&PageNode) -> u64;
+
+/// The topics that cost more to read than to ask for their version.
+const VERSIONS: &[(&str, Version)] = &[("blocks", blocks::version), ("miners", miners::version)];
 
 /// The topics of a node.
 #[derive(Debug)]
@@ -48,9 +61,18 @@ impl Topics for NodeTopics {
         &self.all
     }
 
-    fn read(&self, topic: usize, _: Option<u64>) -> Option<Reading> {
-        let values = (ENTRIES.get(topic)?.read)(&self.node);
-        Some(Reading { version: self.version.fetch_add(1, Ordering::Relaxed), values })
+    fn read(&self, topic: usize, seen: Option<u64>) -> Option<Reading> {
+        let entry = ENTRIES.get(topic)?;
+        let known = VERSIONS.iter().find(|(name, _)| *name == entry.topic.name);
+        // Asked for first: what changes meanwhile is read next time.
+        let version = match known {
+            Some((_, version)) => version(&self.node),
+            None => self.version.fetch_add(1, Ordering::Relaxed),
+        };
+        if known.is_some() && seen == Some(version) {
+            return None;
+        }
+        Some(Reading { version, values: (entry.read)(&self.node) })
     }
 }
 

@@ -75,6 +75,7 @@ impl Blocks {
         // A block passed to the engine counts as here until the engine says otherwise. Then it is requested again,
         // because this message is not kept.
         if is_here || self.is_pending(&hash) {
+            context.sent_blocks.add_copy(&hash);
             return self.forget_request(context, id, &hash);
         }
         if !standing.is_asked && !is_announcer {
@@ -208,7 +209,7 @@ impl Blocks {
             && let Ok(size) = partial.block_size(&[])
         {
             let parts = ReceivedBlock::Parts(Box::new(partial), Vec::new());
-            self.pass_on(context, (id, hash), parts, size, Intake::Compact);
+            self.pass_on(context, (id, hash, None), parts, size, Intake::Compact);
         }
     }
 
@@ -232,7 +233,8 @@ impl Blocks {
             Partial::Waiting(waiting, _charge) => match waiting.block_size(&answer.txs) {
                 Ok(size) => {
                     let parts = ReceivedBlock::Parts(Box::new(waiting), answer.txs);
-                    self.pass_on(context, (id, hash), parts, size, Intake::Compact);
+                    let download = self.waited(context, id, &hash);
+                    self.pass_on(context, (id, hash, download), parts, size, Intake::Compact);
                 }
                 Err(_) => {
                     self.forget_request(context, id, &hash);

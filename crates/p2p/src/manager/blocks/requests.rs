@@ -12,6 +12,7 @@ use crate::manager::PeerId;
 use crate::manager::context::Context;
 use lydian_engine::LogLevel;
 use lydian_primitives::BlockHash;
+use std::time::Duration;
 
 impl Blocks {
     /// Returns the peers that were asked for a block and have not answered, in order of the requests.
@@ -55,6 +56,16 @@ impl Blocks {
         let now = context.now.mockable;
         let others = self.aside.values_mut().flatten().filter(|(peer, _)| was_asked && *peer == id);
         others.for_each(|(_, at)| at.asked = now);
+    }
+
+    /// The time since the peer was asked for a block that it has not sent, if anyone wants to know.
+    pub(super) fn waited(&self, context: &Context, id: PeerId, hash: &BlockHash) -> Option<Duration> {
+        if !context.sent_blocks.is_on() {
+            return None;
+        }
+        let aside = || self.aside.get(hash)?.iter().find(|(peer, _)| *peer == id).map(|(_, at)| at.sent);
+        let sent = self.download.requested_at(id, hash).or_else(aside)?;
+        Some(context.now.elapsed.saturating_sub(sent))
     }
 
     pub(in crate::manager) fn is_requested(&self, hash: &BlockHash) -> bool {
