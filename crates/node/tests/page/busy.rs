@@ -34,7 +34,7 @@ pub(crate) fn busy(name: &str) -> Option<Busy> {
     let stage = Stage::start(name, &own)?;
     let mut peers = Vec::new();
     for (place, comment) in ["-uacomment=first", "-uacomment=second"].into_iter().enumerate() {
-        let peer = Server::lydian(&format!("{name}-peer-{place}"), &[comment, "-page=0"]);
+        let peer = Server::lydian(&format!("{name}-peer-{place}"), &[comment]);
         peer.result("addnode", &json!([format!("127.0.0.1:{port}"), "onetry"]).to_string());
         peers.push(peer);
     }

@@ -33,7 +33,7 @@ impl Stage {
         let browser = Browser::start(&[OTHER_NAME, "localhost"]).unwrap()?;
         let port = free_port().unwrap();
         let own = format!("-pageport={port}");
-        let server = Server::lydian(name, &[&[own.as_str()], options].concat());
+        let server = Server::lydian(name, &[&["-page", own.as_str()], options].concat());
         Some(Stage { browser, server, port })
     }
 
