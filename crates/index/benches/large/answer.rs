@@ -8,6 +8,7 @@ use crate::build::{Folder, catch_up, open};
 use crate::chain::script;
 use crate::machine::{CountingDisk, Droppable, cpu, device_bytes, peak_memory, timed};
 use crate::watched::{Expected, balance, expected, hash_of, read};
+use lydian_engine::Follower;
 use lydian_hash::sha256;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput, TxIndexReader};
 use lydian_primitives::{Height, Txid};
@@ -53,6 +54,8 @@ pub(crate) fn answer(folder: &Folder, options: &Options, number: u32) {
         match line.unwrap().as_str() {
             "catch up" => {
                 let (added, wall, cpu) = timed(|| catch_up(folder, &mut index));
+                // As a node does after ten minutes at most: then rows are settled.
+                index.checkpoint(reader.tip().unwrap()).unwrap();
                 println!("level {added} {} {}", wall.as_millis(), cpu.as_millis());
                 let (_, wall, cpu) = timed(|| index.wait_until_idle());
                 println!("idle {} {} {}", wall.as_millis(), cpu.as_millis(), peak_memory());

@@ -1,12 +1,12 @@
 //! A large index: how long a start takes after a kill, and what answers cost if the index is larger than memory.
 //!
 //! `cargo bench -p lydian-index --bench large -- [--blocks N] [--transactions N] [--large-blocks N] [--compact]
-//! [--memory-mb N] [--rounds N] [--dir DIR]`. A process makes a chain ([`chain`]) and feeds the index with it
+//! [--memory-mb N] [--rounds N] [--dir DIR [--keep | --kept]]`. A process makes a chain ([`chain`]) and feeds the index with it
 //! ([`build`]). It is killed while segments become a larger one. Then processes open the index: the time from their
 //! start to the first answer, from the page cache and without it, each killed in turn. The last one gets the blocks that
 //! were lost, and is asked about many scripts ([`answer`]): with everything in the page cache, with nothing, and, with
 //! `--memory-mb`, while so much memory is left for all of this machine. Every answer is compared with the chain
-//! ([`watched`]).
+//! ([`watched`]). With `--keep` the directory stays, and with `--kept` only the questions are asked again.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock, and files beside the index")]
 
@@ -36,6 +36,10 @@ struct Options {
     memory_mb: Option<u64>,
     rounds: usize,
     dir: PathBuf,
+    /// The directory stays afterwards.
+    keeps: bool,
+    /// It is from an earlier run.
+    is_kept: bool,
 }
 
 /// The transactions of a block of mainnet in 2025.
@@ -66,6 +70,8 @@ impl Options {
             memory_mb: value("--memory-mb").map(|text| text.parse().unwrap()),
             rounds: count("--rounds", if is_test { 1 } else { 5 }),
             dir: value("--dir").map_or(scratch, PathBuf::from),
+            keeps: has("--keep") || has("--kept"),
+            is_kept: has("--kept"),
         }
     }
 
@@ -168,14 +174,50 @@ fn mb(bytes: u64) -> f64 {
 }
 
 fn measure(folder: &Folder, options: &Options) {
-    std::fs::create_dir(&folder.0).unwrap();
-    build_and_kill(folder, options);
-    let index = folder.index();
-    let size = size_of(&index);
-    println!("killed with {} files of {:.1} MB", files(&index).len(), mb(size));
+    if !options.is_kept {
+        std::fs::create_dir(&folder.0).unwrap();
+        build_and_kill(folder, options);
+    }
     let events = read(&folder.events());
+    if !options.is_kept {
+        measure_starts(folder, options, &events);
+    }
+    let mut process = Process::start(&first_script(&events), options);
+    process.line("answered");
+    if !options.is_kept {
+        process.say("catch up");
+        let level = process.line("level");
+        println!("{} blocks that were lost: {:.2} s, CPU {:.2} s", level[0], seconds(&level[1]), seconds(&level[2]));
+        let idle = process.line("idle");
+        let peak = mb(number(&idle[2]));
+        println!(
+            "all merged: {:.2} s later, CPU {:.2} s; most memory {peak:.1} MB",
+            seconds(&idle[0]),
+            seconds(&idle[1])
+        );
+    }
+    println!("index of {:.1} MB", mb(size_of(&folder.index())));
+    process.say("ask");
+    process.line("asked");
+    if options.memory_mb.is_some() {
+        let mut memory = Process::start("memory", options);
+        println!("{:.1} MB of memory taken", mb(number(&memory.line("taken")[0])));
+        process.say("ask with little memory");
+        process.line("asked");
+        memory.end();
+    }
+    process.end();
+    if !options.keeps {
+        std::fs::remove_dir_all(&folder.0).unwrap();
+    }
+}
+
+/// The time to the first answer, a few times from the page cache and without it.
+fn measure_starts(folder: &Folder, options: &Options, events: &[Event]) {
+    let index = folder.index();
+    println!("killed with {} files of {:.1} MB", files(&index).len(), mb(size_of(&index)));
     for is_cached in [false, true] {
-        let mut starts: Vec<Start> = (0..options.rounds).map(|_| start(folder, options, &events, is_cached)).collect();
+        let mut starts: Vec<Start> = (0..options.rounds).map(|_| start(folder, options, events, is_cached)).collect();
         starts.sort_by_key(|start| start.wall);
         let Start { wall, cpu, reads, bytes, device, left } = starts[starts.len() / 2];
         println!(
@@ -189,26 +231,6 @@ fn measure(folder: &Folder, options: &Options) {
             mb(left),
         );
     }
-    let mut process = Process::start(&first_script(&events), options);
-    process.line("answered");
-    process.say("catch up");
-    let level = process.line("level");
-    println!("{} blocks that were lost: {:.2} s, CPU {:.2} s", level[0], seconds(&level[1]), seconds(&level[2]));
-    let idle = process.line("idle");
-    let peak = mb(number(&idle[2]));
-    println!("all merged: {:.2} s later, CPU {:.2} s; most memory {peak:.1} MB", seconds(&idle[0]), seconds(&idle[1]));
-    println!("index of {:.1} MB", mb(size_of(&index)));
-    process.say("ask");
-    process.line("asked");
-    if options.memory_mb.is_some() {
-        let mut memory = Process::start("memory", options);
-        println!("{:.1} MB of memory taken", mb(number(&memory.line("taken")[0])));
-        process.say("ask with little memory");
-        process.line("asked");
-        memory.end();
-    }
-    process.end();
-    std::fs::remove_dir_all(&folder.0).unwrap();
 }
 
 /// Kills the process that builds the index while it writes a segment that is made of others.

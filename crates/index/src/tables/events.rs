@@ -11,7 +11,7 @@
 //! of its entries.
 
 use super::bits::{BitReader, BitWriter};
-use super::pages::{Facts, PageSink, PageSource};
+use super::pages::{Facts, PAGES_AT_ONCE, PageSink, PageSource};
 use crate::error::IndexError;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -159,15 +159,22 @@ impl Table<'_> {
 
     /// Hands out the events of a long entry, a page at a time: creates first, each kind in its order.
     fn visit(&self, list: &List, visit: &mut dyn FnMut(Entry)) -> Result<(), IndexError> {
-        for number in 0..list.pages() {
-            visit(self.list_page(list.first_page.saturating_add(number))?);
+        for from in (0..list.pages()).step_by(PAGES_AT_ONCE as usize) {
+            let some = from..list.pages().min(from.saturating_add(PAGES_AT_ONCE));
+            let some: Vec<u32> = some.map(|number| list.first_page.saturating_add(number)).collect();
+            for (page, bytes) in some.iter().zip(self.lists.pages(&some)?) {
+                visit(self.decoded(*page, &bytes)?);
+            }
         }
         Ok(())
     }
 
     fn list_page(&self, page: u32) -> Result<Entry, IndexError> {
-        let entry = read_list_page(&self.lists.page(page)?, self.lists.facts());
-        entry.ok_or_else(|| self.lists.damaged(page, DAMAGED_LIST))
+        self.decoded(page, &self.lists.page(page)?)
+    }
+
+    fn decoded(&self, page: u32, bytes: &[u8]) -> Result<Entry, IndexError> {
+        read_list_page(bytes, self.lists.facts()).ok_or_else(|| self.lists.damaged(page, DAMAGED_LIST))
     }
 
     /// The events of an entry that are those of the outputs in `wanted`, which are sorted. Of a long entry, only the

@@ -13,7 +13,7 @@ use super::rows::ScriptHash;
 use super::scripts::{ScriptOutput, Unsealed};
 use super::segment::{Rows, Segment};
 use super::state::Shared;
-use super::txids::Lookup;
+use super::txids;
 use crate::error::IndexError;
 use lydian_engine::Tip;
 use lydian_primitives::{Height, Txid};
@@ -198,25 +198,25 @@ impl TxIndexReader {
             let found: Vec<Option<(Height, Option<Txid>)>> = numbers.iter().map(one).collect();
             (Arc::clone(&state.segments), found)
         };
-        let mut lookup: Option<(&Segment, Lookup<'_>)> = None;
-        for (number, found) in numbers.iter().zip(found) {
-            let Some((height, in_memory)) = found else {
-                all.push(None);
-                continue;
-            };
-            if let Some(txid) = in_memory {
-                all.push(Some((txid, height)));
-                continue;
+        let segment_at = |at: usize| {
+            let (height, in_memory) = found.get(at).copied().flatten()?;
+            if in_memory.is_some() { None } else { segment_of(&segments, height.0) }
+        };
+        let (mut at, name) = (0, |segment: Option<&Segment>| segment.map(|segment| segment.heights.start));
+        while at < numbers.len() {
+            let segment = segment_at(at);
+            let end = (at + 1..numbers.len()).find(|other| name(segment_at(*other)) != name(segment));
+            let end = end.unwrap_or(numbers.len());
+            let known = found.get(at..end).unwrap_or_default();
+            match segment.and_then(|segment| segment.txids.as_deref()) {
+                Some(table) => {
+                    let some: Vec<u64> = numbers[at..end].iter().copied().map(u64::from).collect();
+                    let txids = txids::find(table, &some)?.into_iter().zip(known);
+                    all.extend(txids.map(|(txid, known)| Some((txid?, known.as_ref()?.0))));
+                }
+                None => all.extend(known.iter().map(|known| known.and_then(|(height, txid)| Some((txid?, height))))),
             }
-            if lookup.as_ref().is_none_or(|(segment, _)| !segment.heights.contains(&height.0)) {
-                let segment = segment_of(&segments, height.0);
-                lookup = segment.and_then(|segment| Some((segment, Lookup::new(segment.txids.as_deref()?))));
-            }
-            let txid = match &mut lookup {
-                Some((_, lookup)) => lookup.find(u64::from(*number))?,
-                None => None,
-            };
-            all.push(txid.map(|txid| (txid, height)));
+            at = end;
         }
         Ok(())
     }
