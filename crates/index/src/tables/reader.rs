@@ -8,7 +8,7 @@
 
 use super::commit::Profile;
 use super::numbers::Salt;
-use super::places::{BlockAt, Place};
+use super::places::{self, Place};
 use super::rows::ScriptHash;
 use super::scripts::{ScriptOutput, Unsealed};
 use super::segment::{Rows, Segment};
@@ -158,19 +158,34 @@ impl TxIndexReader {
 
     /// Where a transaction is.
     pub fn place(&self, number: u32) -> Result<Option<Place>, IndexError> {
-        let number = u64::from(number);
-        let (segments, block): (_, BlockAt) = {
-            let state = lock(&self.0.state);
-            let Some(block) = state.heights.block_at(number) else { return Ok(None) };
-            if let Some(group) = state.group_of(number) {
-                return Ok(group.place(&state.heights, number));
-            }
-            (Arc::clone(&state.segments), block)
-        };
-        match segment_of(&segments, block.height().0) {
-            Some(segment) => segment.place(&block, number),
-            None => Ok(None),
+        Ok(self.places(&[number])?.pop().flatten())
+    }
+
+    /// Where transactions are, by numbers in an ascending order; `None` for a number that the chain does not have.
+    pub fn places(&self, numbers: &[u32]) -> Result<Vec<Option<Place>>, IndexError> {
+        let mut all = Vec::with_capacity(numbers.len());
+        for numbers in numbers.chunks(NUMBERS_AT_ONCE) {
+            let (segments, found) = {
+                let state = lock(&self.0.state);
+                let one = |number: &u32| {
+                    let number = u64::from(*number);
+                    let block = state.heights.block_at(number)?;
+                    Some((
+                        block.height(),
+                        match state.group_of(number) {
+                            Some(group) => Known::Here(group.place(&state.heights, number)),
+                            None => Known::InSegment((number, block)),
+                        },
+                    ))
+                };
+                let found: Vec<Option<(Height, Known<_, _>)>> = numbers.iter().map(one).collect();
+                (Arc::clone(&state.segments), found)
+            };
+            in_segments(&segments, &found, &mut all, |segment, some| {
+                places::find_places(segment.sizes.as_ref(), some)
+            })?;
         }
+        Ok(all)
     }
 
     /// The txids of transactions and the heights of their blocks, by numbers in an ascending order; `None` for a number
@@ -192,34 +207,68 @@ impl TxIndexReader {
             let one = |number: &u32| {
                 let number = u64::from(*number);
                 let height = state.heights.block_of(number)?;
-                let in_memory = state.group_of(number).and_then(|group| group.txid(&state.heights, number));
-                Some((Height(height), in_memory))
+                let group = state.group_of(number);
+                let known = |txid: Option<Txid>| txid.map(|txid| (txid, Height(height)));
+                Some((
+                    Height(height),
+                    match group {
+                        Some(group) => Known::Here(known(group.txid(&state.heights, number))),
+                        None => Known::InSegment((number, Height(height))),
+                    },
+                ))
             };
-            let found: Vec<Option<(Height, Option<Txid>)>> = numbers.iter().map(one).collect();
+            let found: Vec<Option<(Height, Known<_, _>)>> = numbers.iter().map(one).collect();
             (Arc::clone(&state.segments), found)
         };
-        let segment_at = |at: usize| {
-            let (height, in_memory) = found.get(at).copied().flatten()?;
-            if in_memory.is_some() { None } else { segment_of(&segments, height.0) }
-        };
-        let (mut at, name) = (0, |segment: Option<&Segment>| segment.map(|segment| segment.heights.start));
-        while at < numbers.len() {
-            let segment = segment_at(at);
-            let end = (at + 1..numbers.len()).find(|other| name(segment_at(*other)) != name(segment));
-            let end = end.unwrap_or(numbers.len());
-            let known = found.get(at..end).unwrap_or_default();
-            match segment.and_then(|segment| segment.txids.as_deref()) {
-                Some(table) => {
-                    let some: Vec<u64> = numbers[at..end].iter().copied().map(u64::from).collect();
-                    let txids = txids::find(table, &some)?.into_iter().zip(known);
-                    all.extend(txids.map(|(txid, known)| Some((txid?, known.as_ref()?.0))));
-                }
-                None => all.extend(known.iter().map(|known| known.and_then(|(height, txid)| Some((txid?, height))))),
-            }
-            at = end;
-        }
-        Ok(())
+        in_segments(&segments, &found, all, |segment, some| {
+            let Some(table) = segment.txids.as_deref() else { return Ok(vec![None; some.len()]) };
+            let numbers: Vec<u64> = some.iter().map(|(number, _)| *number).collect();
+            let txids = txids::find(table, &numbers)?.into_iter().zip(some);
+            Ok(txids.map(|(txid, (_, height))| Some((txid?, *height))).collect())
+        })
     }
+}
+
+/// What is asked of a transaction: the answer, or what a segment needs to give it.
+#[derive(Clone, Copy, Debug)]
+enum Known<A, Q> {
+    Here(Option<A>),
+    InSegment(Q),
+}
+
+/// Completes the answers about transactions, which ascend, each with its height: those of a segment together.
+fn in_segments<A: Copy, Q: Copy>(
+    segments: &[Segment],
+    found: &[Option<(Height, Known<A, Q>)>],
+    all: &mut Vec<Option<A>>,
+    ask: impl Fn(&Segment, &[Q]) -> Result<Vec<Option<A>>, IndexError>,
+) -> Result<(), IndexError> {
+    let mut rest = found;
+    while let Some(first) = rest.first() {
+        let Some((height, Known::InSegment(_))) = first else {
+            all.push(first.as_ref().and_then(|(_, known)| match known {
+                Known::Here(answer) => *answer,
+                Known::InSegment(_) => None,
+            }));
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        };
+        let segment = segment_of(segments, height.0);
+        let of_segment = rest.iter().map_while(|one| match one {
+            Some((other, Known::InSegment(question))) => {
+                let is_same = segment.is_some_and(|segment| segment.heights.contains(&other.0));
+                (is_same || other == height).then_some(*question)
+            }
+            _ => None,
+        });
+        let questions: Vec<Q> = of_segment.collect();
+        match segment {
+            Some(segment) => all.extend(ask(segment, &questions)?),
+            None => all.extend(questions.iter().map(|_| None)),
+        }
+        rest = rest.get(questions.len()..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 fn segment_of(segments: &[Segment], height: u32) -> Option<&Segment> {
