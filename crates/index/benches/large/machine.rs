@@ -146,6 +146,15 @@ impl ReadFile for CountingFile {
         self.file.read_at(offset, buffer)
     }
 
+    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let is_read = self.file.read_cached(offset, buffer);
+        if is_read {
+            self.reads.calls.fetch_add(1, Ordering::Relaxed);
+            self.reads.bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        }
+        is_read
+    }
+
     fn read_many(&self, reads: &mut [ReadRequest<'_>]) -> Result<(), DiskError> {
         self.reads.calls.fetch_add(reads.len() as u64, Ordering::Relaxed);
         let bytes: usize = reads.iter().map(|read| read.buffer.len()).sum();

@@ -11,7 +11,7 @@
 //! of its entries.
 
 use super::bits::{BitReader, BitWriter};
-use super::pages::{Facts, PAGES_AT_ONCE, PageSink, PageSource};
+use super::pages::{Facts, PAGES_AT_ONCE, PageSink, PageSource, page_of_each};
 use crate::error::IndexError;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -136,16 +136,16 @@ const NO_CREATE: &str = "an output is spent that the tables do not have";
 
 impl Table<'_> {
     /// The events of a key.
+    #[cfg(test)]
     pub(super) fn find(&self, key: u64) -> Result<Option<Stored>, IndexError> {
-        let facts = self.keys.facts();
-        if facts.pages == 0 {
-            return Ok(None);
-        }
-        let page = page_of(key, facts.pages);
-        let bytes = self.keys.page(page)?;
+        Ok(find_in_all(&[*self], key)?.pop().flatten())
+    }
+
+    /// The events of a key whose page this is.
+    fn find_in(&self, key: u64, page: u32, bytes: &[u8]) -> Result<Option<Stored>, IndexError> {
         let damaged = || self.keys.damaged(page, DAMAGED);
         let mut place = None;
-        let mut reader = PageReader::new(&bytes, page, facts, |at, found| {
+        let mut reader = PageReader::new(bytes, page, self.keys.facts(), |at, found| {
             if found == key {
                 place = Some(at);
             }
@@ -233,6 +233,19 @@ impl Table<'_> {
         let is_ordered = all.creates.is_sorted() && all.externals.is_sorted();
         if is_whole && is_ordered { Ok(all) } else { Err(self.lists.damaged(list.first_page, DAMAGED_LIST)) }
     }
+}
+
+/// The events of a key in each of several tables.
+pub(super) fn find_in_all(tables: &[Table<'_>], key: u64) -> Result<Vec<Option<Stored>>, IndexError> {
+    let page =
+        |table: &Table<'_>| Some(table.keys.facts().pages).filter(|pages| *pages > 0).map(|pages| page_of(key, pages));
+    let wanted: Vec<_> = tables.iter().filter_map(|table| Some((table.keys, page(table)?))).collect();
+    let mut pages = page_of_each(&wanted)?.into_iter();
+    let one = |table: &Table<'_>| match page(table).and_then(|page| Some((page, pages.next()?))) {
+        Some((page, bytes)) => table.find_in(key, page, &bytes),
+        None => Ok(None),
+    };
+    tables.iter().map(one).collect()
 }
 
 /// The events of these outputs, sorted by number and output index.

@@ -11,7 +11,7 @@ use super::numbers::Salt;
 use super::places::{self, Place};
 use super::rows::ScriptHash;
 use super::scripts::{ScriptOutput, Unsealed};
-use super::segment::{Rows, Segment};
+use super::segment::{Rows, Segment, numbers_of};
 use super::state::Shared;
 use super::txids;
 use crate::error::IndexError;
@@ -70,11 +70,10 @@ impl TxIndexReader {
             let state = lock(&self.0.state);
             (Arc::clone(&state.segments), state.find_in_memory(key))
         };
-        for segment in segments.iter() {
-            for number in segment.find(key)? {
-                let Some(block) = lock(&self.0.state).heights.block_at(number) else { continue };
-                found.extend(segment.place(&block, number)?.map(|place| (number, place)));
-            }
+        for number in numbers_of(&segments, key)? {
+            let Some(block) = lock(&self.0.state).heights.block_at(number) else { continue };
+            let Some(segment) = segment_of(&segments, block.height().0) else { continue };
+            found.extend(segment.place(&block, number)?.map(|place| (number, place)));
         }
         found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
         Ok(found.into_iter().filter_map(|(number, place)| Some((u32::try_from(number).ok()?, place))).collect())
