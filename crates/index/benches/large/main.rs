@@ -199,7 +199,9 @@ fn measure(folder: &Folder, options: &Options) {
     println!("index of {:.1} MB", mb(size_of(&folder.index())));
     process.say("ask");
     process.line("asked");
-    if options.memory_mb.is_some() {
+    if options.memory_mb.is_some() && machine::has_swap() {
+        println!("not measured with little memory: this machine has swap space");
+    } else if options.memory_mb.is_some() {
         let mut memory = Process::start("memory", options);
         println!("{:.1} MB of memory taken", mb(number(&memory.line("taken")[0])));
         process.say("ask with little memory");
