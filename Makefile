@@ -112,8 +112,9 @@ bench: build judge ## measure this machine's limits, run every benchmark, and co
 	target/release/lydian-lab reindex --preset mainnet-mix --blocks 550 --full 100 --nodes lydian,bitcoind --runs 3
 	target/release/lydian-lab sync --preset mainnet-mix --blocks 550 --full 100 --nodes lydian,bitcoind --runs 3
 
-bench-large: build judge ## compare 8,800 blocks with Bitcoin Core, then the coin store with RocksDB at 180 M coins (slow; 20 GB of memory, 50 GB of disk)
+bench-large: build judge ## compare 8,800 blocks with Bitcoin Core, measure an index of 4.7 GB, then the coin store with RocksDB at 180 M coins (slow; 20 GB of memory, 50 GB of disk)
 	target/release/lydian-lab reindex --preset mainnet-mix --blocks 8800 --full 1600 --nodes lydian,bitcoind --runs 1
+	cargo bench --locked -p lydian-index --bench large -- --blocks 50241 --transactions 1150 --large-blocks 1500 --memory-mb 1200
 	cargo bench --locked -p lydian-coins --bench mix -- --coins 180000000 --operations 50000000 --cache-mb 4000
 	@tools/rivals.sh --coins 180000000 --operations 50000000 --cache-mb 6000
 

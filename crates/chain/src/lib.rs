@@ -41,7 +41,7 @@ pub use owner::{
     Mark, MarkFound, OWNER_FILE, OWNER_FILES, OWNER_VERSION, Owner, OwnerError, VERSION_FILE, blocks_owner,
     coins_owner, data_owner, mark, read_mark,
 };
-pub use position::{BlockPosition, UndoPosition};
+pub use position::{BlockPart, BlockPosition, UndoPosition};
 pub use prevouts::{Prevout, parse_prevouts, write_prevouts};
 pub use read::{BlockFiles, ReadBlock};
 pub use scan::{Record, Remark, RemarkKind};

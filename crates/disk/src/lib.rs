@@ -106,6 +106,12 @@ pub trait ReadFile: Debug + Send + Sync {
         reads.iter_mut().try_for_each(|read| self.read_at(read.offset, read.buffer))
     }
 
+    /// Fills `buffer` from `offset` if that takes no time: what is in memory already. False if not, also where
+    /// [`read_at`](ReadFile::read_at) fails.
+    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        self.read_at(offset, buffer).is_ok()
+    }
+
     /// Announces that these bytes will be read soon. A hint: never an error, without guarantee.
     fn prefetch(&self, _offset: u64, _size: u64) {}
 }

@@ -248,6 +248,10 @@ impl ReadFile for RealReadFile {
             .map_err(|(index, failure)| failure.at(&self.path, reads.get(index).map_or(0, |read| read.offset)))
     }
 
+    fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        sys::read_cached(&self.file, offset, buffer)
+    }
+
     fn prefetch(&self, offset: u64, size: u64) {
         sys::prefetch(&self.file, offset, size);
     }
@@ -319,6 +323,30 @@ mod tests {
                 assert_eq!(error, expected, "{way:?}");
             }
         }
+    }
+
+    #[test]
+    fn cached_bytes_are_those_of_the_file() {
+        let path = std::env::temp_dir().join(format!("lydian-disk-cached-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..100_000_u32).map(|at| at.to_le_bytes()[at as usize % 3]).collect();
+        RealDisk.write_whole(&path, &bytes).unwrap();
+        let file = RealDisk.open(&path).unwrap();
+        for (offset, size) in [(0, 10), (4_090, 5_000), (99_990, 10), (0, 100_000)] {
+            let mut read = vec![0; size];
+            file.read_at(offset as u64, &mut read).unwrap();
+            // The page cache has what was read, unless memory is short.
+            let mut cached = vec![0; size];
+            if file.read_cached(offset as u64, &mut cached) {
+                assert_eq!(cached, bytes[offset..offset + size]);
+            }
+            assert_eq!(read, bytes[offset..offset + size]);
+        }
+        assert!(!file.read_cached(99_990, &mut [0; 11]) && !file.read_cached(u64::MAX, &mut [0]));
+        fs::remove_file(&path).unwrap();
+        let broken = Arc::new(OpenOptions::new().read(true).open(BROKEN).unwrap());
+        let way = ReadWay::Plain;
+        let broken = RealReadFile { file: broken, path: BROKEN.into(), size: 100, identity: ANY, way };
+        assert!(!broken.read_cached(7, &mut [0; 2]));
     }
 
     /// Regression: another program truncated a file after it was opened, and the reads waited for its bytes forever.

@@ -7,7 +7,7 @@ use crate::allowance::Allowance;
 use crate::error::QueryError;
 use crate::pruned::PrunedBlocks;
 use crate::source::{BlockInfo, Chain, SpentOutput};
-use lydian_chain::{HeaderId, HeaderTree};
+use lydian_chain::{BlockPart, HeaderId, HeaderTree};
 use lydian_engine::{Engine, EngineError, HeaderInfo, Tip};
 use lydian_index::Place;
 use lydian_primitives::{Block, BlockHash, Header, Height, RawBlock, Transaction, Txid};
@@ -151,6 +151,29 @@ impl Chain for NodeChain {
         let from_disk = |info: &HeaderInfo| engine.block_part(info, place.offset, place.size);
         let bytes = self.read(&engine, info, from_disk, |bytes| part(&bytes, place))?;
         Ok(bytes.and_then(|bytes| Transaction::parse(bytes).ok()))
+    }
+
+    fn transactions(&self, places: &[Place]) -> Result<Vec<Option<Transaction>>, QueryError> {
+        let engine = self.engine()?;
+        let mut all = Vec::with_capacity(places.len());
+        for some in places.chunks(HEADERS_AT_ONCE) {
+            let parts: Option<Vec<BlockPart>> = engine.with_tree(|tree| {
+                let part = |place: &Place| {
+                    let block = tree.node(tree.active(place.height)?).block?;
+                    Some(BlockPart { block, start: place.offset, size: place.size })
+                };
+                some.iter().map(part).collect()
+            });
+            // One by one if a block is not there, or was pruned after the look at its header.
+            let read = parts.and_then(|parts| engine.block_parts(&parts).ok());
+            match read {
+                Some(read) => {
+                    all.extend(read.into_iter().map(|bytes| bytes.and_then(|bytes| Transaction::parse(bytes).ok())));
+                }
+                None => all.extend(some.iter().map(|place| self.transaction(*place)).collect::<Result<Vec<_>, _>>()?),
+            }
+        }
+        Ok(all)
     }
 
     fn is_pruned(&self, height: Height) -> bool {

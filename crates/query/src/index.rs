@@ -9,9 +9,13 @@ use crate::source::{Chain, Located, Numbered, ScriptIndex, Taken, fates_of};
 use crate::transactions::read;
 use crate::txids::TxidCache;
 use lydian_engine::{Engine, Standing};
-use lydian_index::{OutputFate, ScriptHash, ScriptOutputs, TxIndexReader};
+use lydian_index::{OutputFate, Place, ScriptHash, ScriptOutputs, TxIndexReader};
 use lydian_primitives::{Height, Transaction, Txid};
 use std::sync::{Arc, Weak};
+
+/// Transactions, and their bytes if those are more, that are read at the same time.
+const READS_AT_ONCE: usize = 128;
+const READ_BYTES_AT_ONCE: usize = 4 << 20;
 
 /// The index of this node, with the chain whose transactions it names.
 #[derive(Clone, Debug)]
@@ -50,15 +54,41 @@ impl NodeIndex {
             *found = all;
             return Ok(());
         }
-        let one = |number: &u32| -> Result<Option<Numbered>, QueryError> {
-            let Some(place) = self.reader.place(*number)? else { return Ok(None) };
-            let tx = self.chain.transaction(place)?;
-            Ok(tx.map(|tx| Numbered { txid: tx.view().txid(), height: place.height.0 }))
-        };
-        for number in numbers {
-            found.push(one(number)?);
+        for numbers in numbers.chunks(READS_AT_ONCE) {
+            let places = self.reader.places(numbers)?;
+            let numbered =
+                |place: &Place, tx: &Transaction| Numbered { txid: tx.view().txid(), height: place.height.0 };
+            if places.iter().flatten().next().is_some_and(|place| self.chain.is_pruned(place.height)) {
+                // Each may take a block from a peer.
+                for place in places {
+                    let tx = place.map(|place| self.chain.transaction(place)).transpose()?.flatten();
+                    found.push(place.zip(tx).map(|(place, tx)| numbered(&place, &tx)));
+                }
+                continue;
+            }
+            found.extend(
+                self.read_some(&places)?.iter().map(|found| found.as_ref().map(|(place, tx)| numbered(place, tx))),
+            );
         }
         Ok(())
+    }
+
+    /// The transactions at places; those of a few megabytes are read at the same time.
+    fn read_some(&self, places: &[Option<Place>]) -> Result<Vec<Option<(Place, Transaction)>>, QueryError> {
+        let known: Vec<Place> = places.iter().flatten().copied().collect();
+        let (mut read, mut rest) = (Vec::with_capacity(known.len()), &known[..]);
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |place: &&Place| {
+                bytes += place.size as usize;
+                bytes <= READ_BYTES_AT_ONCE
+            };
+            let (some, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            read.extend(self.chain.transactions(some)?);
+            rest = others;
+        }
+        let mut read = read.into_iter();
+        Ok(places.iter().map(|place| place.and_then(|place| Some((place, read.next()??)))).collect())
     }
 }
 
@@ -122,11 +152,8 @@ impl ScriptIndex for NodeIndex {
     }
 
     fn transactions(&self, numbers: &[u32]) -> Result<Vec<Option<(u32, Transaction)>>, QueryError> {
-        let one = |number: &u32| -> Result<Option<(u32, Transaction)>, QueryError> {
-            let Some(place) = self.reader.place(*number)? else { return Ok(None) };
-            Ok(self.chain.transaction(place)?.map(|tx| (place.height.0, tx)))
-        };
-        numbers.iter().map(one).collect()
+        let found = self.read_some(&self.reader.places(numbers)?)?;
+        Ok(found.into_iter().map(|found| found.map(|(place, tx)| (place.height.0, tx))).collect())
     }
 
     fn located(&self, numbers: &[u32]) -> Result<Vec<Option<Located>>, QueryError> {

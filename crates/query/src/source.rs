@@ -39,6 +39,11 @@ pub trait Chain: Debug + Send + Sync {
     /// The transaction at a place; `None` if there is none now.
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError>;
 
+    /// The same for several places, which may be read at the same time.
+    fn transactions(&self, places: &[Place]) -> Result<Vec<Option<Transaction>>, QueryError> {
+        places.iter().map(|place| self.transaction(*place)).collect()
+    }
+
     /// Whether the block of the active chain at a height was pruned.
     fn is_pruned(&self, _: Height) -> bool {
         false

@@ -8,7 +8,9 @@ use super::error::ChainError;
 use crate::files::BlockFile;
 use crate::limits::{FILE_NUMBER_MAX, OPEN_FILES_MAX, OPEN_READERS_MAX};
 use crate::obfuscation::Obfuscation;
-use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, ReadFile, is_zst, open_content};
+use lydian_disk::{
+    Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, ReadFile, ReadRequest, is_zst, open_content,
+};
 use lydian_stdx::{IgnorePoison, lock};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,15 +67,32 @@ pub(crate) struct OpenFile {
 impl OpenFile {
     /// Reads bytes. Checks the file size first, so that nothing is allocated for missing bytes.
     pub(crate) fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>, DiskError> {
-        let missing = offset.saturating_add(size as u64).saturating_sub(self.size());
-        if missing > 0 {
-            let kind = DiskErrorKind::UnexpectedEnd { missing };
-            return Err(DiskError { path: self.path.clone(), offset: Some(offset), kind });
-        }
+        self.check_end(offset, size)?;
         let mut bytes = vec![0; size];
         self.file.read_at(offset, &mut bytes)?;
         self.key.apply(offset, &mut bytes);
         Ok(bytes)
+    }
+
+    /// The same at several offsets, at the same time.
+    pub(crate) fn read_many(&self, places: &[(u64, usize)]) -> Result<Vec<Vec<u8>>, DiskError> {
+        places.iter().try_for_each(|(offset, size)| self.check_end(*offset, *size))?;
+        let mut all: Vec<Vec<u8>> = places.iter().map(|(_, size)| vec![0; *size]).collect();
+        let requests = all.iter_mut().zip(places);
+        let mut reads: Vec<ReadRequest<'_>> =
+            requests.map(|(buffer, (offset, _))| ReadRequest { offset: *offset, buffer }).collect();
+        self.file.read_many(&mut reads)?;
+        all.iter_mut().zip(places).for_each(|(bytes, (offset, _))| self.key.apply(*offset, bytes));
+        Ok(all)
+    }
+
+    fn check_end(&self, offset: u64, size: usize) -> Result<(), DiskError> {
+        let missing = offset.saturating_add(size as u64).saturating_sub(self.size());
+        if missing == 0 {
+            return Ok(());
+        }
+        let kind = DiskErrorKind::UnexpectedEnd { missing };
+        Err(DiskError { path: self.path.clone(), offset: Some(offset), kind })
     }
 
     pub(crate) fn prefetch(&self, offset: u64, size: u64) {

@@ -31,7 +31,7 @@ pub use remark::StoreRemark;
 
 use crate::files::BlockFile;
 use crate::limits::{BLOCK_FILE_SIZE_MAX, INDEX_QUEUE_ENTRIES_MAX, PATH_SIZE_MAX};
-use crate::position::{BlockPosition, UndoPosition};
+use crate::position::{BlockPart, BlockPosition, UndoPosition};
 use crate::tree::HeaderTree;
 use crate::undo::BlockUndo;
 use entry::LogItem;
@@ -138,19 +138,9 @@ impl BlockStore {
         Ok(opened.read(offset, size.min(whole as usize))?)
     }
 
-    /// Reads `size` bytes of a block from `start` on; `None` if it does not have them.
-    pub fn read_block_part(
-        &self,
-        position: BlockPosition,
-        start: u32,
-        size: u32,
-    ) -> Result<Option<Vec<u8>>, ChainError> {
-        let BlockPosition { file, offset, size: whole } = position;
-        if start.checked_add(size).is_none_or(|end| end > whole) {
-            return Ok(None);
-        }
-        let opened = self.files.open(file, Part::Blocks, offset.saturating_add(u64::from(whole)))?;
-        Ok(Some(opened.read(offset.saturating_add(u64::from(start)), size as usize)?))
+    /// Reads parts of blocks, those of a file at the same time; `None` for one that its block does not have.
+    pub fn read_block_parts(&self, parts: &[BlockPart]) -> Result<Vec<Option<Vec<u8>>>, ChainError> {
+        read::read_block_parts(&self.files, parts)
     }
 
     /// Size of our own block files and of all undo files in bytes.

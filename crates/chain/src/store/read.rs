@@ -5,7 +5,7 @@ use super::error::{ChainError, UndoFault};
 use super::files::{Files, Part};
 use super::writer::{CHECKSUM_SIZE, FRAME_SIZE, undo_checksum};
 use crate::limits::UNDO_SIZE_MAX;
-use crate::position::{BlockPosition, UndoPosition};
+use crate::position::{BlockPart, BlockPosition, UndoPosition};
 use crate::undo::{BlockUndo, decode_undo};
 use lydian_disk::DiskErrorKind;
 use lydian_hash::Sha256;
@@ -15,6 +15,25 @@ pub(super) fn read_block(files: &Files, position: BlockPosition) -> Result<RawBl
     let BlockPosition { file, offset, size } = position;
     let opened = files.open(file, Part::Blocks, offset.saturating_add(u64::from(size)))?;
     Ok(RawBlock::new(opened.read(offset, size as usize)?))
+}
+
+/// Those that follow each other and are in one file are read at the same time.
+pub(super) fn read_block_parts(files: &Files, parts: &[BlockPart]) -> Result<Vec<Option<Vec<u8>>>, ChainError> {
+    let has = |part: &&BlockPart| part.start.checked_add(part.size).is_some_and(|end| end <= part.block.size);
+    let mut all = Vec::with_capacity(parts.len());
+    for of_file in parts.chunk_by(|one, next| one.block.file == next.block.file) {
+        let known: Vec<&BlockPart> = of_file.iter().filter(has).collect();
+        let end = |part: &&BlockPart| part.block.offset.saturating_add(u64::from(part.block.size));
+        let (Some(first), Some(end)) = (known.first(), known.iter().map(end).max()) else {
+            all.extend(of_file.iter().map(|_| None));
+            continue;
+        };
+        let opened = files.open(first.block.file, Part::Blocks, end)?;
+        let place = |part: &&BlockPart| (part.block.offset.saturating_add(u64::from(part.start)), part.size as usize);
+        let mut read = opened.read_many(&known.iter().map(place).collect::<Vec<_>>())?.into_iter();
+        all.extend(of_file.iter().map(|part| if has(&part) { read.next() } else { None }));
+    }
+    Ok(all)
 }
 
 pub(super) fn read_undo(

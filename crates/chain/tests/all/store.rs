@@ -4,7 +4,7 @@ use crate::common::blocks::{Maker, layout, params, spent_of};
 use crate::common::record;
 use lydian_chain::limits::{PATH_SIZE_MAX, UNDO_SIZE_MAX};
 use lydian_chain::{
-    BlockFile, BlockFiles, BlockPosition, BlockStore, ChainError, HeaderId, HeaderTree, IndexEntry, Layout,
+    BlockFile, BlockFiles, BlockPart, BlockPosition, BlockStore, ChainError, HeaderId, HeaderTree, IndexEntry, Layout,
     Obfuscation, Opened, StoreRemark, UndoFault, UndoPosition, encode_undo, wipe_for_reindex,
 };
 use lydian_disk::{Disk, Fault, SimDisk, read_whole};
@@ -102,6 +102,32 @@ fn long_store(disk: &SimDisk, length: usize) -> (BlockStore, HeaderTree, Vec<Blo
     }
     store.sync().unwrap();
     (store, tree, blocks)
+}
+
+#[test]
+fn parts_of_blocks_in_several_files() {
+    let disk = SimDisk::new(1);
+    let (store, tree, blocks) = long_store(&disk, 10);
+    let position = |at: usize| tree.node(tree.active(Height(u32::try_from(at).unwrap())).unwrap()).block.unwrap();
+    let (mut parts, mut expected) = (Vec::new(), Vec::new());
+    // The order is that of the caller; heights begin with the genesis block, which has no bytes here.
+    for at in [1, 2, 3, 9, 8, 1, 1] {
+        let (block, bytes) = (position(at), blocks[at - 1].as_bytes());
+        for (start, size) in [(0, 80), (81, 7), (block.size - 1, 1), (block.size, 0)] {
+            parts.push(BlockPart { block, start, size });
+            expected.push(Some(bytes[start as usize..(start + size) as usize].to_vec()));
+        }
+        for (start, size) in [(block.size, 1), (0, block.size + 1), (u32::MAX, 2)] {
+            parts.push(BlockPart { block, start, size });
+            expected.push(None);
+        }
+    }
+    assert_eq!(store.read_block_parts(&parts).unwrap(), expected);
+    let missing = BlockPart { block: position(4), start: u32::MAX, size: 1 };
+    assert_eq!(store.read_block_parts(&[missing; 2]).unwrap(), [None, None]);
+    assert_eq!(store.read_block_parts(&[]).unwrap(), [const { None }; 0]);
+    let block = BlockPosition { offset: 1 << 40, ..position(5) };
+    assert!(store.read_block_parts(&[parts[0], BlockPart { block, start: 0, size: 1 }]).is_err());
 }
 
 fn own_files(disk: &SimDisk) -> usize {

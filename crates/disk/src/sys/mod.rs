@@ -66,6 +66,16 @@ pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
     }
 }
 
+/// Fills the buffer if the page cache has all of it; false if not, or if the system cannot tell.
+pub(crate) fn read_cached(file: &File, offset: u64, buffer: &mut [u8]) -> bool {
+    let Ok(offset) = i64::try_from(offset) else { return false };
+    let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: the call reads one `iovec`, which outlives it, and writes at most the bytes of `buffer`, which is borrowed;
+    // the descriptor is open as long as `file` is.
+    let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, offset, libc::RWF_NOWAIT) };
+    usize::try_from(read) == Ok(buffer.len())
+}
+
 /// Locks a whole file against every process that locks it with `fcntl`, as Bitcoin Core does.
 ///
 /// Returns false if another process holds the lock. The lock belongs to this open file description if the kernel

@@ -7,7 +7,7 @@ use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use lydian_chain::{HeaderId, HeaderTree, Node};
+use lydian_chain::{BlockPart, HeaderId, HeaderTree, Node};
 use lydian_coins::Tip;
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, RawBlock, Reader};
@@ -142,10 +142,13 @@ impl Engine {
 
     /// Bytes of a block as they were stored, from `start` on; `None` if it is missing or does not have them.
     pub fn block_part(&self, info: &HeaderInfo, start: u32, size: u32) -> Result<Option<Vec<u8>>, EngineError> {
-        match info.node.block {
-            Some(position) => Ok(self.chainstate().store.read_block_part(position, start, size)?),
-            None => Ok(None),
-        }
+        let Some(block) = info.node.block else { return Ok(None) };
+        Ok(self.block_parts(&[BlockPart { block, start, size }])?.pop().flatten())
+    }
+
+    /// Parts of blocks as they were stored, read at the same time; `None` for one that its block does not have.
+    pub fn block_parts(&self, parts: &[BlockPart]) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
+        Ok(self.chainstate().store.read_block_parts(parts)?)
     }
 
     /// The block, parsed; `None` if it is missing or its bytes do not match its hash.

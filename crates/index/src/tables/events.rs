@@ -11,7 +11,7 @@
 //! of its entries.
 
 use super::bits::{BitReader, BitWriter};
-use super::pages::{Facts, PageSink, PageSource};
+use super::pages::{Facts, PAGES_AT_ONCE, PageSink, PageSource, page_of_each};
 use crate::error::IndexError;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -136,16 +136,16 @@ const NO_CREATE: &str = "an output is spent that the tables do not have";
 
 impl Table<'_> {
     /// The events of a key.
+    #[cfg(test)]
     pub(super) fn find(&self, key: u64) -> Result<Option<Stored>, IndexError> {
-        let facts = self.keys.facts();
-        if facts.pages == 0 {
-            return Ok(None);
-        }
-        let page = page_of(key, facts.pages);
-        let bytes = self.keys.page(page)?;
+        Ok(find_in_all(&[*self], key)?.pop().flatten())
+    }
+
+    /// The events of a key whose page this is.
+    fn find_in(&self, key: u64, page: u32, bytes: &[u8]) -> Result<Option<Stored>, IndexError> {
         let damaged = || self.keys.damaged(page, DAMAGED);
         let mut place = None;
-        let mut reader = PageReader::new(&bytes, page, facts, |at, found| {
+        let mut reader = PageReader::new(bytes, page, self.keys.facts(), |at, found| {
             if found == key {
                 place = Some(at);
             }
@@ -159,15 +159,22 @@ impl Table<'_> {
 
     /// Hands out the events of a long entry, a page at a time: creates first, each kind in its order.
     fn visit(&self, list: &List, visit: &mut dyn FnMut(Entry)) -> Result<(), IndexError> {
-        for number in 0..list.pages() {
-            visit(self.list_page(list.first_page.saturating_add(number))?);
+        for from in (0..list.pages()).step_by(PAGES_AT_ONCE as usize) {
+            let some = from..list.pages().min(from.saturating_add(PAGES_AT_ONCE));
+            let some: Vec<u32> = some.map(|number| list.first_page.saturating_add(number)).collect();
+            for (page, bytes) in some.iter().zip(self.lists.pages(&some)?) {
+                visit(self.decoded(*page, &bytes)?);
+            }
         }
         Ok(())
     }
 
     fn list_page(&self, page: u32) -> Result<Entry, IndexError> {
-        let entry = read_list_page(&self.lists.page(page)?, self.lists.facts());
-        entry.ok_or_else(|| self.lists.damaged(page, DAMAGED_LIST))
+        self.decoded(page, &self.lists.page(page)?)
+    }
+
+    fn decoded(&self, page: u32, bytes: &[u8]) -> Result<Entry, IndexError> {
+        read_list_page(bytes, self.lists.facts()).ok_or_else(|| self.lists.damaged(page, DAMAGED_LIST))
     }
 
     /// The events of an entry that are those of the outputs in `wanted`, which are sorted. Of a long entry, only the
@@ -226,6 +233,19 @@ impl Table<'_> {
         let is_ordered = all.creates.is_sorted() && all.externals.is_sorted();
         if is_whole && is_ordered { Ok(all) } else { Err(self.lists.damaged(list.first_page, DAMAGED_LIST)) }
     }
+}
+
+/// The events of a key in each of several tables.
+pub(super) fn find_in_all(tables: &[Table<'_>], key: u64) -> Result<Vec<Option<Stored>>, IndexError> {
+    let page =
+        |table: &Table<'_>| Some(table.keys.facts().pages).filter(|pages| *pages > 0).map(|pages| page_of(key, pages));
+    let wanted: Vec<_> = tables.iter().filter_map(|table| Some((table.keys, page(table)?))).collect();
+    let mut pages = page_of_each(&wanted)?.into_iter();
+    let one = |table: &Table<'_>| match page(table).and_then(|page| Some((page, pages.next()?))) {
+        Some((page, bytes)) => table.find_in(key, page, &bytes),
+        None => Ok(None),
+    };
+    tables.iter().map(one).collect()
 }
 
 /// The events of these outputs, sorted by number and output index.

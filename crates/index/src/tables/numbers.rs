@@ -10,7 +10,7 @@
 //! number for each row, 5.3 bytes in a segment of half a billion. Cost of a lookup: one page, and half of its rows.
 
 use super::bits::{BitReader, BitWriter};
-use super::pages::{Facts, PageSink, PageSource};
+use super::pages::{Facts, PageSink, PageSource, page_of_each};
 use super::rows::ScriptHash;
 use crate::error::IndexError;
 use lydian_hash::SipHasher;
@@ -177,21 +177,26 @@ fn decode<'a>(bytes: &'a [u8], page: u32, facts: &Facts) -> impl Iterator<Item =
 const DAMAGED: &str = "a page of transaction numbers cannot be decoded";
 
 /// The numbers of the transactions that have this key, in their order.
-pub(super) fn find(source: &dyn PageSource, key: u64) -> Result<Vec<u64>, IndexError> {
-    let facts = source.facts();
-    if facts.pages == 0 {
-        return Ok(Vec::new());
-    }
-    let page = page_of(key, facts.pages);
-    let bytes = source.page(page)?;
+#[cfg(test)]
+fn find(source: &dyn PageSource, key: u64) -> Result<Vec<u64>, IndexError> {
+    find_in_all(&[source], key)
+}
+
+/// The numbers of the transactions that have this key in several tables, in their order.
+pub(super) fn find_in_all(sources: &[&dyn PageSource], key: u64) -> Result<Vec<u64>, IndexError> {
+    let sources = sources.iter().copied().filter(|source| source.facts().pages > 0);
+    let wanted: Vec<(&dyn PageSource, u32)> =
+        sources.map(|source| (source, page_of(key, source.facts().pages))).collect();
     let mut found = Vec::new();
-    for row in decode(&bytes, page, facts) {
-        let row = row.ok_or_else(|| source.damaged(page, DAMAGED))?;
-        if row.key > key {
-            break;
-        }
-        if row.key == key {
-            found.push(row.number);
+    for ((source, page), bytes) in wanted.iter().zip(page_of_each(&wanted)?) {
+        for row in decode(&bytes, *page, source.facts()) {
+            let row = row.ok_or_else(|| source.damaged(*page, DAMAGED))?;
+            if row.key > key {
+                break;
+            }
+            if row.key == key {
+                found.push(row.number);
+            }
         }
     }
     Ok(found)

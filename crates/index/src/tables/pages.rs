@@ -10,7 +10,7 @@
 
 use crate::error::IndexError;
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
-use lydian_disk::{AppendFile, Disk, OwnDir, ReadFile};
+use lydian_disk::{AppendFile, Disk, OwnDir, ReadFile, ReadRequest};
 use lydian_primitives::{ParseError, Reader};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -42,9 +42,40 @@ pub(super) trait PageSource: Debug + Send + Sync {
     /// A page; its number is below that of the facts.
     fn page(&self, number: u32) -> Result<Vec<u8>, IndexError>;
 
+    /// Several pages, at most [`PAGES_AT_ONCE`]: a disk reads them at the same time.
+    fn pages(&self, numbers: &[u32]) -> Result<Vec<Vec<u8>>, IndexError> {
+        numbers.iter().map(|number| self.page(*number)).collect()
+    }
+
+    /// A page if reading it takes no time.
+    fn cached_page(&self, number: u32) -> Result<Option<Vec<u8>>, IndexError> {
+        self.page(number).map(Some)
+    }
+
+    /// Announces that a page will be read soon.
+    fn prefetch(&self, _number: u32) {}
+
     /// The error for a page that cannot be decoded, which a checksum does not notice.
     fn damaged(&self, number: u32, what: &'static str) -> IndexError;
 }
+
+/// A page of each of several tables: those that are not in memory are read at the same time.
+pub(super) fn page_of_each(wanted: &[(&dyn PageSource, u32)]) -> Result<Vec<Vec<u8>>, IndexError> {
+    let cached: Vec<Option<Vec<u8>>> =
+        wanted.iter().map(|(source, number)| source.cached_page(*number)).collect::<Result<_, _>>()?;
+    let missing = || wanted.iter().zip(&cached).filter(|(_, page)| page.is_none());
+    if missing().count() > 1 {
+        missing().for_each(|((source, number), _)| source.prefetch(*number));
+    }
+    let page = |((source, number), cached): (&(&dyn PageSource, u32), Option<Vec<u8>>)| match cached {
+        Some(page) => Ok(page),
+        None => source.page(*number),
+    };
+    wanted.iter().zip(cached).map(page).collect()
+}
+
+/// Pages that are asked for together: a bound of the memory, about half a megabyte.
+pub(super) const PAGES_AT_ONCE: u32 = 128;
 
 /// Pages between two offsets in memory.
 const STRIDE: usize = 32;
@@ -150,6 +181,19 @@ impl FileSource {
         Ok(FileSource { path: path.to_owned(), file, facts, sizes, offsets })
     }
 
+    fn place_of(&self, number: u32) -> Result<(u64, usize), IndexError> {
+        let unknown = || IndexError::damaged(&self.path, 0, "a page is asked for that the table does not have");
+        self.place(number).ok_or_else(unknown)
+    }
+
+    /// The content of a page whose record this is.
+    fn checked<'a>(&self, number: u32, offset: u64, record: &'a [u8]) -> Result<&'a [u8], IndexError> {
+        match Records::read(record, u64::from(number)).next() {
+            Some(Ok(payload)) if payload.len() + RECORD_HEAD_SIZE == record.len() => Ok(payload),
+            _ => Err(IndexError::damaged(&self.path, offset, "the checksum of a page does not match")),
+        }
+    }
+
     /// The place of a page: its offset, and its size with the head of the record.
     fn place(&self, number: u32) -> Option<(u64, usize)> {
         let number = number as usize;
@@ -167,17 +211,63 @@ impl PageSource for FileSource {
     }
 
     fn page(&self, number: u32) -> Result<Vec<u8>, IndexError> {
-        let Some((offset, size)) = self.place(number) else {
-            return Err(IndexError::damaged(&self.path, 0, "a page is asked for that the table does not have"));
-        };
+        let (offset, size) = self.place_of(number)?;
         let mut bytes = vec![0; size];
         self.file.read_at(offset, &mut bytes)?;
-        match Records::read(&bytes, u64::from(number)).next() {
-            Some(Ok(payload)) if payload.len() + RECORD_HEAD_SIZE == size => {}
-            _ => return Err(IndexError::damaged(&self.path, offset, "the checksum of a page does not match")),
-        }
+        self.checked(number, offset, &bytes)?;
         bytes.drain(..RECORD_HEAD_SIZE);
         Ok(bytes)
+    }
+
+    fn cached_page(&self, number: u32) -> Result<Option<Vec<u8>>, IndexError> {
+        let (offset, size) = self.place_of(number)?;
+        let mut bytes = vec![0; size];
+        if !self.file.read_cached(offset, &mut bytes) {
+            return Ok(None);
+        }
+        self.checked(number, offset, &bytes)?;
+        bytes.drain(..RECORD_HEAD_SIZE);
+        Ok(Some(bytes))
+    }
+
+    fn prefetch(&self, number: u32) {
+        if let Some((offset, size)) = self.place(number) {
+            self.file.prefetch(offset, size as u64);
+        }
+    }
+
+    fn pages(&self, numbers: &[u32]) -> Result<Vec<Vec<u8>>, IndexError> {
+        // Pages that follow each other are one read.
+        let runs: Vec<&[u32]> = numbers.chunk_by(|one, next| one.checked_add(1) == Some(*next)).collect();
+        let mut offsets = Vec::with_capacity(runs.len());
+        let mut buffers = Vec::with_capacity(runs.len());
+        let mut sizes = Vec::with_capacity(numbers.len());
+        for run in &runs {
+            let first = sizes.len();
+            for (at, number) in run.iter().enumerate() {
+                let (offset, size) = self.place_of(*number)?;
+                if at == 0 {
+                    offsets.push(offset);
+                }
+                sizes.push(size);
+            }
+            buffers.push(vec![0; sizes.iter().skip(first).sum()]);
+        }
+        let requests = buffers.iter_mut().zip(&offsets);
+        let mut reads: Vec<ReadRequest<'_>> =
+            requests.map(|(buffer, offset)| ReadRequest { offset: *offset, buffer }).collect();
+        self.file.read_many(&mut reads)?;
+        let mut all = Vec::with_capacity(numbers.len());
+        let mut sizes = sizes.into_iter();
+        for ((run, bytes), mut offset) in runs.into_iter().zip(&buffers).zip(offsets) {
+            let mut rest = &bytes[..];
+            for (number, size) in run.iter().zip(&mut sizes) {
+                let page = rest.split_off(..size).unwrap_or_default();
+                all.push(self.checked(*number, offset, page)?.to_vec());
+                offset += size as u64;
+            }
+        }
+        Ok(all)
     }
 
     fn damaged(&self, number: u32, what: &'static str) -> IndexError {
@@ -236,6 +326,8 @@ fn read_sizes(file: &dyn ReadFile, path: &Path, facts: &Facts, directory: u64) -
 mod tests {
     use super::*;
     use lydian_disk::{DiskErrorKind, OwnFile, Proof, SimDisk, read_whole};
+    use lydian_stdx::lock;
+    use std::sync::Mutex;
 
     const FILES: &[OwnFile] = &[OwnFile { name: "*.pages", proof: Proof::Directory }];
 
@@ -261,9 +353,72 @@ mod tests {
             assert_eq!(*source.facts(), facts);
             for number in (0..pages).filter(|number| *number < 200 || *number > pages - 40) {
                 assert_eq!(source.page(number).unwrap(), page(number));
+                assert_eq!(source.cached_page(number).unwrap(), Some(page(number)));
             }
             assert!(source.page(pages).is_err());
+            let some: Vec<u32> =
+                [0, 1, 2, 7, 9, 10, 32, 31, 65_536, 65_536].into_iter().filter(|at| *at < pages).collect();
+            let expected: Vec<Vec<u8>> = some.iter().map(|number| page(*number)).collect();
+            assert_eq!(source.pages(&some).unwrap(), expected);
+            assert!(source.pages(&[pages]).is_err());
         }
+    }
+
+    /// A table of which only the pages below a number are in memory.
+    #[derive(Debug)]
+    struct PartlyCached {
+        pages: Vec<Vec<u8>>,
+        cached: u32,
+        announced: Mutex<Vec<u32>>,
+        read: Mutex<Vec<u32>>,
+        facts: Facts,
+    }
+
+    impl PageSource for PartlyCached {
+        fn facts(&self) -> &Facts {
+            &self.facts
+        }
+
+        fn page(&self, number: u32) -> Result<Vec<u8>, IndexError> {
+            lock(&self.read).push(number);
+            self.pages.get(number as usize).cloned().ok_or_else(|| self.damaged(number, "no such page"))
+        }
+
+        fn cached_page(&self, number: u32) -> Result<Option<Vec<u8>>, IndexError> {
+            Ok(self.pages.get(number as usize).filter(|_| number < self.cached).cloned())
+        }
+
+        fn prefetch(&self, number: u32) {
+            assert!(lock(&self.read).is_empty(), "all are announced before one is read");
+            lock(&self.announced).push(number);
+        }
+
+        fn damaged(&self, number: u32, what: &'static str) -> IndexError {
+            IndexError::damaged(Path::new("memory"), u64::from(number), what)
+        }
+    }
+
+    #[test]
+    fn pages_of_several_tables_are_announced_before_they_are_read() {
+        let table = || PartlyCached {
+            pages: (0..10).map(page).collect(),
+            cached: 5,
+            announced: Mutex::default(),
+            read: Mutex::default(),
+            facts: Facts::default(),
+        };
+        let cases: [(&[u32], &[u32], &[u32]); 4] =
+            [(&[1, 2], &[], &[]), (&[1, 9, 2], &[], &[9]), (&[9, 1, 8, 7], &[9, 8, 7], &[9, 8, 7]), (&[], &[], &[])];
+        for (wanted, announced, read) in cases {
+            let table = table();
+            let sources: Vec<(&dyn PageSource, u32)> =
+                wanted.iter().map(|at| (&table as &dyn PageSource, *at)).collect();
+            let expected: Vec<Vec<u8>> = wanted.iter().map(|number| page(*number)).collect();
+            assert_eq!(page_of_each(&sources).unwrap(), expected);
+            assert_eq!((&lock(&table.announced)[..], &lock(&table.read)[..]), (announced, read));
+        }
+        let table = table();
+        assert!(page_of_each(&[(&table, 1), (&table, 10)]).is_err());
     }
 
     #[test]
@@ -289,6 +444,9 @@ mod tests {
             let read = FileSource::open(&disk, path)
                 .and_then(|source| (0..40).try_for_each(|number| source.page(number).map(drop)));
             let text = read.unwrap_err().to_string();
+            let together =
+                FileSource::open(&disk, path).and_then(|source| source.pages(&(0..40).collect::<Vec<u32>>()).map(drop));
+            assert_eq!(together.unwrap_err().to_string(), text);
             assert!(text.starts_with("/a.pages:"), "{offset}: {text}");
         }
         for size in 0..whole.len() {

@@ -5,7 +5,7 @@
 //! [`Heights`] keeps what is needed of it in memory: 12 bytes for a block. [`Sizes`] has a row for each transaction;
 //! its page has [`SIZES_PER_PAGE`] of them, and the offset of the first, for a block that begins before the page.
 
-use super::pages::{Facts, PageSink, PageSource};
+use super::pages::{Facts, PAGES_AT_ONCE, PageSink, PageSource};
 use crate::error::IndexError;
 use lydian_primitives::{BlockHash, Height, ParseError, Reader, compact_size_len};
 use std::ops::Range;
@@ -203,7 +203,7 @@ const DAMAGED: &str = "a page of sizes ends too early";
 /// The sizes of all transactions of a table.
 pub(super) fn read_sizes(source: &dyn PageSource) -> impl Iterator<Item = Result<u32, IndexError>> {
     (0..source.facts().pages).flat_map(move |number| {
-        let sizes = source.page(number).and_then(|page| sizes_of_page(source, number, &page));
+        let sizes = source.page(number).and_then(|page| sizes_of_page(source, number, &page, SIZES_PER_PAGE));
         match sizes {
             Ok((_, sizes)) => sizes.into_iter().map(Ok).collect(),
             Err(error) => vec![Err(error)],
@@ -211,31 +211,63 @@ pub(super) fn read_sizes(source: &dyn PageSource) -> impl Iterator<Item = Result
     })
 }
 
-/// The offset of a page's first transaction in its block, and the sizes of all of the page.
-fn sizes_of_page(source: &dyn PageSource, number: u32, page: &[u8]) -> Result<(u32, Vec<u32>), IndexError> {
+/// The offset of a page's first transaction in its block, and the sizes of so many of the page, or of all.
+fn sizes_of_page(source: &dyn PageSource, number: u32, page: &[u8], count: u64) -> Result<(u32, Vec<u32>), IndexError> {
     let damaged = |_: ParseError| source.damaged(number, DAMAGED);
     let offset = Reader::new(page).u32().map_err(damaged)?;
     let mut rest = page.get(4..).unwrap_or_default();
-    let rows = rows_in_page(source.facts(), number, SIZES_PER_PAGE);
+    let rows = rows_in_page(source.facts(), number, SIZES_PER_PAGE).min(count);
     let sizes = (0..rows).map(|_| read_varint(&mut rest).ok_or_else(|| source.damaged(number, DAMAGED)));
     Ok((offset, sizes.collect::<Result<_, _>>()?))
 }
 
+/// Where the transactions of these numbers are, which ascend, each with its block. `None` for one that the table does
+/// not have.
+pub(super) fn find_places(
+    source: &dyn PageSource,
+    numbers: &[(u64, BlockAt)],
+) -> Result<Vec<Option<Place>>, IndexError> {
+    let facts = source.facts();
+    let page_of = |(number, _): &(u64, BlockAt)| {
+        let row = number.checked_sub(facts.first).filter(|row| *row < facts.rows)?;
+        u32::try_from(row / SIZES_PER_PAGE).ok()
+    };
+    let mut all = Vec::with_capacity(numbers.len());
+    let mut groups = numbers.chunk_by(|one, other| page_of(one) == page_of(other)).peekable();
+    while groups.peek().is_some() {
+        let some: Vec<_> =
+            groups.by_ref().take(PAGES_AT_ONCE as usize).map(|group| (group, page_of(&group[0]))).collect();
+        let wanted: Vec<u32> = some.iter().filter_map(|(_, page)| *page).collect();
+        let mut read = source.pages(&wanted)?.into_iter();
+        for (group, page) in some {
+            let Some((page, bytes)) = page.and_then(|page| Some((page, read.next()?))) else {
+                all.extend(group.iter().map(|_| None));
+                continue;
+            };
+            let first = facts.first + u64::from(page) * SIZES_PER_PAGE;
+            let last = group.iter().map(|(number, _)| *number).max().unwrap_or(first);
+            let (offset, sizes) = sizes_of_page(source, page, &bytes, last - first + 1)?;
+            all.extend(group.iter().map(|(number, block)| place_in_page(block, *number, first, offset, &sizes)));
+        }
+    }
+    Ok(all)
+}
+
+/// `sizes`: those of a page whose first transaction has the number `first`, and this offset in its block.
+fn place_in_page(block: &BlockAt, number: u64, first: u64, offset: u32, sizes: &[u32]) -> Option<Place> {
+    let (from, start) = match block.first.checked_sub(first) {
+        Some(inside) => (inside, block.offset),
+        None => (0, offset),
+    };
+    let before = sizes.iter().take(row_index(number - first)).skip(row_index(from));
+    let offset = before.fold(start, |offset, size| offset.saturating_add(*size));
+    let size = sizes.get(row_index(number - first)).copied()?;
+    Some(Place { height: block.height, offset, size })
+}
+
 /// Where the transaction of a number is, which is in this block. `None` if the table does not have it.
 pub(super) fn find_place(source: &dyn PageSource, block: &BlockAt, number: u64) -> Result<Option<Place>, IndexError> {
-    let facts = source.facts();
-    let Some(row) = number.checked_sub(facts.first).filter(|row| *row < facts.rows) else { return Ok(None) };
-    let Ok(page) = u32::try_from(row / SIZES_PER_PAGE) else { return Ok(None) };
-    let (first_offset, sizes) = sizes_of_page(source, page, &source.page(page)?)?;
-    let page_first = facts.first + u64::from(page) * SIZES_PER_PAGE;
-    let (from, start) = match block.first.checked_sub(page_first) {
-        Some(inside) => (inside, block.offset),
-        None => (0, first_offset),
-    };
-    let before = sizes.iter().take(row_index(number - page_first)).skip(row_index(from));
-    let offset = before.fold(start, |offset, size| offset.saturating_add(*size));
-    let size = sizes.get(row_index(number - page_first)).copied();
-    Ok(size.map(|size| Place { height: block.height, offset, size }))
+    Ok(find_places(source, &[(number, *block)])?.pop().flatten())
 }
 
 fn row_index(row: u64) -> usize {
@@ -324,6 +356,9 @@ mod tests {
             let table = sizes_table(&range, &heights, &all);
             let back: Result<Vec<u32>, _> = read_sizes(&table).collect();
             prop_assert_eq!(&back.unwrap()[..], &all[row_index(range.start)..]);
+            let numbers: Vec<(u64, BlockAt)> =
+                (0..heights.first(heights.len())).map(|number| (number, heights.block_at(number).unwrap())).collect();
+            let together = find_places(&table, &numbers).unwrap();
             let mut number = 0;
             for (height, block) in (0..).zip(&blocks) {
                 let mut offset = 80 + if block.len() < 253 { 1 } else { 3 };
@@ -332,6 +367,7 @@ mod tests {
                     let expected = (height >= from).then_some(place);
                     let block = heights.block_at(number).unwrap();
                     prop_assert_eq!(find_place(&table, &block, number).unwrap(), expected);
+                    prop_assert_eq!(together[row_index(number)], expected);
                     offset += size;
                     number += 1;
                 }

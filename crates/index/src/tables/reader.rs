@@ -8,12 +8,12 @@
 
 use super::commit::Profile;
 use super::numbers::Salt;
-use super::places::{BlockAt, Place};
+use super::places::{self, Place};
 use super::rows::ScriptHash;
 use super::scripts::{ScriptOutput, Unsealed};
-use super::segment::{Rows, Segment};
+use super::segment::{Rows, Segment, numbers_of};
 use super::state::Shared;
-use super::txids::Lookup;
+use super::txids;
 use crate::error::IndexError;
 use lydian_engine::Tip;
 use lydian_primitives::{Height, Txid};
@@ -70,11 +70,10 @@ impl TxIndexReader {
             let state = lock(&self.0.state);
             (Arc::clone(&state.segments), state.find_in_memory(key))
         };
-        for segment in segments.iter() {
-            for number in segment.find(key)? {
-                let Some(block) = lock(&self.0.state).heights.block_at(number) else { continue };
-                found.extend(segment.place(&block, number)?.map(|place| (number, place)));
-            }
+        for number in numbers_of(&segments, key)? {
+            let Some(block) = lock(&self.0.state).heights.block_at(number) else { continue };
+            let Some(segment) = segment_of(&segments, block.height().0) else { continue };
+            found.extend(segment.place(&block, number)?.map(|place| (number, place)));
         }
         found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
         Ok(found.into_iter().filter_map(|(number, place)| Some((u32::try_from(number).ok()?, place))).collect())
@@ -158,19 +157,34 @@ impl TxIndexReader {
 
     /// Where a transaction is.
     pub fn place(&self, number: u32) -> Result<Option<Place>, IndexError> {
-        let number = u64::from(number);
-        let (segments, block): (_, BlockAt) = {
-            let state = lock(&self.0.state);
-            let Some(block) = state.heights.block_at(number) else { return Ok(None) };
-            if let Some(group) = state.group_of(number) {
-                return Ok(group.place(&state.heights, number));
-            }
-            (Arc::clone(&state.segments), block)
-        };
-        match segment_of(&segments, block.height().0) {
-            Some(segment) => segment.place(&block, number),
-            None => Ok(None),
+        Ok(self.places(&[number])?.pop().flatten())
+    }
+
+    /// Where transactions are, by numbers in an ascending order; `None` for a number that the chain does not have.
+    pub fn places(&self, numbers: &[u32]) -> Result<Vec<Option<Place>>, IndexError> {
+        let mut all = Vec::with_capacity(numbers.len());
+        for numbers in numbers.chunks(NUMBERS_AT_ONCE) {
+            let (segments, found) = {
+                let state = lock(&self.0.state);
+                let one = |number: &u32| {
+                    let number = u64::from(*number);
+                    let block = state.heights.block_at(number)?;
+                    Some((
+                        block.height(),
+                        match state.group_of(number) {
+                            Some(group) => Known::Here(group.place(&state.heights, number)),
+                            None => Known::InSegment((number, block)),
+                        },
+                    ))
+                };
+                let found: Vec<Option<(Height, Known<_, _>)>> = numbers.iter().map(one).collect();
+                (Arc::clone(&state.segments), found)
+            };
+            in_segments(&segments, &found, &mut all, |segment, some| {
+                places::find_places(segment.sizes.as_ref(), some)
+            })?;
         }
+        Ok(all)
     }
 
     /// The txids of transactions and the heights of their blocks, by numbers in an ascending order; `None` for a number
@@ -192,34 +206,68 @@ impl TxIndexReader {
             let one = |number: &u32| {
                 let number = u64::from(*number);
                 let height = state.heights.block_of(number)?;
-                let in_memory = state.group_of(number).and_then(|group| group.txid(&state.heights, number));
-                Some((Height(height), in_memory))
+                let group = state.group_of(number);
+                let known = |txid: Option<Txid>| txid.map(|txid| (txid, Height(height)));
+                Some((
+                    Height(height),
+                    match group {
+                        Some(group) => Known::Here(known(group.txid(&state.heights, number))),
+                        None => Known::InSegment((number, Height(height))),
+                    },
+                ))
             };
-            let found: Vec<Option<(Height, Option<Txid>)>> = numbers.iter().map(one).collect();
+            let found: Vec<Option<(Height, Known<_, _>)>> = numbers.iter().map(one).collect();
             (Arc::clone(&state.segments), found)
         };
-        let mut lookup: Option<(&Segment, Lookup<'_>)> = None;
-        for (number, found) in numbers.iter().zip(found) {
-            let Some((height, in_memory)) = found else {
-                all.push(None);
-                continue;
-            };
-            if let Some(txid) = in_memory {
-                all.push(Some((txid, height)));
-                continue;
-            }
-            if lookup.as_ref().is_none_or(|(segment, _)| !segment.heights.contains(&height.0)) {
-                let segment = segment_of(&segments, height.0);
-                lookup = segment.and_then(|segment| Some((segment, Lookup::new(segment.txids.as_deref()?))));
-            }
-            let txid = match &mut lookup {
-                Some((_, lookup)) => lookup.find(u64::from(*number))?,
-                None => None,
-            };
-            all.push(txid.map(|txid| (txid, height)));
-        }
-        Ok(())
+        in_segments(&segments, &found, all, |segment, some| {
+            let Some(table) = segment.txids.as_deref() else { return Ok(vec![None; some.len()]) };
+            let numbers: Vec<u64> = some.iter().map(|(number, _)| *number).collect();
+            let txids = txids::find(table, &numbers)?.into_iter().zip(some);
+            Ok(txids.map(|(txid, (_, height))| Some((txid?, *height))).collect())
+        })
     }
+}
+
+/// What is asked of a transaction: the answer, or what a segment needs to give it.
+#[derive(Clone, Copy, Debug)]
+enum Known<A, Q> {
+    Here(Option<A>),
+    InSegment(Q),
+}
+
+/// Completes the answers about transactions, which ascend, each with its height: those of a segment together.
+fn in_segments<A: Copy, Q: Copy>(
+    segments: &[Segment],
+    found: &[Option<(Height, Known<A, Q>)>],
+    all: &mut Vec<Option<A>>,
+    ask: impl Fn(&Segment, &[Q]) -> Result<Vec<Option<A>>, IndexError>,
+) -> Result<(), IndexError> {
+    let mut rest = found;
+    while let Some(first) = rest.first() {
+        let Some((height, Known::InSegment(_))) = first else {
+            all.push(first.as_ref().and_then(|(_, known)| match known {
+                Known::Here(answer) => *answer,
+                Known::InSegment(_) => None,
+            }));
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        };
+        let segment = segment_of(segments, height.0);
+        let of_segment = rest.iter().map_while(|one| match one {
+            Some((other, Known::InSegment(question))) => {
+                let is_same = segment.is_some_and(|segment| segment.heights.contains(&other.0));
+                (is_same || other == height).then_some(*question)
+            }
+            _ => None,
+        });
+        let questions: Vec<Q> = of_segment.collect();
+        match segment {
+            Some(segment) => all.extend(ask(segment, &questions)?),
+            None => all.extend(questions.iter().map(|_| None)),
+        }
+        rest = rest.get(questions.len()..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 fn segment_of(segments: &[Segment], height: u32) -> Option<&Segment> {

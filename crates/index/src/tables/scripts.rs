@@ -8,7 +8,7 @@
 //! Cost of sealing: a sort of the rows, and a page for each block that these blocks spend from. Cost of an answer: a
 //! page of each segment, and a search in each group and in each block that is not settled.
 
-use super::events::{Create, Entry, External, Fate};
+use super::events::{self, Create, Entry, External, Fate};
 use super::places::Heights;
 use super::positions;
 use super::rows::{CreateRow, OVERWRITTEN, SpendRow, creates_of, spends_of};
@@ -228,15 +228,15 @@ impl Unsealed {
             self.spends.push(External { number, vout: open.vout, spender: open.spender });
         }
         let mut all = Entry::default();
-        for segment in segments {
-            let Some(tables) = segment.scripts.as_ref().map(|tables| tables.events()) else { continue };
-            if let Some(stored) = tables.find(key)? {
-                let entry = match wanted {
-                    None => tables.load(stored)?,
-                    Some(wanted) => tables.load_some(stored, wanted)?,
-                };
-                join(&mut all, entry)?;
-            }
+        let tables: Vec<events::Table<'_>> =
+            segments.iter().filter_map(|segment| Some(segment.scripts.as_ref()?.events())).collect();
+        for (table, stored) in tables.iter().zip(events::find_in_all(&tables, key)?) {
+            let Some(stored) = stored else { continue };
+            let entry = match wanted {
+                None => table.load(stored)?,
+                Some(wanted) => table.load_some(stored, wanted)?,
+            };
+            join(&mut all, entry)?;
         }
         if let Some(wanted) = wanted {
             let is_wanted = |number: u32, vout: u32| wanted.binary_search(&(number, vout)).is_ok();

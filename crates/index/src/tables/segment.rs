@@ -315,12 +315,13 @@ fn write_positions(
 }
 
 impl Segment {
-    /// The numbers of the transactions that have this key.
-    pub(super) fn find(&self, key: u64) -> Result<Vec<u64>, IndexError> {
-        numbers::find(self.numbers.as_ref(), key)
-    }
-
     pub(super) fn place(&self, block: &BlockAt, number: u64) -> Result<Option<Place>, IndexError> {
         places::find_place(self.sizes.as_ref(), block, number)
     }
+}
+
+/// The numbers of the transactions that have this key, in their order.
+pub(super) fn numbers_of(segments: &[Segment], key: u64) -> Result<Vec<u64>, IndexError> {
+    let sources: Vec<&dyn PageSource> = segments.iter().map(|segment| segment.numbers.as_ref()).collect();
+    numbers::find_in_all(&sources, key)
 }

@@ -1,10 +1,10 @@
 //! The table of txids in the order of their numbers: what makes a history without reading transactions.
 //!
 //! Input: the txids of a segment's transactions in their order. Output: the txid of a number. A page has
-//! [`TXIDS_PER_PAGE`] of them, 32 bytes each, so that the page of a number is computed. Cost of a lookup: a page; of
-//! numbers that follow each other closely, one page for all of them.
+//! [`TXIDS_PER_PAGE`] of them, 32 bytes each, so that the page of a number is computed. Cost of a lookup: a page;
+//! of numbers that share a page, one for all of them. The pages of many numbers are read at the same time.
 
-use super::pages::{Facts, PageSink, PageSource};
+use super::pages::{Facts, PAGES_AT_ONCE, PageSink, PageSource};
 use crate::error::IndexError;
 use lydian_primitives::Txid;
 
@@ -44,37 +44,39 @@ pub(super) fn read(source: &dyn PageSource) -> impl Iterator<Item = Result<Txid,
 }
 
 fn page_of(source: &dyn PageSource, number: u32) -> Result<Vec<u8>, IndexError> {
-    let page = source.page(number)?;
+    check(source, number, source.page(number)?)
+}
+
+fn check(source: &dyn PageSource, number: u32, page: Vec<u8>) -> Result<Vec<u8>, IndexError> {
     let rows = source.facts().rows.saturating_sub(u64::from(number) * TXIDS_PER_PAGE).min(TXIDS_PER_PAGE);
     if page.len() as u64 == rows * 32 { Ok(page) } else { Err(source.damaged(number, DAMAGED)) }
 }
 
-/// A table with the page that was read last, for numbers in an ascending order.
-#[derive(Debug)]
-pub(super) struct Lookup<'a> {
-    source: &'a dyn PageSource,
-    last: Option<(u32, Vec<u8>)>,
-}
-
-impl<'a> Lookup<'a> {
-    pub(super) fn new(source: &'a dyn PageSource) -> Lookup<'a> {
-        Lookup { source, last: None }
+/// The txids of numbers in an ascending order; `None` for one that the table does not have.
+pub(super) fn find(source: &dyn PageSource, numbers: &[u64]) -> Result<Vec<Option<Txid>>, IndexError> {
+    let facts = source.facts();
+    let page_of = |number: &u64| {
+        let row = number.checked_sub(facts.first).filter(|row| *row < facts.rows)?;
+        u32::try_from(row / TXIDS_PER_PAGE).ok()
+    };
+    let mut all = Vec::with_capacity(numbers.len());
+    let mut groups = numbers.chunk_by(|one, other| page_of(one) == page_of(other)).peekable();
+    while groups.peek().is_some() {
+        let some: Vec<&[u64]> = groups.by_ref().take(PAGES_AT_ONCE as usize).collect();
+        let pages: Vec<Option<u32>> = some.iter().map(|group| group.first().and_then(page_of)).collect();
+        let wanted: Vec<u32> = pages.iter().flatten().copied().collect();
+        let mut read = wanted.iter().zip(source.pages(&wanted)?);
+        for (group, page) in some.into_iter().zip(pages) {
+            let bytes = match page.and_then(|_| read.next()) {
+                Some((number, bytes)) => check(source, *number, bytes)?,
+                None => Vec::new(),
+            };
+            let rows = bytes.as_chunks::<32>().0;
+            let at = |number: &u64| usize::try_from(number.checked_sub(facts.first)? % TXIDS_PER_PAGE).ok();
+            all.extend(group.iter().map(|number| at(number).and_then(|at| rows.get(at)).map(|txid| Txid(*txid))));
+        }
     }
-
-    /// The txid of a number; `None` if the table does not have it.
-    pub(super) fn find(&mut self, number: u64) -> Result<Option<Txid>, IndexError> {
-        let facts = self.source.facts();
-        let Some(row) = number.checked_sub(facts.first).filter(|row| *row < facts.rows) else { return Ok(None) };
-        let Ok(page) = u32::try_from(row / TXIDS_PER_PAGE) else { return Ok(None) };
-        let bytes = match self.last.take() {
-            Some((last, bytes)) if last == page => bytes,
-            _ => page_of(self.source, page)?,
-        };
-        let at = usize::try_from(row % TXIDS_PER_PAGE).unwrap_or(usize::MAX);
-        let found = bytes.as_chunks::<32>().0.get(at).map(|txid| Txid(*txid));
-        self.last = Some((page, bytes));
-        Ok(found)
-    }
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -90,15 +92,15 @@ mod tests {
 
     #[test]
     fn every_txid_comes_back() {
-        for rows in [0, 1, 127, 128, 129, 1_000] {
+        for rows in [0, 1, 127, 128, 129, 1_000, 20_000] {
             let mut table = MemoryTable::default();
             write(50, (50..50 + rows).map(|number| Ok(txid(number))), &mut table).unwrap();
             let back: Result<Vec<Txid>, _> = read(&table).collect();
             assert_eq!(back.unwrap(), (50..50 + rows).map(txid).collect::<Vec<_>>());
-            let mut lookup = Lookup::new(&table);
-            for number in (0..50 + rows + 200).chain([50, 3, u64::MAX]) {
-                let expected = (50..50 + rows).contains(&number).then(|| txid(number));
-                assert_eq!(lookup.find(number).unwrap(), expected, "{number} of {rows}");
+            let expected = |number: &u64| (50..50 + rows).contains(number).then(|| txid(*number));
+            for numbers in [(0..50 + rows + 200).chain([u64::MAX]).collect::<Vec<_>>(), vec![51, 180, 181], vec![3]] {
+                let all: Vec<Option<Txid>> = numbers.iter().map(expected).collect();
+                assert_eq!(find(&table, &numbers).unwrap(), all, "{rows} rows");
             }
         }
     }
@@ -109,8 +111,7 @@ mod tests {
         for pages in [vec![vec![0; 4_096], vec![0; 71 * 32]], vec![vec![0; 4_095], vec![0; 72 * 32]]] {
             let table = MemoryTable { facts, pages };
             assert!(read(&table).any(|txid| txid.is_err()));
-            let mut lookup = Lookup::new(&table);
-            assert!((0..200).any(|number| lookup.find(number).is_err()));
+            assert!((0..200).any(|number| find(&table, &[number]).is_err()));
         }
     }
 }
