@@ -34,6 +34,7 @@ mod mempool;
 mod peers;
 mod raw;
 mod refusals;
+mod rest;
 mod same;
 mod second_opinion;
 mod server;
