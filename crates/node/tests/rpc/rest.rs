@@ -5,6 +5,7 @@
 use crate::chain::Pair;
 use crate::mempool::{Draft, Story, descriptor};
 use crate::server::Server;
+use lydian_oracle::{build, or_skip};
 use lydian_primitives::{OutPoint, Txid, hex, to_hex};
 use lydian_rpc::limits::{REST_BODY_SIZE_MAX, REST_HEADERS_MAX, REST_OUTPOINTS_MAX};
 use serde_json::{Value, json};
@@ -639,6 +640,17 @@ fn wrong_requests_over_rest_are_refused_as_by_core() {
     for path in ["/rest/chaininfo.json", "/rest/getutxos.bin"] {
         assert_eq!(ask(&story.pair, path), 404);
     }
+}
+
+/// A path that Core gets is missing here until it is in the table.
+#[test]
+fn the_paths_are_those_of_cores_source() {
+    let Some(built) = or_skip("the_paths_are_those_of_cores_source", build::locate()) else { return };
+    let source = std::fs::read_to_string(built.source.join("src/rest.cpp")).unwrap();
+    let (_, table) = source.split_once("uri_prefixes[] = {").unwrap();
+    let (table, _) = table.split_once("};").unwrap();
+    let prefixes: Vec<&str> = table.lines().filter_map(|line| line.split('"').nth(1)).collect();
+    assert_eq!(prefixes, lydian_rpc::rest::prefixes().collect::<Vec<_>>());
 }
 
 #[test]

@@ -111,6 +111,11 @@ pub(crate) const ROUTES: &[Route] = &[
     ),
 ];
 
+/// What the paths start with, in the order in which they are tried.
+pub fn prefixes() -> impl Iterator<Item = &'static str> {
+    ROUTES.iter().map(|route| route.prefix)
+}
+
 /// Answers a request on this thread: a status and a body. `None` if there is no such path, if the method behind it
 /// failed, or if other answers take all the memory.
 pub fn answer(context: &Context, uri: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
