@@ -56,6 +56,7 @@ pub fn server() -> SocketAddr {
             allowed: Vec::new(),
             users,
             whitelist: Whitelist::default(),
+            has_rest: true,
             threads: 2,
             queue: 16,
             idle: Some(Duration::from_secs(5)),

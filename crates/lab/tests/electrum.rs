@@ -119,18 +119,17 @@ fn a_failing_server_is_recorded_and_the_others_continue() {
     assert!(table.contains("lydian: no figures: it ended before its index was built"), "{table}");
 }
 
-/// electrs reads blocks over REST, which Lydian does not serve yet; Lydian's own server syncs from the node below. With
-/// Esplora's REST API, whose answers are those that follow from the blocks too.
+/// A server that dies is recorded above Lydian too, and Lydian's own syncs from the node below. With Esplora's REST
+/// API, whose answers are those that follow from the blocks too.
 #[test]
-fn above_lydian_a_server_that_needs_rest_is_refused() {
+fn above_lydian_its_own_server_answers_what_follows_from_the_blocks() {
     let contenders = [contender("electrs", Some("/bin/false")), contender("lydian", lydian().to_str())];
     let settings = ElectrumSettings { esplora: true, ..settings(&[1], 60) };
     let results = run_above_lydian("electrum-above-lydian", &contenders, settings);
-    let refused = results.servers[0].failure.clone().unwrap();
-    assert!(refused.contains("it needs the node's REST interface (-rest)"), "{refused}");
+    assert_eq!(results.servers[0].failure.as_deref(), Some("it ended before its index was built"));
     assert_eq!(results.daemon.name, "lydian");
     assert!(results.daemon.version.starts_with("Lydian"), "{}", results.daemon.version);
-    assert!(!results.daemon.arguments.contains(&"-rest=1".to_owned()), "{:?}", results.daemon.arguments);
+    assert!(results.daemon.arguments.contains(&"-rest=1".to_owned()), "{:?}", results.daemon.arguments);
     assert!(results.is_agreed, "{}", to_markdown(&results));
     check_answers(&results.servers[1], &[1]);
     let names: Vec<&str> = results.servers[1].queries.iter().map(|query| query.name.as_str()).collect();
@@ -141,7 +140,18 @@ fn above_lydian_a_server_that_needs_rest_is_refused() {
 }
 
 #[test]
-#[ignore = "needs ElectrumX from pip: `lydian-lab peers install electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored above_lydian, which make test-peers runs"]
+#[ignore = "needs `lydian-lab peers install electrs`; then: cargo test -p lydian-lab --test electrum -- --ignored above_lydian_electrs, which make test-peers runs"]
+fn above_lydian_electrs_answers_what_follows_from_the_blocks() {
+    let contenders = [contender("electrs", None), contender("lydian", lydian().to_str())];
+    let results = run_above_lydian("electrs-above-lydian", &contenders, settings(&[1, 4], 60));
+    assert!(results.is_agreed, "{}", to_markdown(&results));
+    assert!(results.daemon.arguments.contains(&"-rest=1".to_owned()), "{:?}", results.daemon.arguments);
+    results.servers.iter().for_each(|server| check_answers(server, &[1, 4]));
+    check_hashes(&results.servers);
+}
+
+#[test]
+#[ignore = "needs ElectrumX from pip: `lydian-lab peers install electrumx`; then: cargo test -p lydian-lab --test electrum -- --ignored above_lydian_electrumx, which make test-peers runs"]
 fn above_lydian_electrumx_answers_what_follows_from_the_blocks() {
     let contenders = [contender("electrumx", None), contender("lydian", lydian().to_str())];
     let results = run_above_lydian("electrumx-above-lydian", &contenders, settings(&[1, 4], 60));

@@ -1,6 +1,8 @@
-//! `docs/rpc.md`, made from the table of methods.
+//! `docs/rpc.md`, made from the table of methods and that of the paths of REST.
 
+use crate::limits::{REST_HEADERS_MAX, REST_OUTPOINTS_MAX};
 use crate::method::{Category, Method};
+use crate::rest::ROUTES;
 use crate::table::{METHODS, REFUSED};
 use lydian_stdx::wrap;
 
@@ -32,5 +34,27 @@ pub fn document() -> String {
     for (name, reason) in REFUSED {
         text += &format!("| `{name}` | {reason} |\n");
     }
-    text
+    text + &paths()
+}
+
+const ABOUT_REST: &str = "With `-rest`, the paths below are answered at the port of JSON-RPC, without a login and with any method of HTTP: \
+    bytes (`.bin`), the same in hex with a newline (`.hex`), or the JSON of the methods above (`.json`). Statuses, headers, \
+    bytes and errors are Core's. Every client that may connect to the port (`-rpcallowip`) may ask.";
+
+const ABOUT_BODIES: &str = "The outpoints of `getutxos` may also be the body of a request for `/rest/getutxos.bin` or, in hex, `.hex`: a \
+    byte for their number, and 36 bytes each. Core reads this form, which has no byte for the mempool, unlike that of \
+    BIP-0064: a body always takes the mempool into account, and it may have up to 252 bytes, that is 6 outpoints.";
+
+/// The section about REST.
+fn paths() -> String {
+    let mut text = format!("\n## REST\n\n{}\n\n| path | answer |\n|---|---|\n", wrap(ABOUT_REST, DOCUMENT_WIDTH, ""));
+    for route in ROUTES.iter().filter(|route| !route.words.is_empty()) {
+        // A bar ends a cell.
+        let path = format!("{}{}", route.prefix, route.rest).replace('|', "\\|");
+        text += &format!("| `{path}` | {} |\n", route.words);
+    }
+    let limits = format!(
+        "A request may ask for up to {REST_HEADERS_MAX} headers and {REST_OUTPOINTS_MAX} outpoints. {ABOUT_BODIES}"
+    );
+    text + &format!("\n{}\n", wrap(&limits, DOCUMENT_WIDTH, ""))
 }

@@ -25,7 +25,7 @@ mod named;
 mod output;
 mod partial_merkle_tree;
 mod raw_tx;
-mod rest;
+pub mod rest;
 mod result;
 mod scan_state;
 mod sources;

@@ -17,5 +17,15 @@ pub const ANSWERS_SIZE_MAX: usize = 128 << 20;
 /// The answer to a batch is sent in chunks while it is produced, without `Content-Length`, once it exceeds this size.
 pub const ANSWER_BUFFERED_SIZE_MAX: usize = 32 << 20;
 
+/// Maximum bytes of the body of a request over REST. Fifteen outpoints in hex take 1,082; Core reads 32 MB, of clients
+/// without a login too.
+pub const REST_BODY_SIZE_MAX: usize = 16 << 10;
+
+/// Maximum headers, or filter headers, of a request over REST: Core's `MAX_REST_HEADERS_RESULTS`.
+pub const REST_HEADERS_MAX: u32 = 2_000;
+
+/// Maximum outpoints of a request over REST: Core's `MAX_GETUTXOS_OUTPOINTS`.
+pub const REST_OUTPOINTS_MAX: usize = 15;
+
 /// Maximum transactions of the block in a merkle proof: Core's `MAX_BLOCK_WEIGHT / MIN_TRANSACTION_WEIGHT`.
 pub const PROOF_TRANSACTIONS_MAX: usize = 4_000_000 / 240;

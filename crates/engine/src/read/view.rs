@@ -7,7 +7,7 @@ use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use lydian_chain::{BlockPart, HeaderId, HeaderTree, Node};
+use lydian_chain::{BlockPart, BlockUndo, HeaderId, HeaderTree, Node};
 use lydian_coins::Tip;
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, RawBlock, Reader};
@@ -86,6 +86,15 @@ impl Engine {
     pub fn header_info_at(&self, height: Height) -> Option<HeaderInfo> {
         let tree = self.chainstate().tree();
         tree.active(height).map(|id| info(&tree, id))
+    }
+
+    /// The header with a hash and those after it on the active chain, at most `count`, at one moment; none if it is not
+    /// on the active chain.
+    pub fn active_infos(&self, hash: &BlockHash, count: usize) -> Vec<HeaderInfo> {
+        let tree = self.chainstate().tree();
+        let Some(start) = tree.find(hash).filter(|id| tree.is_active(*id)) else { return Vec::new() };
+        let heights = (tree.height(start).0..=tree.height(tree.tip()).0).take(count);
+        heights.filter_map(|height| tree.active(Height(height))).map(|id| info(&tree, id)).collect()
     }
 
     /// The header of the tip.
@@ -167,6 +176,18 @@ impl Engine {
         match info.node.undo {
             Some(position) => Ok(Some(self.chainstate().store.read_spent(position, block)?)),
             None => Ok(None),
+        }
+    }
+
+    /// What a block spent, by its transactions, without reading the block; `None` if its undo data is missing. The
+    /// genesis block spends nothing.
+    pub fn undo(&self, info: &HeaderInfo) -> Result<Option<BlockUndo>, EngineError> {
+        match (info.node.parent, info.node.undo) {
+            (None, _) => Ok(Some(BlockUndo::default())),
+            (Some(_), Some(position)) => {
+                Ok(Some(self.chainstate().store.read_undo(position, &info.node.header.prev_block)?))
+            }
+            (Some(_), None) => Ok(None),
         }
     }
 

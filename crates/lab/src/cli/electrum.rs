@@ -110,7 +110,7 @@ pub(crate) struct ElectrumArgs {
 enum NodeBelow {
     /// Bitcoin Core.
     Core,
-    /// Lydian; a server that needs the REST interface of the node takes no part.
+    /// Lydian.
     Lydian,
 }
 

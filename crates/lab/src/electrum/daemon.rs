@@ -45,13 +45,6 @@ impl BelowKind {
             BelowKind::Lydian => "lydian",
         }
     }
-
-    /// Why a server that needs these arguments cannot run above this node; `None` if it can.
-    pub fn lacks(self, arguments: &[&str]) -> Option<&'static str> {
-        let needs_rest = arguments.contains(&REST);
-        (self == BelowKind::Lydian && needs_rest)
-            .then_some("it needs the node's REST interface (-rest), of which Lydian has the block filters only")
-    }
 }
 
 /// The node below the servers, before it is started.
@@ -244,13 +237,5 @@ mod tests {
         system::create_dir(&folder.join(TABLES)).unwrap();
         assert_eq!(found(), [folder.join(TABLES)], "once, though three arguments enable it");
         system::remove_dir(&folder).unwrap();
-    }
-
-    #[test]
-    fn above_lydian_there_is_no_rest() {
-        assert_eq!(BelowKind::Core.lacks(&["-txindex=1", REST]), None);
-        assert_eq!(BelowKind::Lydian.lacks(&["-txindex=1", "-txospenderindex=1"]), None);
-        let reason = BelowKind::Lydian.lacks(&["-txindex=1", REST]).unwrap();
-        assert!(reason.contains("-rest"), "{reason}");
     }
 }

@@ -152,10 +152,10 @@ impl Comparison<'_> {
         Ok(finished(earlier, &now))
     }
 
-    /// Why a server takes no part: by design, above this node, or because it is not installed.
+    /// Why a server takes no part: by design, or because it is not installed.
     pub fn unable<'b>(&self, contender: &'b Contender) -> Option<&'b str> {
         let server = contender.server.as_ref();
-        server.cannot().or_else(|| self.below.kind.lacks(server.daemon_arguments())).or_else(|| server.absent())
+        server.cannot().or_else(|| server.absent())
     }
 
     /// The arguments that the servers require, each once.

@@ -1,4 +1,4 @@
-//! RPC benchmark against Bitcoin Core: simple calls, batches, and full blocks at every verbosity.
+//! RPC benchmark against Bitcoin Core: simple calls, batches, and full blocks at every verbosity and over REST.
 //!
 //! Input: a generated chain whose last block is full. Output: a table with the median time and the server's CPU time
 //! for each call; then the time for a full block that is not in the page cache, beside a plain read of the same bytes
@@ -39,7 +39,8 @@ fn main() {
     let settings = MixSettings { blocks, full: 2, seed: 5, reuse_per_mille: 0 };
     mainnet_mix::write(settings, 2, chain.path()).unwrap();
     let file = format!("-loadblock={}", chain.path().join("blk00000.dat").display());
-    let servers = [Server::lydian("bench", &[&file]), Server::core(&built.bitcoind, "bench", &[&file])];
+    let options = [&file[..], "-rest"];
+    let servers = [Server::lydian("bench", &options), Server::core(&built.bitcoind, "bench", &options)];
     for server in &servers {
         let height = server.result("waitforblockheight", &format!("[{blocks},120000]"));
         assert_eq!(height["height"], blocks);
@@ -56,29 +57,42 @@ fn main() {
         let body = call("getblock", &format!("[{tip},{verbosity}]"));
         calls.push((format!("getblock {verbosity}"), body, count));
     }
-    println!("{:28} {:>10} {:>12} {:>12} {:>12} {:>12}", "", "bytes", "ours, us", "cpu, us", "Core's, us", "cpu, us");
-    for (name, body, count) in calls {
+    let mut asked: Vec<(String, Ask, u32)> =
+        calls.into_iter().map(|(name, body, count)| (name, Ask::Call(body), count)).collect();
+    let hash = tip.as_str().unwrap();
+    for (path, count) in [
+        (format!("block/{hash}.bin"), 200),
+        (format!("block/{hash}.hex"), 200),
+        (format!("block/{hash}.json"), 40),
+        (format!("spenttxouts/{hash}.bin"), 200),
+        (format!("blockpart/{hash}.bin?offset=1000&size=300"), 10_000),
+        (format!("headers/{hash}.bin"), 10_000),
+    ] {
+        asked.push((format!("REST {}", path.replace(hash, "HASH")), Ask::Path(path), count));
+    }
+    println!("{:45} {:>10} {:>12} {:>12} {:>12} {:>12}", "", "bytes", "ours, us", "cpu, us", "Core's, us", "cpu, us");
+    for (name, ask, count) in asked {
         let count = if is_bench { count } else { 3 };
-        let [ours, cores] = servers.each_ref().map(|server| measure(server, &body, count));
+        let [ours, cores] = servers.each_ref().map(|server| measure(server, &ask, count));
         assert_eq!(ours.answer, cores.answer, "{name}");
         let bytes = ours.answer.len();
         println!(
-            "{name:28} {bytes:10} {:12.0} {:12.0} {:12.0} {:12.0}",
+            "{name:45} {bytes:10} {:12.0} {:12.0} {:12.0} {:12.0}",
             ours.wall_us, ours.cpu_us, cores.wall_us, cores.cpu_us
         );
     }
     let path = chain.path().join("blk00000.dat");
     let size = servers[0].result("getblock", &format!("[{tip}]"))["size"].as_u64().unwrap();
     let times = if is_bench { 50 } else { 3 };
-    println!("{:28} {size:10} {:12.0}", "reading it from memory", read_micros(&path, size, times, &|| {}));
+    println!("{:45} {size:10} {:12.0}", "reading it from memory", read_micros(&path, size, times, &|| {}));
     // The file was imported in place, so it is the only one to drop from the page cache.
     let forget = || forget(&path);
-    println!("{:28} {size:10} {:12.0}", "reading it from the disk", read_micros(&path, size, times, &forget));
-    let body = call("getblock", &format!("[{tip},0]"));
+    println!("{:45} {size:10} {:12.0}", "reading it from the disk", read_micros(&path, size, times, &forget));
+    let ask = Ask::Call(call("getblock", &format!("[{tip},0]")));
     println!(
-        "{:28} {size:10} {:12.0}",
+        "{:45} {size:10} {:12.0}",
         "getblock 0 from the disk",
-        measure_after(&servers[0], &body, times, &forget).wall_us
+        measure_after(&servers[0], &ask, times, &forget).wall_us
     );
 }
 
@@ -94,22 +108,37 @@ fn median(mut micros: Vec<f64>) -> f64 {
     micros[micros.len() / 2]
 }
 
+/// What is asked: a body of JSON-RPC, or a path of REST.
+enum Ask {
+    Call(String),
+    Path(String),
+}
+
+impl Ask {
+    fn request(&self, server: &Server) -> Vec<u8> {
+        match self {
+            Ask::Call(body) => server.request(body),
+            Ask::Path(path) => format!("GET /rest/{path} HTTP/1.1\r\nHost: x\r\n\r\n").into_bytes(),
+        }
+    }
+}
+
 struct Measured {
     answer: String,
     wall_us: f64,
     cpu_us: f64,
 }
 
-fn measure(server: &Server, body: &str, count: u32) -> Measured {
-    measure_after(server, body, count, &|| {})
+fn measure(server: &Server, ask: &Ask, count: u32) -> Measured {
+    measure_after(server, ask, count, &|| {})
 }
 
 /// The same, with `prepare` called before each request, outside the measured time.
-fn measure_after(server: &Server, body: &str, count: u32, prepare: &dyn Fn()) -> Measured {
+fn measure_after(server: &Server, ask: &Ask, count: u32, prepare: &dyn Fn()) -> Measured {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
     stream.set_nodelay(true).unwrap();
     let mut reader = BufReader::with_capacity(1 << 16, &stream);
-    let request = server.request(body);
+    let request = ask.request(server);
     let mut ask = || {
         (&stream).write_all(&request).unwrap();
         read(&mut reader).unwrap()

@@ -8,6 +8,7 @@ use lydian_chains::presets::reorg::REORG_NOW;
 use lydian_chains::presets::{mainnet_mix, reorg};
 use lydian_oracle::{Scratch, build, or_skip};
 use lydian_primitives::to_hex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The mix, from height 1: full blocks with outputs and inputs of every kind. Also returns a time one hour after its
 /// last block.
@@ -97,7 +98,9 @@ impl Pair {
 
     /// Submits the branches; every answer to `submitblock` is compared.
     pub(crate) fn feed_branches(&self) {
-        let folder = Scratch::new("rpc-reorg");
+        // Tests of one process run at the same time.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let folder = Scratch::new(&format!("rpc-reorg-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         reorg::write(folder.path()).unwrap();
         self.both("setmocktime", &format!("[{REORG_NOW}]"));
         for (line, bytes) in read_cases(folder.path()).unwrap() {

@@ -35,6 +35,7 @@ mod page_blocks;
 mod peers;
 mod raw;
 mod refusals;
+mod rest;
 mod same;
 mod second_opinion;
 mod server;

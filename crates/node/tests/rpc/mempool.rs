@@ -13,26 +13,26 @@ fn script() -> Vec<u8> {
     [&[0x00, 0x20][..], &lydian_hash::sha256(&[0x51])].concat()
 }
 
-fn descriptor() -> String {
+pub(crate) fn descriptor() -> String {
     format!("raw({})", to_hex(&script()))
 }
 
 /// Both programs, with coins to spend.
-struct Story {
-    pair: Pair,
+pub(crate) struct Story {
+    pub(crate) pair: Pair,
     /// Coinbases of the first blocks.
     coins: Vec<(OutPoint, i64)>,
 }
 
 /// A transaction that is made step by step.
 #[derive(Clone)]
-struct Draft {
+pub(crate) struct Draft {
     tx: MutTx,
     value: i64,
 }
 
 impl Draft {
-    fn spending(inputs: &[(OutPoint, i64)]) -> Draft {
+    pub(crate) fn spending(inputs: &[(OutPoint, i64)]) -> Draft {
         let input = |(prevout, _): &(OutPoint, i64)| MutInput {
             prevout: *prevout,
             script_sig: Vec::new(),
@@ -44,7 +44,7 @@ impl Draft {
     }
 
     /// Shares what is left after the fee.
-    fn paying(mut self, outputs: usize, fee: i64) -> Draft {
+    pub(crate) fn paying(mut self, outputs: usize, fee: i64) -> Draft {
         let each = (self.value - fee) / i64::try_from(outputs).unwrap();
         let last = self.value - fee - each * i64::try_from(outputs - 1).unwrap();
         for index in 0..outputs {
@@ -59,22 +59,22 @@ impl Draft {
         self
     }
 
-    fn hex(&self) -> String {
+    pub(crate) fn hex(&self) -> String {
         to_hex(&self.tx.encode())
     }
 
-    fn txid(&self) -> Txid {
+    pub(crate) fn txid(&self) -> Txid {
         self.tx.txid()
     }
 
-    fn output(&self, vout: u32) -> (OutPoint, i64) {
+    pub(crate) fn output(&self, vout: u32) -> (OutPoint, i64) {
         let value = self.tx.outputs[usize::try_from(vout).unwrap()].value.0;
         (OutPoint { txid: self.txid(), vout }, value)
     }
 }
 
 impl Story {
-    fn begin(test: &str, options: &[&str]) -> Option<Story> {
+    pub(crate) fn begin(test: &str, options: &[&str]) -> Option<Story> {
         let options = [options, &["-acceptnonstdtxn=0"]].concat();
         let mut story = Story { pair: Pair::start(test, &options)?, coins: Vec::new() };
         story.ask("setmocktime", &json!([NOW]));
@@ -88,16 +88,16 @@ impl Story {
         Some(story)
     }
 
-    fn ask(&self, method: &str, params: &Value) {
+    pub(crate) fn ask(&self, method: &str, params: &Value) {
         self.pair.ask(method, &params.to_string());
     }
 
-    fn coin(&mut self) -> (OutPoint, i64) {
+    pub(crate) fn coin(&mut self) -> (OutPoint, i64) {
         self.coins.remove(0)
     }
 
     /// A transaction that both accept.
-    fn send(&self, draft: &Draft) {
+    pub(crate) fn send(&self, draft: &Draft) {
         self.ask("testmempoolaccept", &json!([[draft.hex()]]));
         self.ask("sendrawtransaction", &json!([draft.hex()]));
         let found = self.pair.lydian.result("getmempoolentry", &json!([draft.txid().to_string()]).to_string());

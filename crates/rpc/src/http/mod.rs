@@ -7,9 +7,12 @@
 //! become full (503). A request takes its place in the queue after its password was found to be right, so guesses take
 //! none; `stop` needs none.
 //!
+//! With `-rest`, the paths of [`crate::rest`] are served from the same queue, without a login and with any method.
+//!
 //! Invariants: at most `-rpcthreads` calls run at once and at most `-rpcworkqueue` wait, not counting calls that wait
 //! for the tip; a body is only read for an authenticated client, except for a short one while the queue is full, which
-//! may be `stop`; bodies, parameters and answers share byte budgets, see [`crate::limits`].
+//! may be `stop`, and for a short one over REST; bodies, parameters and answers share byte budgets, see
+//! [`crate::limits`].
 
 mod log;
 mod queue;

@@ -6,12 +6,15 @@ use super::queue::{Queue, Queued, ThreadPool};
 use crate::context::{Context, LogLevel};
 use crate::exec::{Calls, Execution, Sink, Step};
 use crate::json::Json;
+use crate::limits::REST_BODY_SIZE_MAX;
+use crate::rest::{Refused, Reply, Route};
 use crate::table::METHODS;
 use crate::whitelist::Whitelist;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HeaderMap};
+use axum::http::header::{AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue};
+use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use lydian_serve::http::{self, Bodies, BodyRoom, Feeder, no_content, status, text};
@@ -22,6 +25,9 @@ use tokio::task::spawn_blocking;
 
 /// Core's error text for a thread pool that is stopping.
 const INTERRUPTED: &str = "Interrupted";
+
+/// Core's answer to a request that ends with an exception of its own.
+const UNKNOWN: &str = "unknown error";
 
 /// Calls above this size are not inspected before they have a thread.
 const STOP_SIZE_MAX: usize = 1 << 10;
@@ -51,11 +57,7 @@ pub(super) async fn respond(
 ) -> Response {
     let (parts, body) = request.into_parts();
     if !is_root(&parts.uri) {
-        let path = parts.uri.path_and_query().filter(|_| shared.has_rest && parts.uri.authority().is_none());
-        return match path {
-            Some(path) => rest(&shared, &connection, path.as_str().to_owned()).await,
-            None => status(StatusCode::NOT_FOUND),
-        };
+        return rest(&shared, connection, parts, body).await;
     }
     // Core checks the queue first too. Nothing but `stop` is answered while it is full.
     let body = if shared.queue.is_full() {
@@ -77,9 +79,7 @@ pub(super) async fn respond(
         Err(refusal) => return refusal,
     };
     if shared.stopped.is_now() {
-        let words = format!("HTTP request rejected during server shutdown: '{INTERRUPTED}'");
-        shared.context.host.log(LogLevel::Warning, &words);
-        return text(StatusCode::SERVICE_UNAVAILABLE, "Request rejected during server shutdown");
+        return interrupted(&shared);
     }
     let pool = if is_stop(&body) { ThreadPool::Stop } else { ThreadPool::Threads };
     let queued = match shared.queue.enter() {
@@ -97,39 +97,70 @@ pub(super) async fn respond(
     tokio::spawn(drive(Arc::clone(&shared), pool, queued, call));
     // An error means a panic, which is in the log. If the client disconnects, this future is dropped, which ends the
     // call's waits.
-    answered.await.unwrap_or_else(|_| {
-        let words = format!("Unknown error while processing request for '{}'", parts.uri);
-        shared.context.host.log(LogLevel::Warning, &words);
-        text(StatusCode::INTERNAL_SERVER_ERROR, "unknown error")
-    })
+    answered.await.unwrap_or_else(|_| unknown(&shared, &parts.uri))
 }
 
 /// Answers a request for REST, which takes the place of a call.
-async fn rest(shared: &Arc<Shared>, connection: &Arc<Connection>, path: String) -> Response {
-    if !crate::rest::PREFIXES.iter().any(|prefix| path.starts_with(prefix)) {
+async fn rest(shared: &Arc<Shared>, connection: Arc<Connection>, parts: Parts, body: Body) -> Response {
+    let uri = parts.uri.path_and_query().filter(|_| shared.has_rest && parts.uri.authority().is_none());
+    let Some((uri, route)) = uri.and_then(|uri| Some((uri.as_str().to_owned(), Route::find(uri.as_str())?))) else {
         return status(StatusCode::NOT_FOUND);
+    };
+    if shared.queue.is_full() {
+        return overloaded(shared);
+    }
+    let body = if route.reads_body { body } else { Body::empty() };
+    let body = match http::read_small(&connection, body, REST_BODY_SIZE_MAX).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    if shared.stopped.is_now() {
+        return interrupted(shared);
     }
     let Some(queued) = shared.queue.enter() else { return overloaded(shared) };
     let thread = shared.queue.thread(ThreadPool::Threads).await;
     drop(queued);
     let guard = connection.begin_call();
-    let (context, for_answer) = (Arc::clone(&shared.context), Arc::clone(connection));
+    let context = Arc::clone(&shared.context);
     let made = spawn_blocking(move || {
-        let reply = crate::rest::answer(&context, &path)?;
+        let made = route.answer(&context, &uri, &body);
         drop(thread);
-        // As for a call, the bytes are counted until the client has read them.
-        let room = context.answers.room_for(reply.body.len())?;
-        let code = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Some(http::answer(code, reply.kind, reply.body, room, &for_answer))
+        made
     });
     let made = made.await;
     drop(guard);
     match made {
-        Ok(Some(response)) => response,
-        Ok(None) => overloaded(shared),
-        // A panic, which is in the log.
-        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "unknown error"),
+        Ok(Ok(Reply { status, kind, body, room })) => {
+            let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            http::answer(code, kind, body, room, &connection)
+        }
+        Ok(Err(Refused::NoRoom)) => overloaded(shared),
+        Ok(Err(Refused::Failed(words))) => {
+            let words = format!("Unexpected error while processing request for '{}'. Error msg: '{words}'", parts.uri);
+            shared.context.host.log(LogLevel::Warning, &words);
+            closing(text(StatusCode::INTERNAL_SERVER_ERROR, UNKNOWN))
+        }
+        // The sentence was made an answer before; or a panic, which is in the log.
+        Ok(Err(Refused::Words(..))) | Err(_) => closing(unknown(shared, &parts.uri)),
     }
+}
+
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The answer to a request that failed for a reason that Core does not tell.
+fn unknown(shared: &Shared, uri: &Uri) -> Response {
+    let words = format!("Unknown error while processing request for '{uri}'");
+    shared.context.host.log(LogLevel::Warning, &words);
+    text(StatusCode::INTERNAL_SERVER_ERROR, UNKNOWN)
+}
+
+fn interrupted(shared: &Shared) -> Response {
+    let words = format!("HTTP request rejected during server shutdown: '{INTERRUPTED}'");
+    shared.context.host.log(LogLevel::Warning, &words);
+    text(StatusCode::SERVICE_UNAVAILABLE, "Request rejected during server shutdown")
 }
 
 fn overloaded(shared: &Shared) -> Response {

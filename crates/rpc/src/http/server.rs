@@ -6,6 +6,7 @@ use super::log::HttpLog;
 use super::queue::Queue;
 use super::respond::{Shared, respond};
 use crate::context::{Context, LogLevel};
+use crate::rest::{ROUTES, Route};
 use crate::whitelist::Whitelist;
 use axum::Router;
 use lydian_serve::http::{Bodies, Http};
@@ -58,11 +59,14 @@ pub struct Server {
     server: Option<lydian_serve::Server>,
     context: Arc<Context>,
     addresses: Vec<SocketAddr>,
+    /// The paths of REST that are served.
+    routes: &'static [Route],
 }
 
-/// The only path that is served, and Core's flag for a path that must match exactly.
+/// The path of JSON-RPC, and Core's flags for a path that must match exactly and for one that starts others.
 const PATH: &str = "/";
 const IS_EXACT: u8 = 1;
+const IS_PREFIX: u8 = 0;
 
 impl Server {
     /// Starts listening. Calls are answered from now on, with the warm-up error until the context is ready.
@@ -98,8 +102,9 @@ impl Server {
         host.debug("rpc", || "Starting RPC".to_owned());
         host.debug("rpc", || "Starting HTTP RPC server".to_owned());
         host.debug("http", || format!("Registering HTTP handler for {PATH} (exactmatch {IS_EXACT})"));
-        for prefix in crate::rest::PREFIXES.into_iter().filter(|_| settings.has_rest) {
-            host.debug("http", || format!("Registering HTTP handler for {prefix} (exactmatch 0)"));
+        let routes = if settings.has_rest { ROUTES } else { &[] };
+        for Route { prefix, .. } in routes {
+            host.debug("http", || format!("Registering HTTP handler for {prefix} (exactmatch {IS_PREFIX})"));
         }
         host.log(LogLevel::Info, &format!("Starting HTTP server with {threads} worker threads"));
         let shared = Arc::new(Shared {
@@ -114,7 +119,7 @@ impl Server {
         let router = Router::new().fallback(respond).with_state(shared);
         let server = listener.serve(Http::new(router, settings.idle));
         let addresses = server.addresses().to_vec();
-        Ok(Server { server: Some(server), context, addresses })
+        Ok(Server { server: Some(server), context, addresses, routes })
     }
 
     /// The addresses it listens on.
@@ -136,6 +141,9 @@ impl Server {
         self.context.stop();
         host.debug("rpc", || "Stopping HTTP RPC server".to_owned());
         host.debug("http", || format!("Unregistering HTTP handler for {PATH} (exactmatch {IS_EXACT})"));
+        for Route { prefix, .. } in self.routes {
+            host.debug("http", || format!("Unregistering HTTP handler for {prefix} (exactmatch {IS_PREFIX})"));
+        }
         host.debug("rpc", || "Stopping RPC".to_owned());
         host.debug("rpc", || "RPC stopped.".to_owned());
         host.debug("http", || "Stopping HTTP server".to_owned());

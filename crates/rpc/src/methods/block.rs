@@ -206,24 +206,28 @@ result! {
 /// How often the mempool and the coins are looked at until both are of the same block.
 const SAME_BLOCK_TRIES: usize = 5;
 
-/// The mempool, if it is asked for, the tip and the coin.
-type At = (Option<Arc<Snapshot>>, Tip, Option<Coin>);
+/// The mempool, if it is asked for, the tip and the coins.
+type At = (Option<Arc<Snapshot>>, Tip, Vec<Option<Coin>>);
 
-/// A snapshot of the mempool and the coin, of the same block if the chain does not move all the time.
-fn snapshot_and_coin(engine: &Engine, mempool: Option<&Arc<Mempool>>, outpoint: OutPoint) -> Result<At, RpcError> {
+/// A snapshot of the mempool and the coins of outpoints, of the same block if the chain does not move all the time.
+pub(crate) fn snapshot_and_coins(
+    engine: &Engine,
+    mempool: Option<&Arc<Mempool>>,
+    outpoints: &[OutPoint],
+) -> Result<At, RpcError> {
     let look = || {
         // Before the coins: then a transaction that is mined meanwhile is found in one of the two.
         let snapshot = mempool.map(|mempool| mempool.snapshot());
-        let (at, mut coins) = engine.coins_now(&[outpoint])?;
-        Ok::<_, RpcError>((snapshot, at, coins.pop().flatten()))
+        let (at, coins) = engine.coins_now(outpoints)?;
+        Ok::<_, RpcError>((snapshot, at, coins))
     };
     for _ in 1..SAME_BLOCK_TRIES {
-        let (snapshot, at, coin) = look()?;
+        let (snapshot, at, coins) = look()?;
         match (&snapshot, mempool) {
             (Some(found), Some(mempool)) if found.info().tip.hash != at.hash => {
                 mempool.wait_for(&at.hash);
             }
-            _ => return Ok((snapshot, at, coin)),
+            _ => return Ok((snapshot, at, coins)),
         }
     }
     look()
@@ -235,7 +239,7 @@ fn gettxout(call: &Call<'_>) -> Result<OutputResult, RpcError> {
     let (outpoint, has_mempool) = (OutPoint { txid, vout }, call.bool_or(2, true)?);
     let engine = call.context.engine()?;
     let mempool = has_mempool.then(|| call.context.mempool()).transpose()?;
-    let (snapshot, at, coin) = snapshot_and_coin(&engine, mempool, outpoint)?;
+    let (snapshot, at, mut coins) = snapshot_and_coins(&engine, mempool, &[outpoint])?;
     if let Some(snapshot) = snapshot {
         if snapshot.spender(&outpoint).is_some() {
             return Ok(OutputResult::Missing(()));
@@ -253,7 +257,7 @@ fn gettxout(call: &Call<'_>) -> Result<OutputResult, RpcError> {
             }));
         }
     }
-    let Some(coin) = coin else { return Ok(OutputResult::Missing(())) };
+    let Some(coin) = coins.pop().flatten() else { return Ok(OutputResult::Missing(())) };
     Ok(OutputResult::Found(OutputAnswer {
         bestblock: at.hash,
         confirmations: i64::from(at.height.0) - i64::from(coin.height.0) + 1,

@@ -8,7 +8,7 @@ use super::script::{Asm, ScriptAnswer};
 use crate::json::Amount;
 use crate::result::{Answer, Form, Inline, result, write_array};
 use lydian_consensus::{Chain, Coin};
-use lydian_primitives::{Transaction, Tx, Txid, Wtxid};
+use lydian_primitives::{BlockHash, Transaction, Tx, Txid, Wtxid};
 
 /// How much is written about inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,23 @@ impl<'a> TransactionFields<'a> {
             vin: Inputs { tx, spent, chain },
             vout: Outputs { tx, chain },
         }
+    }
+}
+
+result! {
+    /// A transaction with the block that contains it, if any, as `TxToUniv` writes the two.
+    pub(crate) struct IndexedTransaction<'a> {
+        fields: Inline<TransactionFields<'a>>,
+        /// the block hash
+        blockhash: Option<BlockHash>,
+        /// the serialized transaction
+        hex: Hex<&'a [u8]>,
+    }
+}
+
+impl<'a> IndexedTransaction<'a> {
+    pub(crate) fn new(tx: Tx<'a>, blockhash: Option<BlockHash>, chain: Chain) -> IndexedTransaction<'a> {
+        IndexedTransaction { fields: Inline(TransactionFields::new(tx, None, chain)), blockhash, hex: Hex(tx.bytes()) }
     }
 }
 

@@ -62,6 +62,19 @@ impl Bodies {
     }
 }
 
+/// Reads a body of at most `size_max` bytes, which no budget counts. An error is the response that refuses it.
+pub async fn read_small(connection: &Connection, body: Body, size_max: usize) -> Result<Bytes, Response> {
+    let declared = hyper::body::Body::size_hint(&body).lower();
+    if declared > size_max as u64 {
+        return Err(refuse_large(connection, true));
+    }
+    match Limited::new(body, size_max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(refuse_large(connection, false)),
+        Err(_) => Err(status(StatusCode::BAD_REQUEST)),
+    }
+}
+
 /// Reads a body of at most `size_max` bytes. Returns `None` if it is longer or cannot be read.
 pub async fn read_short(body: Body, size_max: usize) -> Option<Bytes> {
     let declared = hyper::body::Body::size_hint(&body).lower();

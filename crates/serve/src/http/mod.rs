@@ -11,7 +11,7 @@
 mod body;
 mod reply;
 
-pub use body::{Bodies, BodyRoom, read_short};
+pub use body::{Bodies, BodyRoom, read_short, read_small};
 pub use reply::{Feeder, answer, no_content, status, stream, text, unauthorized};
 
 use crate::connection::Connection;

@@ -64,13 +64,10 @@ fn found(path: Option<&Path>, ours: &Path, hint: &str) -> Result<PathBuf, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::electrum::daemon::BelowKind;
 
     #[test]
-    fn a_server_that_is_not_installed_is_refused_above_lydian_too() {
+    fn a_server_that_is_not_installed_says_so_and_what_it_needs() {
         let absent = boxed::<Electrs>(Err("not installed".to_owned()), Electrs::NEEDS);
-        assert_eq!(absent.absent(), Some("not installed"));
-        assert!(BelowKind::Lydian.lacks(absent.daemon_arguments()).is_some());
-        assert_eq!(BelowKind::Core.lacks(absent.daemon_arguments()), None);
+        assert_eq!((absent.absent(), absent.daemon_arguments()), (Some("not installed"), Electrs::NEEDS));
     }
 }

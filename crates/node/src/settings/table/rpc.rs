@@ -13,7 +13,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "rest",
         group: group::RPC,
-        help: "Accept public REST requests. Block filters only: /rest/blockfilter/ and /rest/blockfilterheaders/",
+        help: "Accept public REST requests",
         set: Set::Switch(|settings, is_on| settings.rpc.has_rest = is_on),
         ..SWITCH
     },

@@ -1,0 +1,97 @@
+//! `/rest/blockfilter/` and `/rest/blockfilterheaders/`: the filters of `-blockfilterindex` and their headers.
+
+use super::headers::{header_count, header_path};
+use super::reply::{Made, Refused};
+use super::request::{Request, hash_of};
+use crate::context::Context;
+use crate::output::Hex;
+use crate::result::{Answer, result};
+use lydian_index::{FILTERS_NAME, FilterReader};
+use lydian_primitives::{BlockHash, Height, write_compact_size};
+
+const STILL_INDEXED: &str = "Filter not found. Block filters are still in the process of being indexed.";
+
+/// The type of filter, as BIP-0158 numbers it.
+const BASIC: u8 = 0;
+
+/// The index of a type of filters.
+fn index_of<'a>(context: &'a Context, name: &str) -> Result<&'a FilterReader, Refused> {
+    if name != "basic" {
+        return Err(Refused::bad(format!("Unknown filtertype {name}")));
+    }
+    let index = context.indexes().filters.as_ref();
+    index.ok_or_else(|| Refused::bad(format!("Index is not enabled for filtertype {name}")))
+}
+
+result! {
+    struct FilterAnswer {
+        filter: Hex<Vec<u8>>,
+    }
+}
+
+/// Core's `rest_block_filter`.
+pub(super) fn filter(request: &Request<'_>) -> Result<Made, Refused> {
+    let engine = request.engine()?;
+    let [kind, hash] = request.parts()[..] else {
+        let words = "Invalid URI format. Expected /rest/blockfilter/<filtertype>/<blockhash>";
+        return Err(Refused::bad(words));
+    };
+    let block: BlockHash = hash_of(hash)?;
+    let index = index_of(request.context, kind)?;
+    let info = engine.header_info(&block).ok_or_else(|| Refused::missing(format!("{hash} not found")))?;
+    engine.wait_for_follower(FILTERS_NAME, engine.settled_tip().height);
+    let found = index.filter_of(&engine, &block).map_err(|error| Refused::unreadable(error.to_string()))?;
+    let Some((filter, _)) = found else {
+        return Err(Refused::missing(match info.node.is_verified {
+            true => STILL_INDEXED,
+            false => "Filter not found. Block was not connected to active chain.",
+        }));
+    };
+    // The type, the hash of the block, and the filter with its length.
+    let bytes = || {
+        let mut bytes = vec![BASIC];
+        bytes.extend_from_slice(&block.0);
+        write_compact_size(&mut bytes, filter.len());
+        bytes.extend_from_slice(&filter);
+        bytes
+    };
+    request.reply(bytes, |out| {
+        FilterAnswer { filter: Hex(filter.clone()) }.write(out);
+        Ok(())
+    })
+}
+
+/// Core's `rest_filter_header`.
+pub(super) fn headers(request: &Request<'_>) -> Result<Made, Refused> {
+    let engine = request.engine()?;
+    let parts = request.parts();
+    let Some((kind, (count, hash))) =
+        parts.split_first().and_then(|(kind, rest)| Some((kind, header_path(request, rest)?)))
+    else {
+        let words =
+            "Invalid URI format. Expected /rest/blockfilterheaders/<filtertype>/<blockhash>.<ext>?count=<count>";
+        return Err(Refused::bad(words));
+    };
+    let count = header_count(&count)?;
+    let block: BlockHash = hash_of(hash)?;
+    let index = index_of(request.context, kind)?;
+    let from = engine.header_info(&block).filter(|info| info.is_active);
+    engine.wait_for_follower(FILTERS_NAME, engine.settled_tip().height);
+    let mut headers: Vec<[u8; 32]> = Vec::new();
+    if let Some(info) = from {
+        let start = info.node.height;
+        let last = Height(start.0.saturating_add(count - 1).min(info.tip.height.0));
+        let to = engine.hash_at(last).ok_or_else(|| Refused::missing(STILL_INDEXED))?;
+        let entries = index.entries_to(&engine, start, &to).map_err(|error| Refused::unreadable(error.to_string()))?;
+        let entries = entries.ok_or_else(|| Refused::missing(STILL_INDEXED))?;
+        headers.extend(entries.iter().map(|entry| entry.header));
+    }
+    request.reply(
+        || headers.concat(),
+        |out| {
+            // Shown as other hashes are.
+            headers.iter().map(|header| BlockHash(*header)).collect::<Vec<_>>().write(out);
+            Ok(())
+        },
+    )
+}
