@@ -114,7 +114,9 @@
   });
   // A link that is moved out of the window until it has the focus cannot be scrolled to.
   const isAway = ({element}) => { const box = element.getBoundingClientRect(); return box.right <= 0 || box.bottom <= 0; };
-  for (const {element} of controls.filter((one) => !isAway(one))) {
+  // What is inert takes no input, such as a panel below an open menu.
+  const isInert = ({element}) => element.closest('[inert]') !== null;
+  for (const {element} of controls.filter((one) => !isAway(one) && !isInert(one))) {
     element.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'});
     const box = element.getClientRects()[0];
     if (!box || box.width < SLACK || box.height < SLACK) {

@@ -27,7 +27,7 @@ function show() {
   const panel = PANELS.find((one) => one.name === name) ?? PANELS[0];
   stop?.();
   stop = null;
-  closeMenu();
+  openMenu(false);
   document.title = `${panel.title} · Lydian`;
   for (const link of nav.querySelectorAll('a')) {
     if (link.dataset.panel === panel.name) link.setAttribute('aria-current', 'page');
@@ -43,16 +43,16 @@ function show() {
   }
 }
 
-function closeMenu() {
-  nav.classList.remove('open');
-  menu.setAttribute('aria-expanded', 'false');
+// On small screens the open menu covers the panel, which then takes no input.
+function openMenu(open) {
+  nav.classList.toggle('open', open);
+  menu.setAttribute('aria-expanded', String(open));
+  main.inert = open;
 }
 
-menu.addEventListener('click', () => {
-  const open = nav.classList.toggle('open');
-  menu.setAttribute('aria-expanded', String(open));
-});
-addEventListener('keydown', (event) => event.key === 'Escape' && closeMenu());
+menu.addEventListener('click', () => openMenu(!nav.classList.contains('open')));
+addEventListener('keydown', (event) => event.key === 'Escape' && openMenu(false));
+matchMedia('(min-width: 1024px)').addEventListener('change', () => openMenu(false));
 addEventListener('hashchange', () => {
   if (location.hash.startsWith('#link=')) begin();
   else if (nav.childElementCount > 0) {
