@@ -87,7 +87,7 @@ function serviceCard(state, [key, title, purpose]) {
     service.allowed?.length > 0 && h('p', { class: 'muted' }, `Calls are accepted from this machine and from ${service.allowed.join(', ')}.`),
     service.reach === 'machine' && h('details', {}, h('summary', {}, 'Reach it from other devices'),
       h('p', {}, 'Add this to lydian.conf and restart the node. Everyone who reaches the address can then use it, so let a firewall admit your own devices only.'),
-      h('pre', {}, service.opens.join('\n'))));
+      h('pre', { tabindex: 0 }, service.opens.join('\n'))));
 }
 
 function walletCards(state) {
@@ -125,12 +125,12 @@ function lightningCard(state) {
   const missing = [['pubrawblock', 28332], ['pubrawtx', 28333]].filter(([kind]) => !published(kind)).map(([kind, at]) => `zmq${kind}=tcp://127.0.0.1:${at}`);
   return card('Lightning node',
     h('h3', {}, 'LND, in lnd.conf'),
-    h('pre', {}, ['[Bitcoin]', `bitcoin.${lnd}=true`, 'bitcoin.node=bitcoind', '[Bitcoind]', `bitcoind.rpchost=${host.includes(':') ? `[${host}]` : host}:${port}`,
+    h('pre', { tabindex: 0 }, ['[Bitcoin]', `bitcoin.${lnd}=true`, 'bitcoin.node=bitcoind', '[Bitcoind]', `bitcoind.rpchost=${host.includes(':') ? `[${host}]` : host}:${port}`,
       `bitcoind.rpccookie=${cookie ?? 'PATH'}`, `bitcoind.zmqpubrawblock=${published('pubrawblock') ?? 'tcp://127.0.0.1:28332'}`,
       `bitcoind.zmqpubrawtx=${published('pubrawtx') ?? 'tcp://127.0.0.1:28333'}`].join('\n')),
-    missing.length > 0 && [h('p', {}, 'LND needs notifications that this node does not send. Add this to lydian.conf and restart the node:'), h('pre', {}, missing.join('\n'))],
+    missing.length > 0 && [h('p', {}, 'LND needs notifications that this node does not send. Add this to lydian.conf and restart the node:'), h('pre', { tabindex: 0 }, missing.join('\n'))],
     h('h3', {}, 'Core Lightning, in its config'),
-    h('pre', {}, [`network=${core}`, `bitcoin-rpcconnect=${host}`, `bitcoin-rpcport=${port}`, 'bitcoin-rpcuser=USER', 'bitcoin-rpcpassword=PASSWORD'].join('\n')),
+    h('pre', { tabindex: 0 }, [`network=${core}`, `bitcoin-rpcconnect=${host}`, `bitcoin-rpcport=${port}`, 'bitcoin-rpcuser=USER', 'bitcoin-rpcpassword=PASSWORD'].join('\n')),
     h('p', { class: 'muted' }, cookie ? `A program of the same user can use the cookie ${cookie}. For others, make a user with -rpcauth. ` : 'Use the user of -rpcuser or -rpcauth. ', 'This page shows no password.'),
     h('p', { class: 'muted' }, filters ? 'Block filters are served to peers, so Neutrino can use the P2P address.' : 'Neutrino also needs blockfilterindex=1 and peerblockfilters=1.'),
     pruned && note('warn', 'This node is pruned: a Lightning node that starts later than its oldest block cannot catch up.'));
