@@ -4,14 +4,16 @@ import * as api from '/assets/api.js';
 import * as live from '/assets/live.js';
 import * as ui from '/assets/ui.js';
 
+import connect from '/assets/panels/connect.js';
 import overview from '/assets/panels/overview.js';
+import peers from '/assets/panels/peers.js';
 import sync from '/assets/panels/sync.js';
 import blocks from '/assets/panels/blocks.js';
 import chain from '/assets/panels/chain.js';
 import miners from '/assets/panels/miners.js';
 
 // In the order of the navigation.
-const PANELS = [overview, sync, blocks, chain, miners];
+const PANELS = [overview, sync, blocks, chain, miners, peers, connect];
 
 const { h, set } = ui;
 const main = document.getElementById('main');

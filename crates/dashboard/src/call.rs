@@ -26,6 +26,25 @@ struct Request<'a> {
     params: Option<&'a RawValue>,
 }
 
+/// Characters of the parameters in the log.
+const LOGGED_LENGTH_MAX: usize = 200;
+
+/// Methods whose parameters are not logged: the log names no transaction that a wallet sends.
+const UNLOGGED: &[&str] = &["sendrawtransaction"];
+
+/// The parameters of an action as the log has them: on one line, and shortened.
+fn logged(method: &str, params: &str) -> String {
+    if UNLOGGED.contains(&method) {
+        return String::new();
+    }
+    let line = params.chars().map(|one| if one.is_control() { ' ' } else { one });
+    let mut text: String = " ".chars().chain(line.take(LOGGED_LENGTH_MAX)).collect();
+    if params.chars().nth(LOGGED_LENGTH_MAX).is_some() {
+        text.push('…');
+    }
+    text
+}
+
 /// Answers a call. May block.
 pub(crate) fn answer(shared: &Shared, access: &Access, body: &Bytes, connection: &Arc<Connection>) -> Response {
     let request: Request<'_> = match serde_json::from_slice(body) {
@@ -50,7 +69,7 @@ pub(crate) fn answer(shared: &Shared, access: &Access, body: &Bytes, connection:
     let result = shared.calls.call(access.name(), method, params);
     if kind(method) == Kind::Action {
         let outcome = result.as_ref().map_or_else(|error| error.message.as_str(), |_| "done");
-        shared.host.note(format!("{} called {method} {params}: {outcome}", access.name()));
+        shared.host.note(format!("{} called {method}{}: {outcome}", access.name(), logged(method, params)));
     }
     let text = match result {
         Ok(result) => format!("{{\"result\":{result}}}"),
@@ -62,5 +81,25 @@ pub(crate) fn answer(shared: &Shared, access: &Access, body: &Bytes, connection:
             StatusCode::SERVICE_UNAVAILABLE,
             format!("Answers that wait to be read already take {ANSWERS_SIZE_MAX} bytes. Try again."),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::methods::ACTIONS;
+
+    #[test]
+    fn logged_parameters_are_one_short_line() {
+        assert_eq!(logged("setban", "[\"192.0.2.1\",\n\t\"add\"]"), " [\"192.0.2.1\",  \"add\"]");
+        let long = "x".repeat(LOGGED_LENGTH_MAX);
+        assert_eq!(logged("setban", &long), format!(" {long}"));
+        assert_eq!(logged("setban", &format!("{long}y")), format!(" {long}…"));
+    }
+
+    #[test]
+    fn transactions_are_not_logged() {
+        assert_eq!(logged("sendrawtransaction", "[\"00\"]"), "");
+        assert!(UNLOGGED.iter().all(|method| ACTIONS.contains(method)));
     }
 }

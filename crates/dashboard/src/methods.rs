@@ -53,6 +53,8 @@ pub const READING: &[&str] = &[
     "getzmqnotifications",
     "help",
     "listbanned",
+    "listelectrumbans",
+    "listelectrumsessions",
     "testmempoolaccept",
     "uptime",
     "validateaddress",
@@ -63,11 +65,14 @@ pub const READING: &[&str] = &[
 pub const ACTIONS: &[&str] = &[
     "addnode",
     "clearbanned",
+    "clearelectrumbans",
+    "disconnectelectrumsession",
     "disconnectnode",
     "logging",
     "ping",
     "sendrawtransaction",
     "setban",
+    "setelectrumban",
     "setnetworkactive",
 ];
 

@@ -5,6 +5,7 @@
 
 use crate::version::{MIN, Version};
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::net::Ipv6Addr;
 
 /// How a server is reached.
@@ -81,6 +82,17 @@ impl Host {
     }
 }
 
+/// The form that [`Host::of_this_server`] reads, always with a port.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = self.row().map_or("", |(_, scheme, ..)| scheme);
+        match self.name.contains(':') {
+            true => write!(f, "{scheme}://[{}]:{}", self.name, self.port),
+            false => write!(f, "{scheme}://{}:{}", self.name, self.port),
+        }
+    }
+}
+
 /// The `hosts` of `server.features`.
 pub(crate) fn features(hosts: &[Host]) -> Value {
     let mut all = Map::new();
@@ -125,6 +137,10 @@ mod tests {
         });
         assert_eq!(features(&hosts), expected);
         assert_eq!(features(&[]), json!({}));
+        let shown: Vec<String> = hosts.iter().map(Host::to_string).collect();
+        let expected =
+            ["ssl://a.example:50002", "tcp://a.example:7", "wss://a.example:443", "ws://[2001:db8::1]:50003"];
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -119,6 +119,11 @@ impl Server {
         self.server.as_ref().map_or(&[], lydian_serve::Server::addresses)
     }
 
+    /// For each address of the settings, those with TLS last, the one it listens on, if it could be bound.
+    pub fn bound(&self) -> &[Option<SocketAddr>] {
+        self.server.as_ref().map_or(&[], lydian_serve::Server::bound)
+    }
+
     /// What an operator may see and do.
     pub fn operator(&self) -> &Operator {
         &self.operator

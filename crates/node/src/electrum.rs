@@ -9,6 +9,7 @@ mod reload;
 
 use crate::answers::{Answers, ToLog, everyone};
 use crate::clock::{now_nanos, thread_cpu};
+use crate::listening::{Service, Transport};
 use crate::run::Session;
 use lydian_disk::DiskError;
 use lydian_electrum::{Clock, Identity, Server, Settings};
@@ -62,24 +63,30 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
         bind_addresses(texts, port).map_err(|error| ElectrumError::Bind(option, error))
     };
     let mut addresses = bind("electrumbind", &settings.bind, settings.port)?;
+    let mut transports = vec![Transport::Tcp; addresses.len()];
     if let Some(texts) = &settings.ws_bind {
         addresses.extend(bind("electrumwsbind", texts, settings.port + 2)?);
     }
+    transports.resize(addresses.len(), Transport::Ws);
     let mut of_tls = Vec::new();
     if let Some(texts) = &settings.tls_bind {
         of_tls.extend(bind("electrumtlsbind", texts, settings.port + 1)?);
     }
+    transports.resize(addresses.len() + of_tls.len(), Transport::Tls);
     // Without a certificate for one, the other's default would be a surprise.
     if let Some(texts) = settings.wss_bind.as_ref().filter(|texts| settings.tls_bind.is_some() || !texts.is_empty()) {
         of_tls.extend(bind("electrumwssbind", texts, settings.port + 3)?);
     }
+    transports.resize(addresses.len() + of_tls.len(), Transport::Wss);
     let live = Current::new(files::live(settings, session.disk.as_ref())?);
     let mut tls = None;
     if !of_tls.is_empty() {
         let identity = files::identity(settings, &session.settings.datadir, session.disk.as_ref())?;
         let fingerprint = identity.fingerprint();
         session.log.info(format!("Electrum server: the SHA-256 of the TLS certificate is {fingerprint}"));
-        tls = Some((of_tls, Current::new(identity)));
+        let identity = Current::new(identity);
+        session.listening.has_certificate(&identity);
+        tls = Some((of_tls, identity));
     }
     let changeable = Changeable { live: live.clone(), identity: tls.as_ref().map(|(_, identity)| identity.clone()) };
     let identity = Identity { name: settings.name.clone(), genesis: session.settings.params.genesis_hash };
@@ -105,6 +112,11 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
     .map_err(ElectrumError::Start)?;
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
         session.log.info(format!("Electrum server: {}", try_it(*address, &settings.proxies)));
+    }
+    for (transport, address) in transports.into_iter().zip(server.bound()) {
+        if let Some(address) = address {
+            session.listening.add(Service::Electrum, transport, *address);
+        }
     }
     answers.has_electrum(Arc::new(ForRpc(server.operator().clone())));
     let reloader = Reloader::start(session, changeable);

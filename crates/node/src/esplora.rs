@@ -4,6 +4,7 @@
 //! Wiring only: `lydian_query` reads, `lydian_esplora` speaks HTTP.
 
 use crate::answers::{Answers, ToLog, everyone};
+use crate::listening::{Service, Transport};
 use crate::run::Session;
 use lydian_esplora::{Server, Settings};
 use lydian_serve::{BadAddress, StartError, bind_addresses};
@@ -34,6 +35,9 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Server, 
     let settings = Settings { addresses, allowed, chain: session.settings.params.chain, cors: settings.cors.clone() };
     let log = ToLog::new("Esplora", &session.log);
     let server = Server::start(answers.source("esplora"), settings, log).map_err(EsploraError::Start)?;
+    for address in server.addresses() {
+        session.listening.add(Service::Esplora, Transport::Http, *address);
+    }
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
         let words = format!("listening on {address}; try it with: curl http://{address}/blocks/tip/height");
         session.log.info(format!("Esplora server: {words}"));

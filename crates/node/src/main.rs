@@ -22,6 +22,7 @@ mod host;
 mod index;
 mod info;
 mod limits;
+mod listening;
 mod log;
 mod net;
 mod notify;

@@ -3,6 +3,7 @@
 
 use crate::clock::{mockable_now, mocked, node_now, now_micros, now_nanos};
 use crate::host::interfaces;
+use crate::listening::{Service, Transport};
 use crate::log::Log;
 use crate::run::Session;
 use crate::settings::Prune;
@@ -72,7 +73,13 @@ pub(crate) fn start(
         ban_time: settings.net.ban_seconds,
         captures_messages: settings.net.captures_messages,
     };
-    Network::start(engine, mempool, &network, host, observer)
+    let network = Network::start(engine, mempool, &network, host, observer)?;
+    for address in network.addresses() {
+        let is_onion = settings.net.binds.iter().any(|bind| bind.is_onion && bind.address == *address);
+        let transport = if is_onion { Transport::Onion } else { Transport::Peers };
+        session.listening.add(Service::P2p, transport, *address);
+    }
+    Ok(network)
 }
 
 /// Which peers to connect to, and how.

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::daemon;
 use crate::datadir::{DataDir, DataDirError};
 use crate::exit;
+use crate::listening::Listening;
 use crate::log::{Log, iso8601};
 use crate::notify::Notifier;
 use crate::settings::Settings;
@@ -68,9 +69,19 @@ pub(crate) fn run(
     }
     let notifier = Notifier::new(&log);
     let initial_download = Arc::new(InitialDownload::new(settings.minimum_chain_work, settings.max_tip_age_seconds));
-    let (stop, hangups, ending, warnings) = (Stop::default(), Hangups::default(), Arc::default(), Arc::default());
-    let session =
-        Session { settings, disk, log, stop, hangups, notifier, has_console, initial_download, warnings, ending };
+    let session = Session {
+        settings,
+        disk,
+        log,
+        stop: Stop::default(),
+        hangups: Hangups::default(),
+        notifier,
+        has_console,
+        initial_download,
+        warnings: Arc::default(),
+        listening: Arc::default(),
+        ending: Arc::default(),
+    };
     let code = live(&session, leave, work);
     drop(directory);
     code
@@ -177,6 +188,8 @@ pub(crate) struct Session<'a> {
     pub(crate) initial_download: Arc<InitialDownload>,
     /// The current warnings of the node.
     pub(crate) warnings: Arc<Warnings>,
+    /// Where the servers of this process answer.
+    pub(crate) listening: Arc<Listening>,
     ending: Arc<AtomicBool>,
 }
 

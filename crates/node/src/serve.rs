@@ -4,6 +4,7 @@
 //! Wiring only: passes the clock, the log and the stop request to `lydian_rpc`, which does the rest.
 
 use crate::clock::{mock, now_micros, now_nanos};
+use crate::listening::{Service, Transport};
 use crate::log::{Log, TipLine, progress};
 use crate::run::Session;
 use crate::settings::Prune;
@@ -144,6 +145,9 @@ impl Serving {
             },
         )
         .map_err(ServeError::Server)?;
+        for address in server.addresses() {
+            session.listening.add(Service::Rpc, Transport::Http, *address);
+        }
         if let Some(seconds) = settings.mocktime {
             context.set_mock_time(i64::from(seconds));
         }

@@ -119,6 +119,8 @@ pub struct Listener {
     /// Each with the identity that it shows to clients, if it speaks TLS.
     listeners: Vec<(TcpListener, Option<Current<TlsIdentity>>)>,
     addresses: Vec<SocketAddr>,
+    /// For each address of the settings.
+    bound: Vec<Option<SocketAddr>>,
     stop: watch::Sender<bool>,
     connections: Connections,
 }
@@ -146,7 +148,7 @@ impl Listener {
             .enable_all()
             .build()
             .map_err(StartError::Threads)?;
-        let (mut failures, mut addresses, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut failures, mut bound, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
         let plain = settings.addresses.into_iter().map(|address| (address, None));
         let (of_tls, identity) = settings.tls.map_or((Vec::new(), None), |(of_tls, identity)| (of_tls, Some(identity)));
         let of_tls = of_tls.into_iter().map(|address| (address, identity.clone()));
@@ -158,13 +160,14 @@ impl Listener {
             });
             match listening.and_then(|listener| Ok((listener.local_addr()?, listener))) {
                 Ok((address, listener)) => {
-                    addresses.push(address);
+                    bound.push(Some(address));
                     listeners.push((listener, identity));
                 }
                 Err(error) => {
                     let failure = BindFailure { address, error };
                     log.event(&Event::BindFailed(&failure));
                     failures.push(failure);
+                    bound.push(None);
                 }
             }
         }
@@ -189,7 +192,8 @@ impl Listener {
             log,
             stopped: Stopped::new(stopped),
         };
-        Ok(Listener { runtime, listeners, addresses, stop, connections })
+        let addresses = bound.iter().copied().flatten().collect();
+        Ok(Listener { runtime, listeners, addresses, bound, stop, connections })
     }
 
     /// The addresses it listens on.
@@ -209,7 +213,7 @@ impl Listener {
         for (listener, identity) in self.listeners {
             self.runtime.spawn(self.connections.clone().accept(listener, identity, Arc::clone(&protocol)));
         }
-        Server { runtime: self.runtime, stop: self.stop, addresses: self.addresses, places }
+        Server { runtime: self.runtime, stop: self.stop, addresses: self.addresses, bound: self.bound, places }
     }
 }
 
@@ -319,6 +323,7 @@ pub struct Server {
     runtime: Runtime,
     stop: watch::Sender<bool>,
     addresses: Vec<SocketAddr>,
+    bound: Vec<Option<SocketAddr>>,
     places: Arc<Places>,
 }
 
@@ -326,6 +331,12 @@ impl Server {
     /// The addresses it listens on.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// For each address of the settings, those with TLS last, the one it listens on, which has the port that the
+    /// system chose; `None` if it could not be bound.
+    pub fn bound(&self) -> &[Option<SocketAddr>] {
+        &self.bound
     }
 
     /// What an operator does with its clients.
@@ -570,6 +581,7 @@ mod tests {
         let addresses = vec![address, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
         let other = Listener::bind(ListenSettings { addresses, ..settings() }, Arc::new(Silent)).unwrap().serve(Echo);
         assert_eq!(other.addresses().len(), 1);
+        assert_eq!(other.bound(), [None, Some(other.addresses()[0])]);
         for server in [server, other] {
             assert_eq!(server.close(), None);
             server.end();

@@ -7,6 +7,7 @@ mod calls;
 mod host;
 mod link;
 mod node;
+mod qr;
 mod topics;
 
 pub(crate) use link::run as print_link;

@@ -1,5 +1,7 @@
 //! What the page shows of the node: its parts, as they come into being.
 
+use super::topics::{Connect, Peers};
+use crate::answers;
 use crate::blocks::Blocks;
 use crate::blocks::fill::Filler;
 use crate::clock::{mockable_now, now_nanos};
@@ -9,9 +11,14 @@ use crate::serve::Serving;
 use lydian_consensus::Chain;
 use lydian_engine::{Engine, InitialDownload, Leaves};
 use lydian_mempool::Mempool;
-use lydian_rpc::{Context, Warnings};
+use lydian_rpc::{Context, Warnings, Whitelist};
+use serde_json::Value;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+
+/// The name under which calls of RPC methods are logged.
+const USER: &str = "page";
 
 /// The parts of the node. Those that do not exist yet are missing, and so are those that have ended.
 #[derive(Debug)]
@@ -26,6 +33,8 @@ pub(crate) struct PageNode {
     pub(super) initial_download: Arc<InitialDownload>,
     /// The ends of the branches that the topic `chain` has seen.
     pub(super) leaves: Mutex<Leaves>,
+    pub(super) peers: Peers,
+    pub(super) connect: Connect,
     began_nanos: u64,
     // Weak, since the parts end before the page does.
     engine: OnceLock<Weak<Engine>>,
@@ -42,6 +51,8 @@ impl PageNode {
             blocks: Arc::default(),
             initial_download: Arc::clone(&session.initial_download),
             leaves: Mutex::default(),
+            peers: Peers::default(),
+            connect: Connect::new(session.settings, Arc::clone(&session.listening)),
             began_nanos: now_nanos(),
             engine: OnceLock::new(),
             mempool: OnceLock::new(),
@@ -75,6 +86,18 @@ impl PageNode {
 
     pub(super) fn uptime_seconds(&self) -> u64 {
         now_nanos().saturating_sub(self.began_nanos) / 1_000_000_000
+    }
+
+    /// Time since an arbitrary start, which never goes backwards.
+    pub(super) fn steady(&self) -> Duration {
+        Duration::from_nanos(now_nanos())
+    }
+
+    /// The result of an RPC method without parameters. The error is its sentence.
+    pub(super) fn ask(&self, method: &str) -> Result<Value, String> {
+        let result = answers::call(&self.context, &Whitelist::default(), USER, method, "[]");
+        let result = result.map_err(|error| error.message)?;
+        serde_json::from_str(&result).map_err(|error| error.to_string())
     }
 
     /// Seconds since 1970 by Core's `NodeClock`.

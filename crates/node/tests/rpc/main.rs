@@ -32,6 +32,7 @@ mod log;
 mod meanwhile;
 mod mempool;
 mod page_blocks;
+mod page_peers;
 mod peers;
 mod raw;
 mod refusals;

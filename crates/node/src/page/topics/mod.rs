@@ -5,10 +5,17 @@
 
 mod blocks;
 mod chain;
+mod connect;
 mod map;
 mod miners;
 mod overview;
+mod peers;
+mod rows;
+mod sessions;
 mod sync;
+
+pub(super) use connect::Connect;
+pub(super) use peers::Peers;
 
 use super::PageNode;
 use lydian_dashboard::{Reading, Topic, Topics};
@@ -34,6 +41,9 @@ const ENTRIES: &[Entry] = &[
     Entry { topic: Topic { name: "blocks", period: SECOND, is_private: false }, read: blocks::read },
     Entry { topic: Topic { name: "chain", period: SECOND, is_private: false }, read: chain::read },
     Entry { topic: Topic { name: "miners", period: SLOW, is_private: false }, read: miners::read },
+    Entry { topic: Topic { name: "peers", period: SECOND, is_private: false }, read: peers::read },
+    Entry { topic: Topic { name: "sessions", period: SECOND, is_private: true }, read: sessions::read },
+    Entry { topic: Topic { name: "connect", period: SLOW, is_private: false }, read: connect::read },
 ];
 
 /// The version of a topic, which is read only if that has changed.
