@@ -105,16 +105,14 @@ impl Records {
         self.version.load(Ordering::Acquire)
     }
 
-    /// The rejections from a number on, and the number after the last.
-    pub fn rejects(&self, from: u64) -> Vec<Reject> {
-        let kept = lock(&self.kept);
-        kept.rejects.iter().filter(|reject| reject.number >= from).cloned().collect()
+    /// At most this many of the last rejections, the newest first.
+    pub fn rejects(&self, max: usize) -> Vec<Reject> {
+        lock(&self.kept).rejects.iter().rev().take(max).cloned().collect()
     }
 
-    /// The replacements from a number on.
-    pub fn replacements(&self, from: u64) -> Vec<Replacement> {
-        let kept = lock(&self.kept);
-        kept.replacements.iter().filter(|replacement| replacement.number >= from).cloned().collect()
+    /// At most this many of the last replacements, the newest first.
+    pub fn replacements(&self, max: usize) -> Vec<Replacement> {
+        lock(&self.kept).replacements.iter().rev().take(max).cloned().collect()
     }
 
     /// The blocks since the last call.
@@ -225,7 +223,7 @@ mod tests {
         let records = Records::default();
         records.rejected(&transaction(), &Rejection::of(PolicyRule::TxSize), 1);
         records.decided(&transaction(), false, Ok(&replacing(1)), 1);
-        assert_eq!((records.version(), records.rejects(0).len(), records.replacements(0).len()), (0, 0, 0));
+        assert_eq!((records.version(), records.rejects(9).len(), records.replacements(9).len()), (0, 0, 0));
     }
 
     /// limit: REJECTS_MAX at
@@ -236,11 +234,11 @@ mod tests {
         records.switch_on();
         let (tx, rejection) = (transaction(), Rejection::of(PolicyRule::TxSize));
         (0..REJECTS_MAX).for_each(|_| records.decided(&tx, true, Err(&rejection), 5));
-        let numbers = || records.rejects(0).iter().map(|reject| reject.number).collect::<Vec<_>>();
-        assert_eq!(numbers(), (0..REJECTS_MAX as u64).collect::<Vec<_>>());
+        let numbers = || records.rejects(usize::MAX).iter().map(|reject| reject.number).collect::<Vec<_>>();
+        assert_eq!(numbers(), (0..REJECTS_MAX as u64).rev().collect::<Vec<_>>());
         records.decided(&tx, true, Err(&rejection), 6);
-        assert_eq!(numbers(), (1..=REJECTS_MAX as u64).collect::<Vec<_>>());
-        let last = records.rejects(REJECTS_MAX as u64);
+        assert_eq!(numbers(), (1..=REJECTS_MAX as u64).rev().collect::<Vec<_>>());
+        let last = records.rejects(1);
         let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
         let vsize = i64::try_from(tx.view().weight().div_ceil(4)).unwrap();
         let expected = Reject { number: 1_000, time: 6, txid, wtxid, vsize, reason: "tx-size".to_owned() };
@@ -253,9 +251,9 @@ mod tests {
         records.switch_on();
         let missing = Rejection::of(PolicyRule::MissingInputs);
         records.decided(&transaction(), true, Err(&missing), 1);
-        assert!(records.rejects(0).is_empty());
+        assert!(records.rejects(9).is_empty());
         records.decided(&transaction(), false, Err(&missing), 1);
-        assert_eq!(records.rejects(0).len(), 1, "by RPC it is");
+        assert_eq!(records.rejects(9).len(), 1, "by RPC it is");
     }
 
     /// limit: REPLACEMENTS_MAX at
@@ -267,9 +265,10 @@ mod tests {
         records.decided(&transaction(), true, Ok(&replacing(0)), 1);
         assert_eq!(records.version(), 0, "it replaces nothing");
         (0..REPLACEMENTS_MAX).for_each(|_| records.decided(&transaction(), true, Ok(&replacing(1)), 1));
-        assert_eq!((records.replacements(0).len(), records.replacements(0)[0].number), (REPLACEMENTS_MAX, 0));
+        let oldest = || records.replacements(usize::MAX).last().map(|oldest| oldest.number);
+        assert_eq!((records.replacements(usize::MAX).len(), oldest()), (REPLACEMENTS_MAX, Some(0)));
         records.decided(&transaction(), true, Ok(&replacing(2)), 1);
-        assert_eq!((records.replacements(0).len(), records.replacements(0)[0].number), (REPLACEMENTS_MAX, 1));
+        assert_eq!((records.replacements(usize::MAX).len(), oldest()), (REPLACEMENTS_MAX, Some(1)));
     }
 
     /// limit: REPLACED_MAX at
@@ -282,7 +281,7 @@ mod tests {
             records.decided(&transaction(), true, Ok(&replacing(count)), 1);
         }
         let counts = |found: &Replacement| (found.replaced.len(), found.replaced_count);
-        let found: Vec<(usize, usize)> = records.replacements(0).iter().map(counts).collect();
+        let found: Vec<(usize, usize)> = records.replacements(9).iter().rev().map(counts).collect();
         assert_eq!(found, [(REPLACED_MAX, REPLACED_MAX), (REPLACED_MAX, REPLACED_MAX + 1)]);
     }
 }

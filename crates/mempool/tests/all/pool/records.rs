@@ -37,14 +37,14 @@ fn rejections_and_replacements_are_recorded_as_they_were_answered() {
         panic!("it pays too little")
     };
     pool.submit(Arc::clone(&poor), true).unwrap_err();
-    let rejects = pool.records().rejects(0);
+    let rejects = pool.records().rejects(9);
     assert_eq!(rejects.len(), 1, "a test is no rejection");
     let (reject, view) = (&rejects[0], poor.view());
     assert_eq!((reject.txid, reject.wtxid, &reject.reason), (view.txid(), view.wtxid(), &rejection.state()));
     assert!(reject.reason.starts_with("insufficient fee, rejecting replacement "), "{}", reject.reason);
     let better = spending(coins[0], 50_000);
     let accepted = pool.submit(Arc::clone(&better), false).unwrap();
-    let replacements = pool.records().replacements(0);
+    let replacements = pool.records().replacements(9);
     let mut replaced = vec![first.view().txid(), child.view().txid()];
     replaced.sort_unstable();
     let sizes = [&first, &child].map(|tx| i64::try_from(tx.view().weight().div_ceil(4)).unwrap());
@@ -60,7 +60,7 @@ fn rejections_and_replacements_are_recorded_as_they_were_answered() {
         replaced_fees: Amount(3_000),
     };
     assert_eq!(replacements, [expected]);
-    assert_eq!((pool.records().rejects(1).len(), pool.records().replacements(2).len()), (0, 0));
+    assert_eq!((pool.records().rejects(0).len(), pool.records().replacements(0).len()), (0, 0));
 }
 
 /// limit: BLOCKS_MAX at
