@@ -32,6 +32,8 @@ mod log;
 mod meanwhile;
 mod mempool;
 mod page_blocks;
+mod page_explorer;
+mod page_mempool;
 mod peers;
 mod raw;
 mod refusals;

@@ -6,6 +6,7 @@
 mod blocks;
 mod chain;
 mod map;
+pub(super) mod mempool;
 mod miners;
 mod overview;
 mod sync;
@@ -34,6 +35,7 @@ const ENTRIES: &[Entry] = &[
     Entry { topic: Topic { name: "blocks", period: SECOND, is_private: false }, read: blocks::read },
     Entry { topic: Topic { name: "chain", period: SECOND, is_private: false }, read: chain::read },
     Entry { topic: Topic { name: "miners", period: SLOW, is_private: false }, read: miners::read },
+    Entry { topic: Topic { name: "mempool", period: SECOND, is_private: false }, read: mempool::read },
 ];
 
 /// The version of a topic, which is read only if that has changed.
