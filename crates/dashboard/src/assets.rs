@@ -42,6 +42,8 @@ assets! {
     "/assets/ui.js" SCRIPT "ui.js"
     "/assets/style.css" STYLE "style.css"
     "/assets/icon.svg" PICTURE "icon.svg"
+    "/assets/panels/explorer.js" SCRIPT "panels/explorer.js"
+    "/assets/panels/mempool.js" SCRIPT "panels/mempool.js"
     "/assets/panels/overview.js" SCRIPT "panels/overview.js"
     "/assets/panels/sync.js" SCRIPT "panels/sync.js"
     "/assets/panels/blocks.js" SCRIPT "panels/blocks.js"
