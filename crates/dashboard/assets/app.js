@@ -47,11 +47,14 @@ function show() {
 
 function closeMenu() {
   nav.classList.remove('open');
+  main.inert = false;
   menu.setAttribute('aria-expanded', 'false');
 }
 
 menu.addEventListener('click', () => {
   const open = nav.classList.toggle('open');
+  // It covers the panel.
+  main.inert = open;
   menu.setAttribute('aria-expanded', String(open));
 });
 addEventListener('keydown', (event) => event.key === 'Escape' && closeMenu());

@@ -329,8 +329,9 @@ export default {
         field.value = asked.get('q');
         return find(asked.get('q'));
       }
-      if (asked.has('block')) return showBlock(asked.get('block'), Number(asked.get('start')) || 0);
+      // The block of a transaction is named beside it.
       if (asked.has('tx')) return showTransaction(asked.get('tx'), asked.get('block'));
+      if (asked.has('block')) return showBlock(asked.get('block'), Number(asked.get('start')) || 0);
       if (asked.has('script')) return showScript(asked.get('script'), asked.get('after'));
       await showLatest();
       let height = live.state('overview')?.height;

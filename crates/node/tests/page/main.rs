@@ -14,6 +14,7 @@ mod busy;
 #[allow(dead_code, reason = "the tests of RPC use all of it")]
 mod http;
 mod looks;
+mod pool;
 #[path = "../rpc/server.rs"]
 #[allow(dead_code, reason = "the tests of RPC use all of it")]
 mod server;
