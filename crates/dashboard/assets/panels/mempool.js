@@ -10,6 +10,8 @@ const BLOCK_WEIGHT = 3_992_000;
 const NAMES = ['Next', '2nd', '3rd', '4th', '5th', '6th', '7th', '8th'];
 const ORPHANS_MS = 5000;
 const DRAW_MS = 2000;
+// Points of the history that are drawn.
+const POINTS = 360;
 // Seconds that the chart shows at least.
 const SPAN = 120;
 let samples = [];
@@ -193,7 +195,9 @@ export default {
         try {
           const found = await get(`/api/history?series=${names.join(',')}&from=${now - seconds}&to=${now}`);
           const lists = names.map((name) => found.series[name] ?? []);
-          history = (lists[0] ?? []).map((_, at) => ({ at: found.from + at * found.step, vsize: lists.map((list) => list[at] ?? null) })).filter(({ vsize }) => vsize.some((value) => value !== null));
+          const stride = Math.max(1, Math.ceil((lists[0] ?? []).length / POINTS));
+          history = (lists[0] ?? []).flatMap((_, at) => (at % stride === 0 ? [{ at: found.from + at * found.step, vsize: lists.map((list) => list[at] ?? null) }] : []))
+            .filter(({ vsize }) => vsize.some((value) => value !== null));
           if (history.length === 0) set(chartNote, 'The node has kept no history of this time yet.');
         } catch (error) {
           set(chartNote, `The history cannot be read: ${error.message}`);
