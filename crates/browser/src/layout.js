@@ -101,7 +101,7 @@
     }
   });
 
-  const controls = elements.filter((one) => one.matches(CONTROLS) && !one.disabled).map((element) => {
+  const controls = elements.filter((one) => one.matches(CONTROLS) && !one.disabled && one.closest('[inert]') === null).map((element) => {
     const boxes = [...element.getClientRects()].map((box) => visiblePart(box, element));
     return {element, fixed: isFixed(element), boxes: boxes.filter((box) => box.width > SLACK && box.height > SLACK)};
   });

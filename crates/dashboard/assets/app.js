@@ -11,9 +11,11 @@ import sync from '/assets/panels/sync.js';
 import blocks from '/assets/panels/blocks.js';
 import chain from '/assets/panels/chain.js';
 import miners from '/assets/panels/miners.js';
+import mempool from '/assets/panels/mempool.js';
+import explorer from '/assets/panels/explorer.js';
 
 // In the order of the navigation.
-const PANELS = [overview, sync, blocks, chain, miners, peers, connect];
+const PANELS = [overview, sync, blocks, chain, miners, mempool, explorer, peers, connect];
 
 const { h, set } = ui;
 const main = document.getElementById('main');

@@ -44,6 +44,8 @@ assets! {
     "/assets/icon.svg" PICTURE "icon.svg"
     "/assets/panels/actions.js" SCRIPT "panels/actions.js"
     "/assets/panels/connect.js" SCRIPT "panels/connect.js"
+    "/assets/panels/explorer.js" SCRIPT "panels/explorer.js"
+    "/assets/panels/mempool.js" SCRIPT "panels/mempool.js"
     "/assets/panels/overview.js" SCRIPT "panels/overview.js"
     "/assets/panels/peer-fields.js" SCRIPT "panels/peer-fields.js"
     "/assets/panels/peers.js" SCRIPT "panels/peers.js"

@@ -2,7 +2,7 @@
 //!
 //! A method that is in neither table cannot be called through the page.
 
-/// Methods that change nothing.
+/// Methods that change nothing. Those that begin with `lydian_` are the page's own.
 pub const READING: &[&str] = &[
     "analyzepsbt",
     "decodepsbt",
@@ -55,6 +55,12 @@ pub const READING: &[&str] = &[
     "listbanned",
     "listelectrumbans",
     "listelectrumsessions",
+    "lydian_explore",
+    "lydian_minedblock",
+    "lydian_rejects",
+    "lydian_replacements",
+    "lydian_scriptcoins",
+    "lydian_search",
     "testmempoolaccept",
     "uptime",
     "validateaddress",

@@ -1,7 +1,7 @@
 //! [`Call`]: a request with its arguments.
 
 use crate::fault::Fault;
-use crate::server::Shared;
+use crate::server::Sources;
 use lydian_descriptor::Address;
 use lydian_primitives::{BlockHash, Txid, hex};
 use lydian_query::{Query, ScriptHash};
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 /// A request for one of the routes.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a Sources,
     /// The variable parts of the path, with their names.
     pub(crate) values: &'a [(String, String)],
     /// The query string.

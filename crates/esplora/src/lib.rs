@@ -13,6 +13,7 @@
 mod answers;
 mod asm;
 mod call;
+mod direct;
 mod fault;
 mod json;
 pub mod limits;
@@ -20,5 +21,6 @@ mod reply;
 mod routes;
 mod server;
 
+pub use direct::{Answer, Direct, Refusal};
 pub use routes::{ROUTES, Route, Verb};
 pub use server::{Server, Settings};

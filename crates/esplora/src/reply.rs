@@ -69,6 +69,11 @@ impl Reply {
         }
     }
 
+    /// The text of the body, and how many elements the whole list has.
+    pub(crate) fn into_text(self) -> (String, Option<usize>) {
+        (String::from_utf8_lossy(&self.body).into_owned(), self.total)
+    }
+
     /// What [`Reply::put_headers`] needs.
     pub(crate) fn headers(&self) -> (u32, Option<usize>) {
         (self.keep, self.total)

@@ -31,12 +31,25 @@ pub struct Settings {
     pub cors: Option<Origin>,
 }
 
-/// What all requests share.
+/// What answers are made from.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct Sources {
     pub(crate) query: Arc<Query>,
     pub(crate) calls: Arc<dyn Calls>,
     pub(crate) chain: Chain,
+}
+
+impl Sources {
+    pub(crate) fn new(source: Source, chain: Chain) -> Sources {
+        let Source { query, calls, .. } = source;
+        Sources { query, calls, chain }
+    }
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Shared {
+    sources: Sources,
     cors: Option<Origin>,
     answers: Arc<Budget>,
     bodies: Bodies,
@@ -70,8 +83,7 @@ impl Server {
             answers: Arc::clone(&answers),
         };
         let listener = Listener::bind(listen, log)?;
-        let Source { query, calls, .. } = source;
-        let shared = Shared { query, calls, chain, cors, answers, bodies: Bodies::default() };
+        let shared = Shared { sources: Sources::new(source, chain), cors, answers, bodies: Bodies::default() };
         let server = listener.serve(Http::new(router(Arc::new(shared)), Some(HEAD_TIMEOUT)));
         Ok(Server(Some(server)))
     }
@@ -144,7 +156,7 @@ async fn respond(
         Err(refusal) => return refusal,
     };
     let answering = tokio::task::spawn_blocking(move || {
-        let call = Call { shared: &shared, values: &values, options: &options, body: &body };
+        let call = Call { shared: &shared.sources, values: &values, options: &options, body: &body };
         let reply = Allowance::new(None).during(|| (route.answer)(&call));
         drop(room);
         finish(&shared, &connection, reply)

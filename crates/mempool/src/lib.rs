@@ -16,5 +16,6 @@ pub mod scripts;
 mod service;
 
 pub use service::{
-    Clock, ImportError, ImportOptions, Imported, Mempool, Report, Secrets, StepwiseDisconnect, SubmitError, dump, load,
+    Clock, ImportError, ImportOptions, Imported, Mempool, Mined, Records, Reject, Replacement, Report, Secrets,
+    StepwiseDisconnect, SubmitError, dump, load,
 };

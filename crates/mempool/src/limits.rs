@@ -25,3 +25,15 @@ pub const QUEUE_BYTES_MAX: usize = 32 << 20;
 
 /// Transactions that are decided together.
 pub const BATCH_MAX: usize = 256;
+
+/// Rejected transactions that are kept for the page.
+pub const REJECTS_MAX: usize = 1_000;
+
+/// Replacements that are kept for the page.
+pub const REPLACEMENTS_MAX: usize = 1_000;
+
+/// Replaced transactions that a replacement names: there may be 6,400.
+pub const REPLACED_MAX: usize = 16;
+
+/// Blocks that wait to be compared with what was expected of them.
+pub const BLOCKS_MAX: usize = 6;

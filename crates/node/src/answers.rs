@@ -96,6 +96,11 @@ impl Calls for NodeCalls {
 /// Core's error for a method that `-rpcwhitelist` does not allow has no body, but this status.
 const FORBIDDEN: u16 = 403;
 
+/// The error for it.
+pub(crate) fn not_whitelisted(user: &str, method: &str) -> String {
+    format!("-rpcwhitelist does not let {user:?} call {method}.")
+}
+
 /// Calls an RPC method of this process for a user, with parameters as JSON. Returns the result as JSON.
 pub(crate) fn call(
     context: &Context,
@@ -108,7 +113,7 @@ pub(crate) fn call(
     let reply = lydian_rpc::exec::execute(context, lydian_rpc::table::METHODS, whitelist, user, body.as_bytes());
     let internal = |message: String| CallError { code: -32603, message };
     if reply.status == FORBIDDEN {
-        return Err(internal(format!("-rpcwhitelist does not let {user:?} call {method}.")));
+        return Err(internal(not_whitelisted(user, method)));
     }
     let body = reply.body.unwrap_or_default();
     let answer: Answer<'_> = serde_json::from_slice(&body).map_err(|error| internal(error.to_string()))?;

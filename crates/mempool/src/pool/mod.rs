@@ -3,6 +3,7 @@
 //! Input: transactions, blocks, the time. Output: verdicts, a [`Snapshot`] for readers, the [`Feed`] of changes.
 
 mod accept;
+mod bands;
 mod chain;
 mod check;
 mod cluster;
@@ -11,6 +12,7 @@ mod feed;
 mod index;
 mod min_fee;
 mod package;
+mod projection;
 mod slots;
 mod snapshot;
 mod store;
@@ -21,10 +23,12 @@ mod usage;
 
 pub use accept::Accepted;
 pub(crate) use accept::{Chain, ChainCoins, How, Package};
+pub use bands::{BAND_COUNT, BAND_RATES, Band, Bands, band_of};
 pub use cluster::{ChunkView, ClusterView, MiningRank, Sums};
 pub use entry::{Entry, LockPoints};
 pub use feed::{Behind, Change, ChangeKind, Feed, RemovalReason};
 pub use package::{PackageResult, TxResult};
+pub use projection::{ProjectedBlock, Projection};
 pub use snapshot::{PoolChunk, PoolInfo, Snapshot};
 pub(crate) use store::Pool;
 pub use tables::Member;

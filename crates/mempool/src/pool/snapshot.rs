@@ -4,6 +4,7 @@
 //! memory with the pool: a reader that keeps one keeps the transactions that have left since, so take one for each
 //! request.
 
+use super::bands::Bands;
 use super::cluster::{ChunkView, ClusterView};
 use super::entry::Entry;
 use super::tables::{Member, Tables};
@@ -63,6 +64,11 @@ impl Snapshot {
         &self.info
     }
 
+    /// How much of it pays which feerate.
+    pub fn bands(&self) -> &Bands {
+        self.tables.bands()
+    }
+
     pub fn len(&self) -> usize {
         self.tables.len()
     }
@@ -98,11 +104,17 @@ impl Snapshot {
 
     /// The chunks of all clusters in mining order: Core's `GetBlockBuilderChunk` and `IncludeBuilderChunk`.
     pub fn chunks_in_mining_order(&self) -> Vec<PoolChunk<'_>> {
+        self.best_chunks(|_| true)
+    }
+
+    /// The same with those chunks alone that are wanted.
+    pub(super) fn best_chunks(&self, is_wanted: impl Fn(&ChunkView) -> bool) -> Vec<PoolChunk<'_>> {
         let chunks = |cluster| {
             let of_cluster = move |(chunk, range)| PoolChunk { cluster, chunk, range };
             ClusterView::chunks(cluster).map(of_cluster)
         };
-        let mut all: Vec<PoolChunk<'_>> = self.clusters().map(AsRef::as_ref).flat_map(chunks).collect();
+        let all = self.clusters().map(AsRef::as_ref).flat_map(chunks);
+        let mut all: Vec<PoolChunk<'_>> = all.filter(|chunk| is_wanted(chunk.chunk)).collect();
         all.sort_by_cached_key(|chunk| chunk.cluster.rank(chunk.range.start));
         all
     }

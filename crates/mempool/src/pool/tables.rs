@@ -1,5 +1,6 @@
 //! [`Tables`]: the transactions of the pool by txid, by wtxid and by the outputs they spend. Cloned for readers.
 
+use super::bands::Bands;
 use super::cluster::{ClusterView, MiningRank};
 use super::entry::Entry;
 use super::index::Index;
@@ -68,6 +69,8 @@ pub(crate) struct Tables {
     by_txid: Index<u32>,
     by_wtxid: Index<u32>,
     spends: Index<Spend>,
+    /// The sums of the transactions in the tables.
+    bands: Bands,
     hasher: RandomState,
 }
 
@@ -78,6 +81,7 @@ impl Tables {
             by_txid: Index::new(),
             by_wtxid: Index::new(),
             spends: Index::new(),
+            bands: Bands::new(),
             hasher: RandomState::new(),
         }
     }
@@ -129,14 +133,22 @@ impl Tables {
         self.spend(outpoint).map(|(member, _)| member)
     }
 
+    pub(crate) fn bands(&self) -> &Bands {
+        &self.bands
+    }
+
     /// Replaces a transaction that is in the tables, by one with the same inputs and ids.
     pub(crate) fn set(&mut self, member: Member) {
-        self.members.set(member.node.slot() as usize, member);
+        self.bands.count(&member);
+        if let Some(before) = self.members.set(member.node.slot() as usize, member) {
+            self.bands.take_out(&before);
+        }
     }
 
     /// Adds a transaction that is not in the tables. None of its inputs is spent by another.
     pub(crate) fn add(&mut self, member: Member) {
         let (slot, entry) = (member.node.slot(), Arc::clone(&member.entry));
+        self.bands.count(&member);
         let before = self.members.set(slot as usize, member);
         assert!(before.is_none(), "the node of a transaction in the mempool belongs to no other");
         // Nothing is equal to it.
@@ -152,6 +164,7 @@ impl Tables {
         self.at_node(node)?;
         let slot = node.slot();
         let member = self.members.take(slot as usize)?;
+        self.bands.take_out(&member);
         // Each slot is at most once in the first two, and each input of it in the third.
         self.by_txid.remove(self.hasher.hash_one(member.entry.txid()), |other| other == slot);
         self.by_wtxid.remove(self.hasher.hash_one(member.wtxid), |other| other == slot);

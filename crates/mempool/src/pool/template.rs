@@ -6,7 +6,7 @@
 //! chunks.
 
 use super::entry::Entry;
-use super::snapshot::Snapshot;
+use super::snapshot::{PoolChunk, Snapshot};
 use crate::policy::FeeRate;
 use lydian_consensus::limits::{MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR};
 use lydian_consensus::tx::is_final;
@@ -60,6 +60,21 @@ pub struct BlockContent {
 impl Snapshot {
     /// The transactions of a block at `height`, whose parent has this median time past.
     pub fn block_content(&self, options: &BlockOptions, height: Height, median_time: i64) -> BlockContent {
+        let mut chunks = self.chunks_in_mining_order().into_iter();
+        BlockContent::fill(options, height, median_time, &mut chunks, |_, _| {})
+    }
+}
+
+impl BlockContent {
+    /// Takes chunks in mining order as long as the block has room. `look` gets each chunk that was looked at, and
+    /// whether it was taken; the others are left in the iterator.
+    pub(super) fn fill<'a>(
+        options: &BlockOptions,
+        height: Height,
+        median_time: i64,
+        chunks: &mut impl Iterator<Item = PoolChunk<'a>>,
+        mut look: impl FnMut(PoolChunk<'a>, bool),
+    ) -> BlockContent {
         let mut content = BlockContent {
             entries: Vec::new(),
             fees: Amount(0),
@@ -67,9 +82,10 @@ impl Snapshot {
             sigops_cost: options.reserved_sigops_cost,
         };
         let (mut skipped, mut failures): (HashSet<Txid>, usize) = (HashSet::new(), 0);
-        for chunk in self.chunks_in_mining_order() {
+        for chunk in chunks {
             let Some(cluster) = chunk.cluster.entries().next().map(|entry| entry.txid()) else { continue };
             if skipped.contains(&cluster) {
+                look(chunk, false);
                 continue;
             }
             let feerate = chunk.chunk.feerate;
@@ -77,6 +93,7 @@ impl Snapshot {
             let vsize = (i64::from(feerate.size) + WITNESS_SCALE_FACTOR as i64 - 1) / WITNESS_SCALE_FACTOR as i64;
             if FeeRate::new(feerate.fee, vsize) < options.min_feerate {
                 // The others pay no more.
+                look(chunk, false);
                 break;
             }
             let sigops: usize = chunk.entries().map(|entry| entry.sigops_cost() as usize).sum();
@@ -87,9 +104,11 @@ impl Snapshot {
             if fits {
                 failures = 0;
                 chunk.entries().for_each(|entry| content.add(entry));
+                look(chunk, true);
                 continue;
             }
             skipped.insert(cluster);
+            look(chunk, false);
             failures += 1;
             if failures > FAILURES_MAX && content.weight + ALMOST_FULL > options.weight_max {
                 break;
@@ -97,9 +116,7 @@ impl Snapshot {
         }
         content
     }
-}
 
-impl BlockContent {
     fn add(&mut self, entry: &Arc<Entry>) {
         self.weight += entry.tx().view().weight();
         self.sigops_cost += entry.sigops_cost() as usize;

@@ -34,6 +34,10 @@ impl Follower for PoolFollower {
     }
 
     fn connect(&mut self, block: &ConnectedBlock<'_>, _: Option<Rows>) -> Result<(), FollowerError> {
+        if self.shared.records.is_on() {
+            let before = Arc::clone(&lock(&self.shared.published));
+            self.shared.records.mined(block, before);
+        }
         let mut pool = lock(&self.shared.pool);
         pool.connect(block.block, block.height, self.shared.now());
         self.shared.publish(&mut pool);

@@ -11,9 +11,11 @@
 mod follower;
 mod headers;
 mod persist;
+mod records;
 mod worker;
 
 pub use persist::{ImportError, ImportOptions, Imported, Report, dump, load};
+pub use records::{Mined, Records, Reject, Replacement};
 pub use worker::SubmitError;
 
 use crate::limits::{QUEUE_BYTES_MAX, QUEUE_MAX};
@@ -58,6 +60,7 @@ struct Shared {
     moved: Condvar,
     published: Mutex<Arc<Snapshot>>,
     feed: Arc<Feed>,
+    records: Records,
     clock: Arc<dyn Clock>,
     cache: Arc<ScriptCache>,
     /// Calls that disconnect blocks one after another are under way: [`StepwiseDisconnect`].
@@ -124,6 +127,7 @@ impl Mempool {
             moved: Condvar::new(),
             published: Mutex::new(snapshot),
             feed,
+            records: Records::default(),
             clock,
             cache,
             stepwise: AtomicUsize::new(0),
@@ -216,6 +220,18 @@ impl Mempool {
     /// The changes of the pool.
     pub fn feed(&self) -> &Arc<Feed> {
         &self.shared.feed
+    }
+
+    /// The last rejections and replacements, once they are switched on.
+    pub fn records(&self) -> &Records {
+        &self.shared.records
+    }
+
+    /// Records a rejection of a transaction that was tried first, before it would have been submitted.
+    pub fn note_rejected(&self, tx: &Transaction, error: &SubmitError) {
+        if let SubmitError::Rejected(rejection) = error {
+            self.shared.records.rejected(tx, rejection, self.shared.now());
+        }
     }
 
     /// Accepts a transaction, or says why not; with `is_test`, the pool stays as it is. Waits for its turn.

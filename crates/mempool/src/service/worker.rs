@@ -81,6 +81,11 @@ pub(super) enum Reply<T> {
 }
 
 impl<T> Reply<T> {
+    /// Whether no caller waits for it.
+    fn is_of_peer(&self) -> bool {
+        matches!(self, Reply::Call(_))
+    }
+
     fn send(self, answer: T) {
         match self {
             // The caller may have gone.
@@ -197,6 +202,9 @@ impl Worker {
                         pool.accept_package(&txs, feerate_max, now, chain)
                     };
                     let answer = self.decide_package(&txs, decide);
+                    if let Ok(result) = &answer {
+                        self.shared.records.decided_package(&txs, reply.is_of_peer(), result, self.shared.now());
+                    }
                     self.leave_queue(txs.iter(), &reply);
                     reply.send(answer);
                 }
@@ -255,15 +263,27 @@ impl Worker {
             Ok(answers) => answers.into_iter().map(|answer| answer.map_err(SubmitError::Rejected)).collect(),
             Err(error) => vec![Err(error); txs.len()],
         };
-        for ((tx, _, reply), answer) in batch.into_iter().zip(answers) {
+        for ((tx, arrival, reply), answer) in batch.into_iter().zip(answers) {
+            if !arrival.is_test {
+                self.record(&tx, reply.is_of_peer(), &answer);
+            }
             self.leave_queue([&tx], &reply);
             reply.send(answer);
         }
     }
 
+    fn record(&self, tx: &Transaction, is_of_peer: bool, answer: &Result<Accepted, SubmitError>) {
+        let verdict = match answer {
+            Ok(accepted) => Ok(accepted),
+            Err(SubmitError::Rejected(rejection)) => Err(rejection),
+            Err(SubmitError::Engine(_) | SubmitError::Ended) => return,
+        };
+        self.shared.records.decided(tx, is_of_peer, verdict, self.shared.now());
+    }
+
     /// Transactions of peers are decided: their bytes no longer count.
     fn leave_queue<'a, T>(&self, txs: impl IntoIterator<Item = &'a Arc<Transaction>>, reply: &Reply<T>) {
-        if matches!(reply, Reply::Call(_)) {
+        if reply.is_of_peer() {
             let bytes = txs.into_iter().map(|tx| tx.as_bytes().len()).sum();
             self.shared.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }

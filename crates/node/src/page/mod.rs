@@ -4,9 +4,12 @@
 //! Wiring only: `lydian_dashboard` serves; the topics read what other modules keep anyway.
 
 mod calls;
+mod explorer;
 mod host;
 mod link;
 mod node;
+mod pool;
+mod pool_lists;
 mod qr;
 mod topics;
 
@@ -85,7 +88,7 @@ fn try_start(session: &Session<'_>, serving: &Serving, sight: Sight) -> Result<(
     let node = Arc::new(PageNode::new(session, serving, sight));
     let host = Arc::new(PageHost::new(&session.log));
     let ports = Ports {
-        calls: Arc::new(PageCalls::new(serving)),
+        calls: Arc::new(PageCalls::new(serving, &node)),
         topics: Arc::new(NodeTopics::new(Arc::clone(&node))),
         host,
         login: serving.login(),

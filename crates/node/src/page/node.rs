@@ -1,7 +1,9 @@
 //! What the page shows of the node: its parts, as they come into being.
 
+use super::explorer::Explorer;
+use super::pool::PoolWatch;
 use super::topics::{Connect, Peers};
-use crate::answers;
+use crate::answers::{self, Answers};
 use crate::blocks::Blocks;
 use crate::blocks::fill::Filler;
 use crate::clock::{mockable_now, now_nanos};
@@ -12,6 +14,7 @@ use lydian_consensus::Chain;
 use lydian_engine::{Engine, InitialDownload, Leaves};
 use lydian_mempool::Mempool;
 use lydian_rpc::{Context, Warnings, Whitelist};
+use lydian_stdx::lock;
 use serde_json::Value;
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -39,6 +42,14 @@ pub(crate) struct PageNode {
     // Weak, since the parts end before the page does.
     engine: OnceLock<Weak<Engine>>,
     mempool: OnceLock<Weak<Mempool>>,
+    serving: Mutex<Option<Arc<PageServing>>>,
+}
+
+/// What works for the page while the node is with its peers.
+#[derive(Debug)]
+pub(super) struct PageServing {
+    pub(super) explorer: Explorer,
+    pub(super) pool: PoolWatch,
 }
 
 impl PageNode {
@@ -56,7 +67,29 @@ impl PageNode {
             began_nanos: now_nanos(),
             engine: OnceLock::new(),
             mempool: OnceLock::new(),
+            serving: Mutex::default(),
         }
+    }
+
+    /// The node serves: the explorer answers, and the mempool is watched, until [`PageNode::ends`].
+    pub(crate) fn serves(&self, answers: &Answers, mempool: &Arc<Mempool>, engine: &Arc<Engine>) -> io::Result<()> {
+        let explorer = Explorer::new(answers, Arc::clone(&self.context), self.chain);
+        let pool = PoolWatch::start(mempool, engine)?;
+        *lock(&self.serving) = Some(Arc::new(PageServing { explorer, pool }));
+        Ok(())
+    }
+
+    /// The node ends.
+    pub(crate) fn ends(&self) {
+        let serving = lock(&self.serving).take();
+        // Its thread is waited for outside the lock, also if a call still uses it.
+        if let Some(serving) = serving {
+            serving.pool.end();
+        }
+    }
+
+    pub(super) fn serving(&self) -> Option<Arc<PageServing>> {
+        lock(&self.serving).clone()
     }
 
     /// The engine is open.

@@ -28,7 +28,7 @@ mod zmq;
 use crate::daemon;
 use crate::display::{Display, Doing, Style};
 use crate::exit;
-use crate::page;
+use crate::page::{self, PageNode};
 use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
@@ -80,6 +80,8 @@ struct Node<'a> {
     filters: Option<Arc<dyn FilterSource>>,
     /// The tables that the Electrum server reads.
     scripts: Option<TxIndexReader>,
+    /// What the page shows, if it is served.
+    page: Option<Arc<PageNode>>,
     watcher: Arc<Watcher>,
     /// Receives the events of the engine and passes them on.
     observer: Arc<dyn Observer + Send>,
@@ -144,7 +146,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         session.initial_download.set_loading(true);
     }
     watcher.begins(&engine);
-    let node = Node { session, engine, mempool, filters, scripts, watcher, observer, style, display };
+    let node = Node { session, engine, mempool, filters, scripts, page: shown, watcher, observer, style, display };
     match task {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),

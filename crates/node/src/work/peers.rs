@@ -13,6 +13,7 @@ use crate::daemon;
 use crate::display::{Doing, Figures};
 use crate::exit;
 use crate::net::{self, LOOK};
+use crate::page::PageNode;
 use crate::run::Session;
 use crate::serve::Serving;
 use crate::{electrum, esplora, pruned};
@@ -66,12 +67,13 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
     Ok(exit::DONE)
 }
 
-/// The servers for wallets. They answer until this is dropped.
+/// The servers for wallets, and what works for the page. They answer until this is dropped.
 #[derive(Debug, Default)]
 struct Wallets {
     _electrum: Option<electrum::Serving>,
     _esplora: Option<lydian_esplora::Server>,
     pruned: Option<PrunedBlocks>,
+    page: Option<Arc<PageNode>>,
 }
 
 impl Drop for Wallets {
@@ -80,10 +82,13 @@ impl Drop for Wallets {
         if let Some(pruned) = &self.pruned {
             pruned.end();
         }
+        if let Some(page) = &self.page {
+            page.ends();
+        }
     }
 }
 
-/// Starts the servers for wallets that the settings ask for.
+/// Starts the servers for wallets that the settings ask for, and the explorer of the page.
 fn serve_wallets(
     node: &Node<'_>,
     mempool: &Arc<Mempool>,
@@ -92,14 +97,16 @@ fn serve_wallets(
 ) -> Result<Wallets, Failure> {
     let session = node.session;
     let (has_electrum, has_esplora) = (session.settings.electrum.is_on, session.settings.esplora.is_on);
-    if !has_electrum && !has_esplora {
+    if !has_electrum && !has_esplora && node.page.is_none() {
         return Ok(Wallets::default());
     }
     let pruned = pruned::from_peers(network.handle());
     let answers = Answers::new(&node.engine, mempool, node.scripts.clone(), server.context(), pruned.clone());
     let electrum = has_electrum.then(|| electrum::start(session, &answers)).transpose().map_err(Failure::Electrum)?;
     let esplora = has_esplora.then(|| esplora::start(session, &answers)).transpose().map_err(Failure::Esplora)?;
-    Ok(Wallets { _electrum: electrum, _esplora: esplora, pruned: Some(pruned) })
+    let page = node.page.clone();
+    page.iter().try_for_each(|page| page.serves(&answers, mempool, &node.engine))?;
+    Ok(Wallets { _electrum: electrum, _esplora: esplora, pruned: Some(pruned), page })
 }
 
 /// Starts the network and lets RPC and the servers for wallets answer: Core's steps 12 and 13.

@@ -15,6 +15,7 @@ mod busy;
 mod http;
 mod looks;
 mod peers;
+mod pool;
 #[path = "../rpc/server.rs"]
 #[allow(dead_code, reason = "the tests of RPC use all of it")]
 mod server;

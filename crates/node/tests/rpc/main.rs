@@ -32,6 +32,8 @@ mod log;
 mod meanwhile;
 mod mempool;
 mod page_blocks;
+mod page_explorer;
+mod page_mempool;
 mod page_peers;
 mod peers;
 mod raw;

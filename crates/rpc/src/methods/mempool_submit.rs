@@ -138,7 +138,10 @@ fn broadcast(call: &Call<'_>, tx: &Arc<Transaction>, fee_max: i64) -> Result<(),
         wtxid = known;
     } else {
         if fee_max > 0 {
-            let tested = mempool.submit(Arc::clone(tx), true).map_err(|error| failed(&error))?;
+            let tested = mempool.submit(Arc::clone(tx), true).map_err(|error| {
+                mempool.note_rejected(tx, &error);
+                failed(&error)
+            })?;
             if tested.fee.0 > fee_max {
                 let words = "Fee exceeds maximum configured by user (e.g. -maxtxfee, maxfeerate)";
                 return Err(RpcError::new(code::VERIFY_ERROR, words));

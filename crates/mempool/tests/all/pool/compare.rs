@@ -1,7 +1,8 @@
 //! Everything that Core's RPC tells about its pool, compared with ours.
 
 use super::world::World;
-use lydian_mempool::pool::{Member, Snapshot};
+use lydian_mempool::graph::FeeSize;
+use lydian_mempool::pool::{BAND_COUNT, Band, Member, Snapshot, band_of};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -67,6 +68,19 @@ fn cores_entry(value: &Value) -> Value {
     value
 }
 
+/// The fee bands, counted from what `getrawmempool true` says of each transaction.
+fn cores_bands<'a>(entries: impl Iterator<Item = &'a Value>) -> [Band; BAND_COUNT] {
+    let mut bands = [Band::default(); BAND_COUNT];
+    for entry in entries {
+        let size = i32::try_from(entry["chunkweight"].as_i64().unwrap()).unwrap();
+        let band = &mut bands[band_of(FeeSize::new(satoshi(&entry["fees"]["chunk"]), size))];
+        band.count += 1;
+        band.vsize += entry["vsize"].as_u64().unwrap();
+        band.fees += satoshi(&entry["fees"]["base"]);
+    }
+    bands
+}
+
 /// Compares content, every field, order and sums. Returns the number of transactions.
 pub(crate) fn compare(world: &mut World, when: &str) -> usize {
     let snapshot: Arc<Snapshot> = world.pool.snapshot();
@@ -95,6 +109,7 @@ pub(crate) fn compare(world: &mut World, when: &str) -> usize {
     let min_fee = world.pool.min_fee().max(world.pool.settings().min_relay_fee);
     assert_eq!(min_fee.fee_per_kvb(), satoshi(&info["mempoolminfee"]), "mempoolminfee {when}");
     assert_eq!(snapshot.info().usage, info["usage"].as_u64().unwrap(), "usage {when}");
+    assert_eq!(*snapshot.bands().all(), cores_bands(theirs.values()), "fee bands {when}");
     if info["optimal"] == json!(true) {
         let order = world.ask("getrawmempool", json!([false]));
         let order: Vec<&str> = order.as_array().unwrap().iter().map(|txid| txid.as_str().unwrap()).collect();

@@ -6,6 +6,7 @@ mod cases;
 mod compare;
 mod maker;
 mod persist;
+mod records;
 mod story;
 mod template;
 pub(crate) mod world;

@@ -7,6 +7,7 @@ mod blocks;
 mod chain;
 mod connect;
 mod map;
+pub(super) mod mempool;
 mod miners;
 mod overview;
 mod peers;
@@ -44,6 +45,7 @@ const ENTRIES: &[Entry] = &[
     Entry { topic: Topic { name: "peers", period: SECOND, is_private: false }, read: peers::read },
     Entry { topic: Topic { name: "sessions", period: SECOND, is_private: true }, read: sessions::read },
     Entry { topic: Topic { name: "connect", period: SLOW, is_private: false }, read: connect::read },
+    Entry { topic: Topic { name: "mempool", period: SECOND, is_private: false }, read: mempool::read },
 ];
 
 /// The version of a topic, which is read only if that has changed.

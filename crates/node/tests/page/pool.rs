@@ -1,0 +1,134 @@
+//! The panels Mempool and Explorer: what they show is what RPC says, and follows within two seconds.
+
+use crate::busy::busy;
+use crate::stage::{PATIENCE, SOON, Stage, expect_no_problems, go, pay, raw, script};
+use lydian_browser::Page;
+use lydian_primitives::to_hex;
+use serde_json::{Value, json};
+
+/// The value beside a label of a card.
+fn fact(label: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('main .facts div')].find((one) => one.querySelector('dt').textContent === \
+         '{label}')?.querySelector('dd').textContent"
+    )
+}
+
+/// The rows of the table with a caption, as lists of texts.
+fn rows(page: &Page, caption: &str) -> Vec<Vec<String>> {
+    let script = format!(
+        "[...document.querySelectorAll('main table')].find((one) => one.caption?.textContent === '{caption}').tBodies[0].rows"
+    );
+    let found = page.evaluate(&format!("[...{script}].map((row) => [...row.cells].map((cell) => cell.textContent))"));
+    serde_json::from_value(found.unwrap()).unwrap()
+}
+
+/// A whole number as the page writes it.
+fn number(value: &Value) -> String {
+    let digits = value.as_u64().unwrap().to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn wait_for_fact(page: &Page, label: &str, expected: &str) {
+    let is_so = format!("{} === '{expected}'", fact(label));
+    page.wait_until(&is_so, SOON).unwrap_or_else(|error| panic!("{label} is {expected}: {error}"));
+}
+
+#[test]
+fn the_mempool_is_that_of_rpc() {
+    let Some(busy) = busy("the_mempool_is_that_of_rpc") else { return };
+    let stage = &busy.stage;
+    let page = stage.enter();
+    go(&page, "mempool");
+    page.evaluate("window.mark = 1").unwrap();
+    page.wait_until(&fact("Transactions"), PATIENCE).unwrap();
+    let info = stage.call("getmempoolinfo", &json!([]));
+    wait_for_fact(&page, "Transactions", &number(&info["size"]));
+    wait_for_fact(&page, "Virtual bytes", &number(&info["bytes"]));
+    wait_for_fact(&page, "Not broadcast yet", &number(&info["unbroadcastcount"]));
+    let bands = rows(&page, "Fee bands");
+    let count: u64 = bands.iter().map(|row| row[1].replace(',', "").parse::<u64>().unwrap()).sum();
+    assert_eq!(count, info["size"].as_u64().unwrap(), "{bands:?}");
+    // The busy node has refused one transaction and replaced another.
+    assert_eq!((rows(&page, "Rejected transactions").len(), rows(&page, "Replacements").len()), (1, 1));
+    let poor = pay(stage.coin(13, 1), 1, 3, 0).0;
+    let refused = stage.server.call("sendrawtransaction", &json!([raw(&poor)]).to_string());
+    let refused: Value = serde_json::from_str(&refused.body).unwrap();
+    let reason = refused["error"]["message"].as_str().unwrap();
+    let shown = format!("[...document.querySelectorAll('main .reason')].some((one) => one.textContent === '{reason}')");
+    page.wait_until(&shown, SOON).unwrap_or_else(|error| panic!("{reason}: {error}"));
+    // Every transaction is in the next block, which the page sees.
+    let next =
+        format!("document.querySelector('main .next')?.textContent.includes('{} transactions')", number(&info["size"]));
+    page.wait_until(&next, PATIENCE).unwrap();
+    let hash = stage.mine(1, 1).remove(0);
+    wait_for_fact(&page, "Transactions", "0");
+    let mined = format!("document.querySelector('main a[href=\"#/explorer?block={hash}\"]')");
+    page.wait_until(&mined, SOON).unwrap();
+    let row = rows(&page, "Mined blocks beside their projection").remove(0);
+    let size = number(&info["size"]);
+    assert_eq!(row[2..8], [&size, &size, "0", "0", "0", "100.0 %"].map(str::to_owned));
+    assert_eq!(page.evaluate("window.mark").unwrap(), 1, "without a reload");
+    expect_no_problems(&page, "mempool");
+}
+
+/// Types into the field, and presses the button.
+fn search(page: &Page, text: &str) {
+    page.fill("#explorer-search", text).unwrap();
+    page.click(".explorer-search button").unwrap();
+}
+
+fn wait_for(page: &Page, what: &str, is_so: &str) {
+    page.wait_until(is_so, PATIENCE).unwrap_or_else(|error| {
+        let shown = page.text("document.querySelector('main').innerText.slice(0, 2000)").unwrap();
+        panic!("{what}: {error}; {shown}")
+    });
+}
+
+#[test]
+fn the_explorer_finds_all_in_one_field() {
+    let Some(stage) = Stage::start("the_explorer_finds_all", &["-addressindex=full"]) else { return };
+    stage.mine(130, 1);
+    let (tx, _) = pay(stage.coin(1, 1), 3, 2, 5_000);
+    stage.call("sendrawtransaction", &json!([raw(&tx)]));
+    let block = stage.mine(1, 1).remove(0);
+    let page = stage.enter();
+    go(&page, "explorer");
+    let title = |words: &str| {
+        format!("[...document.querySelectorAll('main h2')].some((one) => one.textContent.includes('{words}'))")
+    };
+    wait_for(&page, "the newest blocks", &title("The newest blocks"));
+    search(&page, "131");
+    wait_for(&page, "a block", &title("Block 131"));
+    wait_for(&page, "its hash", &format!("{} === '{block}'", fact("Hash")));
+    // From the block to its transaction.
+    let txid = tx.txid().to_string();
+    wait_for(&page, "its transactions", &format!("document.querySelector('main .tx a[href*=\"tx={txid}\"]')"));
+    page.evaluate(&format!("document.querySelector('main .tx a[href*=\"tx={txid}\"]').click()")).unwrap();
+    wait_for(&page, "the transaction", &format!("{} === '{txid}'", fact("txid")));
+    assert_eq!(page.text(&fact("Fee")).unwrap(), "5,000 sat");
+    page.click_text("summary", "Raw").unwrap();
+    wait_for(&page, "its bytes", &format!("document.querySelector('main pre')?.textContent === '{}'", raw(&tx)));
+    // An address, and one of another network.
+    let decoded = stage.call("decodescript", &json!([to_hex(&script(2))]));
+    search(&page, decoded["address"].as_str().unwrap());
+    wait_for(&page, "the address", &title("Balance"));
+    let scanned = stage.call("scantxoutset", &json!(["start", [decoded["desc"]]]));
+    let balance = format!("{:.8} BTC", scanned["total_amount"].as_f64().unwrap());
+    assert_eq!(page.text(&fact("Balance")).unwrap(), balance);
+    search(&page, "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa");
+    let words = "is an address of mainnet; this node follows regtest.";
+    wait_for(&page, "an error", &format!("document.querySelector('main .note.bad')?.textContent.endsWith('{words}')"));
+    page.evaluate("history.back()").unwrap();
+    wait_for(&page, "the address again", &title("Balance"));
+    search(&page, "raw(51)");
+    wait_for(&page, "a descriptor", &title("Descriptor"));
+    expect_no_problems(&page, "explorer");
+}
