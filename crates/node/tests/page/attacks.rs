@@ -148,6 +148,7 @@ fn other_web_sites_get_and_change_nothing() {
     // requests have it.
     site.set("/", HTML, &format!("<!doctype html><link rel=icon href='data:,'><a href='{node}/'>the node</a>"));
     other.open(&site.origin()).unwrap();
+    other.wait_until("document.querySelector('a')?.textContent === 'the node'", PATIENCE).unwrap();
     other.click("a").unwrap();
     wait_for_login(&other);
     expect_no_problems(&page, "the page itself");
