@@ -14,6 +14,7 @@ mod answers;
 mod asm;
 mod call;
 mod fault;
+pub mod figures;
 mod json;
 pub mod limits;
 mod reply;

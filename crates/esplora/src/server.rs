@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::fault::Fault;
+use crate::figures::{self, Counts};
 use crate::limits::ANSWERS_SIZE_MAX;
 use crate::reply::Reply;
 use crate::routes::{ROUTES, Route, Verb};
@@ -13,6 +14,7 @@ use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
 use lydian_consensus::Chain;
 use lydian_query::{Allowance, Calls, Query, Source};
+use lydian_serve::figures::{OTHER, Requests};
 use lydian_serve::http::{Bodies, Http, answer, status};
 use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Origin, StartError, Subnet};
 use std::net::SocketAddr;
@@ -40,11 +42,12 @@ pub(crate) struct Shared {
     cors: Option<Origin>,
     answers: Arc<Budget>,
     bodies: Bodies,
+    requests: Arc<Requests>,
 }
 
 /// A running server. It answers until it is dropped.
 #[derive(Debug)]
-pub struct Server(Option<lydian_serve::Server>);
+pub struct Server(Option<lydian_serve::Server>, Counts);
 
 /// A connection without a request for this long ends.
 const IDLE: Duration = Duration::from_secs(120);
@@ -71,9 +74,17 @@ impl Server {
         };
         let listener = Listener::bind(listen, log)?;
         let Source { query, calls, .. } = source;
-        let shared = Shared { query, calls, chain, cors, answers, bodies: Bodies::default() };
+        let requests = figures::requests();
+        let bodies = Bodies::default();
+        let shared = Shared { query, calls, chain, cors, answers, bodies, requests: Arc::clone(&requests) };
         let server = listener.serve(Http::new(router(Arc::new(shared)), Some(HEAD_TIMEOUT)));
-        Ok(Server(Some(server)))
+        let counts = Counts { requests, control: server.control() };
+        Ok(Server(Some(server), counts))
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> &Counts {
+        &self.1
     }
 
     /// The addresses it listens on.
@@ -117,6 +128,7 @@ async fn no_route(
     Extension(connection): Extension<Arc<Connection>>,
     uri: Uri,
 ) -> Response {
+    drop(shared.requests.begin(OTHER));
     finish(&shared, &connection, Err(Fault::not_found(format!("endpoint does not exist: {}", uri.path()))))
 }
 
@@ -138,6 +150,7 @@ async fn respond(
     options: Vec<(String, String)>,
     request: Request,
 ) -> Response {
+    let mut timer = shared.requests.begin(route.path);
     let (parts, body) = request.into_parts();
     let (body, room) = match shared.bodies.read(&connection, &parts.headers, body).await {
         Ok(read) => read,
@@ -147,6 +160,10 @@ async fn respond(
         let call = Call { shared: &shared, values: &values, options: &options, body: &body };
         let reply = Allowance::new(None).during(|| (route.answer)(&call));
         drop(room);
+        if reply.is_ok() {
+            timer.answered();
+        }
+        drop(timer);
         finish(&shared, &connection, reply)
     });
     // An error means a panic, which is in the log.
