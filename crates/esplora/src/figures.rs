@@ -1,5 +1,5 @@
-//! [`FIGURES`]: what the server counts, for the node's table of figures. Input: a [`Counts`], which outlives the server.
-//! No figure names an address or a client.
+//! [`FIGURES`]: what the server counts, for the node's table of figures. Input: a [`Counts`], which outlives the
+//! server. No figure names an address or a client.
 
 use crate::routes::ROUTES;
 use lydian_serve::Control;
@@ -22,9 +22,12 @@ const PATH: Label = Label { name: "path", values: || ROUTES.iter().map(|route| r
 
 /// The figures of the Esplora server.
 pub const FIGURES: &[Figure<Counts>] = &[
-    Figure::gauge("lydian_esplora_connections", "connections", "Open connections to the Esplora server.", |counts, out| {
-        out.count(counts.control.connections() as u64)
-    }),
+    Figure::gauge(
+        "lydian_esplora_connections",
+        "connections",
+        "Open connections to the Esplora server.",
+        |counts, out| out.count(counts.control.connections() as u64),
+    ),
     Figure::histogram(
         "lydian_esplora_request_seconds",
         "Duration of the requests for each path of the Esplora API. Requests for an unknown path count as other.",
