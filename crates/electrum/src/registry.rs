@@ -3,6 +3,7 @@
 //! Input: sessions that begin and end. Output: [`SessionInfo`], which names no script and no transaction that a wallet
 //! asks for. Invariant: it holds sessions, and nothing of the node, so that it may outlive the server.
 
+use crate::figures::Counts;
 use crate::session::Session;
 use lydian_serve::{Ban, BanError, Control, SessionInfo, Subnet};
 use lydian_stdx::lock;
@@ -23,6 +24,12 @@ impl Registry {
         lock(&self.0).remove(&session.connection().id());
     }
 
+    /// The numbers of sessions and of their subscriptions.
+    pub(crate) fn totals(&self) -> (usize, usize) {
+        let sessions = lock(&self.0);
+        (sessions.len(), sessions.values().map(|session| session.subscriptions()).sum())
+    }
+
     fn list(&self) -> Vec<SessionInfo> {
         let sessions: Vec<Arc<Session>> = lock(&self.0).values().map(Arc::clone).collect();
         sessions.iter().map(|session| session.info()).collect()
@@ -34,6 +41,7 @@ impl Registry {
 pub struct Operator {
     pub(crate) registry: Arc<Registry>,
     pub(crate) control: Control,
+    pub(crate) counts: Arc<Counts>,
 }
 
 impl Operator {

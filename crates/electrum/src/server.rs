@@ -1,6 +1,7 @@
 //! [`Server`]: starts, serves, stops.
 
 use crate::cost::{Accounts, Clock};
+use crate::figures::Counts;
 use crate::limits::{ANSWERS_SIZE_MAX, LINE_SIZE_MAX, LINES_SIZE_MAX};
 use crate::live::Live;
 use crate::notify;
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) accounts: Accounts,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) counts: Arc<Counts>,
     pub(crate) answers: Arc<Budget>,
     pub(crate) lines: Arc<Budget>,
     /// Threads that answer one batch.
@@ -100,6 +102,7 @@ impl Server {
             accounts: Accounts::new(clock),
             subscriptions: Subscriptions::default(),
             registry: Arc::default(),
+            counts: Arc::default(),
             answers,
             lines: Budget::new(LINES_SIZE_MAX),
             threads: available_parallelism().map_or(1, usize::from),
@@ -110,7 +113,8 @@ impl Server {
         let notifier = Builder::new().name("electrum-notify".to_owned()).spawn(run).map_err(StartError::Threads)?;
         let websocket = Websocket { message_max: LINE_SIZE_MAX, lines: Arc::clone(&shared.lines), origin };
         let server = listener.serve(Electrum { shared: Arc::clone(&shared), websocket });
-        let operator = Operator { registry: Arc::clone(&shared.registry), control: server.control() };
+        let (registry, counts) = (Arc::clone(&shared.registry), Arc::clone(&shared.counts));
+        let operator = Operator { registry, control: server.control(), counts };
         Ok(Server { server: Some(server), operator, shared, notifier: Some(notifier) })
     }
 

@@ -103,6 +103,7 @@ impl Session {
         if delay.is_zero() || self.meter.check(costs).is_err() {
             return true;
         }
+        shared.counts.throttled.fetch_add(1, Ordering::Relaxed);
         tokio::select! {
             () = sleep(delay) => true,
             () = stopped.wait() => false,
@@ -111,7 +112,17 @@ impl Session {
 
     /// An error if the client costs too much: its session ends.
     pub(crate) fn check_cost(&self, shared: &Shared) -> Result<(), Fault> {
-        self.meter.check(shared.live.get().costs).inspect_err(|_| self.close_after_answer())
+        self.meter.check(shared.live.get().costs).inspect_err(|_| {
+            if !self.is_closing.swap(true, Ordering::Relaxed) {
+                shared.counts.ended.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// The number of its subscriptions.
+    pub(crate) fn subscriptions(&self) -> usize {
+        let state = lock(&self.state);
+        state.scripts.len() + state.outpoints.len()
     }
 
     pub(crate) fn connection(&self) -> &Arc<Connection> {

@@ -105,6 +105,9 @@ pub struct Snapshot {
     /// Signature and tweak checks made, including those of blocks in the pipeline, and the number of batches.
     pub checks_made: u64,
     pub batches: u64,
+    /// Blocks in the pipeline of the run, and the memory that they are counted with. Both are 0 between runs.
+    pub window_blocks: u64,
+    pub window_bytes: u64,
 }
 
 /// The counters.
@@ -115,7 +118,7 @@ pub struct Meter {
     counters: [AtomicU64; COUNTERS],
 }
 
-const COUNTERS: usize = 18;
+const COUNTERS: usize = 20;
 
 /// The indices of the counters; [`Meter::snapshot`] must match.
 #[derive(Clone, Copy)]
@@ -138,6 +141,8 @@ enum Counter {
     BytesTotal,
     ChecksMade,
     Batches,
+    WindowBlocks,
+    WindowBytes,
 }
 
 impl Meter {
@@ -245,6 +250,12 @@ impl Meter {
         self.add(Counter::BytesTotal, bytes);
     }
 
+    /// The blocks in the pipeline, and the memory that they are counted with.
+    pub(crate) fn has_in_window(&self, blocks: usize, bytes: usize) {
+        self.set(Counter::WindowBlocks, blocks as u64);
+        self.set(Counter::WindowBytes, bytes as u64);
+    }
+
     /// Signature and tweak checks made so far, including those of blocks in the pipeline.
     pub fn checks(&self) -> u64 {
         self.get(Counter::ChecksMade)
@@ -279,6 +290,8 @@ impl Meter {
             bytes_total: self.get(Counter::BytesTotal),
             checks_made: self.get(Counter::ChecksMade),
             batches: self.get(Counter::Batches),
+            window_blocks: self.get(Counter::WindowBlocks),
+            window_bytes: self.get(Counter::WindowBytes),
         }
     }
 }

@@ -15,6 +15,7 @@ mod asm;
 mod call;
 mod direct;
 mod fault;
+pub mod figures;
 mod json;
 pub mod limits;
 mod reply;

@@ -2,6 +2,7 @@
 
 use crate::call::Call;
 use crate::fault::Fault;
+use crate::figures::{self, Counts};
 use crate::limits::ANSWERS_SIZE_MAX;
 use crate::reply::Reply;
 use crate::routes::{ROUTES, Route, Verb};
@@ -13,6 +14,7 @@ use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
 use lydian_consensus::Chain;
 use lydian_query::{Allowance, Calls, Query, Source};
+use lydian_serve::figures::{OTHER, Requests};
 use lydian_serve::http::{Bodies, Http, answer, status};
 use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Origin, StartError, Subnet};
 use std::net::SocketAddr;
@@ -53,11 +55,12 @@ struct Shared {
     cors: Option<Origin>,
     answers: Arc<Budget>,
     bodies: Bodies,
+    requests: Arc<Requests>,
 }
 
 /// A running server. It answers until it is dropped.
 #[derive(Debug)]
-pub struct Server(Option<lydian_serve::Server>);
+pub struct Server(Option<lydian_serve::Server>, Counts);
 
 /// A connection without a request for this long ends.
 const IDLE: Duration = Duration::from_secs(120);
@@ -83,9 +86,17 @@ impl Server {
             answers: Arc::clone(&answers),
         };
         let listener = Listener::bind(listen, log)?;
-        let shared = Shared { sources: Sources::new(source, chain), cors, answers, bodies: Bodies::default() };
+        let requests = figures::requests();
+        let (sources, bodies) = (Sources::new(source, chain), Bodies::default());
+        let shared = Shared { sources, cors, answers, bodies, requests: Arc::clone(&requests) };
         let server = listener.serve(Http::new(router(Arc::new(shared)), Some(HEAD_TIMEOUT)));
-        Ok(Server(Some(server)))
+        let counts = Counts { requests, control: server.control() };
+        Ok(Server(Some(server), counts))
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> &Counts {
+        &self.1
     }
 
     /// The addresses it listens on.
@@ -129,6 +140,7 @@ async fn no_route(
     Extension(connection): Extension<Arc<Connection>>,
     uri: Uri,
 ) -> Response {
+    drop(shared.requests.begin(OTHER));
     finish(&shared, &connection, Err(Fault::not_found(format!("endpoint does not exist: {}", uri.path()))))
 }
 
@@ -150,6 +162,7 @@ async fn respond(
     options: Vec<(String, String)>,
     request: Request,
 ) -> Response {
+    let mut timer = shared.requests.begin(route.path);
     let (parts, body) = request.into_parts();
     let (body, room) = match shared.bodies.read(&connection, &parts.headers, body).await {
         Ok(read) => read,
@@ -159,6 +172,10 @@ async fn respond(
         let call = Call { shared: &shared.sources, values: &values, options: &options, body: &body };
         let reply = Allowance::new(None).during(|| (route.answer)(&call));
         drop(room);
+        if reply.is_ok() {
+            timer.answered();
+        }
+        drop(timer);
         finish(&shared, &connection, reply)
     });
     // An error means a panic, which is in the log.

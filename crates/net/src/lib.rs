@@ -48,7 +48,7 @@ use lydian_p2p::files::FilesError;
 use lydian_p2p::filters::FilterSource;
 use lydian_p2p::manager::{ManagerSettings, PeerManager};
 use lydian_p2p::permissions::Whitelist;
-use lydian_p2p::{MemoryBudget, Moment, SentBlocks};
+use lydian_p2p::{MemoryBudget, Moment, SentBlocks, TrafficTotals};
 use lydian_stdx::AbortOnPanic;
 use manager_thread::ManagerThread;
 use rand_chacha::ChaCha20Rng;
@@ -173,6 +173,13 @@ impl std::fmt::Display for NetworkError {
 
 impl std::error::Error for NetworkError {}
 
+/// What the manager and the connections count.
+#[derive(Debug)]
+struct Counts {
+    traffic: Arc<TrafficTotals>,
+    sent_blocks: Arc<SentBlocks>,
+}
+
 /// A running network. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Network {
@@ -180,7 +187,7 @@ pub struct Network {
     events: Events,
     validator: Arc<Validator>,
     figures: Arc<Figures>,
-    sent_blocks: Arc<SentBlocks>,
+    counts: Counts,
     memory: Arc<MemoryBudget>,
     addresses: Vec<SocketAddr>,
     threads: Vec<JoinHandle<()>>,
@@ -221,7 +228,8 @@ impl Network {
         if let Some(filters) = &settings.filters {
             manager.serve_filters(Arc::clone(filters));
         }
-        let (totals, sent_blocks) = (Arc::clone(manager.traffic()), Arc::clone(manager.sent_blocks()));
+        let counts = Counts { traffic: Arc::clone(manager.traffic()), sent_blocks: Arc::clone(manager.sent_blocks()) };
+        let totals = Arc::clone(&counts.traffic);
         let dialer = Arc::new(Dialer::new(settings, Arc::clone(&host), events.clone(), Arc::clone(engine), totals));
         let addresses = bind(&runtime, &settings.listen, &dialer, host.as_ref())?;
         runtime.spawn(dial::tick(events.clone()));
@@ -257,9 +265,8 @@ impl Network {
                 move || validator.work()
             })?,
         ];
-        let (events, runtime) = (own_events, Some(runtime));
-        let host = shared_host;
-        Ok(Network { is_ending, events, validator, figures, sent_blocks, memory, addresses, threads, runtime, host })
+        let (events, runtime, host) = (own_events, Some(runtime), shared_host);
+        Ok(Network { is_ending, events, validator, figures, counts, memory, addresses, threads, runtime, host })
     }
 
     /// The addresses it listens on. Where the system chose the port, that port is in the address.
@@ -279,12 +286,17 @@ impl Network {
 
     /// Who sent the latest blocks, for a display that asks for it.
     pub fn sent_blocks(&self) -> &Arc<SentBlocks> {
-        &self.sent_blocks
+        &self.counts.sent_blocks
     }
 
     /// The memory budget shared by all peers.
     pub fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
+    }
+
+    /// The bytes of all peers.
+    pub fn traffic(&self) -> &Arc<TrafficTotals> {
+        &self.counts.traffic
     }
 
     /// The validator. Code that changes the chain in another way must wake it.

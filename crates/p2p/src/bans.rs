@@ -46,6 +46,15 @@ pub struct Ban {
     pub until: i64,
 }
 
+/// The bans in force, as numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BanFigures {
+    pub count: u32,
+    /// When the newest was made, and when the last one ends, in seconds since 1970.
+    pub newest: i64,
+    pub last_end: i64,
+}
+
 /// Bans and discouraged addresses.
 #[derive(Clone, Debug)]
 pub struct Bans {
@@ -171,6 +180,16 @@ impl Bans {
             self.is_dirty = true;
         }
         &self.banned
+    }
+
+    /// The bans that [`Bans::list`] returns, as numbers.
+    pub fn figures(&self, now: UnixTime) -> BanFigures {
+        let in_force = self.banned.values().filter(|ban| now.signed() <= ban.until);
+        in_force.fold(BanFigures::default(), |sum, ban| BanFigures {
+            count: sum.count.saturating_add(1),
+            newest: sum.newest.max(ban.created),
+            last_end: sum.last_end.max(ban.until),
+        })
     }
 
     /// Records that a peer at this address misbehaved.

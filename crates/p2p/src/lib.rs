@@ -53,4 +53,4 @@ pub use memory::{MemoryBudget, MemoryPlan, PeerMemory};
 pub use peer::Peer;
 pub use sent_blocks::{SentBlock, SentBlocks};
 pub use time::{Moment, UnixTime};
-pub use traffic::{Traffic, TrafficTotals};
+pub use traffic::{Traffic, TrafficTotals, message_names};

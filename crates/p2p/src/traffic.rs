@@ -17,10 +17,19 @@ use std::sync::{Arc, Mutex};
 const OTHER: &str = "*other*";
 
 /// The totals of all connections since the node started.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TrafficTotals {
     sent: AtomicU64,
     received: AtomicU64,
+    /// By index in [`Command::ALL`]; the last one counts all others.
+    sent_of: Vec<AtomicU64>,
+    received_of: Vec<AtomicU64>,
+}
+
+impl Default for TrafficTotals {
+    fn default() -> TrafficTotals {
+        TrafficTotals { sent: AtomicU64::new(0), received: AtomicU64::new(0), sent_of: zeros(), received_of: zeros() }
+    }
 }
 
 impl TrafficTotals {
@@ -31,6 +40,18 @@ impl TrafficTotals {
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
+
+    /// The bytes sent and received of each name in [`message_names`], in their order.
+    pub fn by_message(&self) -> impl Iterator<Item = (&'static str, u64, u64)> {
+        let of = |counts: &[AtomicU64]| counts.iter().map(|count| count.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let counts = of(&self.sent_of).into_iter().zip(of(&self.received_of));
+        message_names().zip(counts).map(|(name, (sent, received))| (name, sent, received))
+    }
+}
+
+/// The names by which bytes are counted: those of Core's messages, and one for all others.
+pub fn message_names() -> impl Iterator<Item = &'static str> {
+    Command::ALL.iter().map(Command::as_str).chain([OTHER])
 }
 
 /// The counters of one connection; the owner of the socket updates them.
@@ -56,15 +77,14 @@ impl Default for Traffic {
 impl Traffic {
     /// Counters of an established connection; its bytes are added to `totals` too.
     pub fn new(totals: Arc<TrafficTotals>) -> Traffic {
-        let none = || (0..=Command::ALL.len()).map(|_| AtomicU64::new(0)).collect();
         Traffic {
             totals,
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             last_send: AtomicU64::new(0),
             last_receive: AtomicU64::new(0),
-            sent_of: none(),
-            received_of: none(),
+            sent_of: zeros(),
+            received_of: zeros(),
             transport: Mutex::new((TransportKind::Detecting, None)),
         }
     }
@@ -86,11 +106,13 @@ impl Traffic {
     /// A whole message was sent; `bytes` includes its framing.
     pub fn note_sent_message(&self, command: Command, bytes: usize) {
         add(&self.sent_of, Some(command), bytes as u64);
+        add(&self.totals.sent_of, Some(command), bytes as u64);
     }
 
     /// A message was received; `None` if it was invalid.
     pub fn note_received_message(&self, command: Option<Command>, bytes: u64) {
         add(&self.received_of, command, bytes);
+        add(&self.totals.received_of, command, bytes);
     }
 
     pub fn note_transport(&self, kind: TransportKind, session_id: Option<[u8; 32]>) {
@@ -129,6 +151,10 @@ impl Traffic {
     }
 }
 
+fn zeros() -> Vec<AtomicU64> {
+    (0..=Command::ALL.len()).map(|_| AtomicU64::new(0)).collect()
+}
+
 fn add(counts: &[AtomicU64], command: Option<Command>, bytes: u64) {
     let known = command.and_then(|command| Command::ALL.iter().position(|known| *known == command));
     if let Some(count) = counts.get(known.unwrap_or(Command::ALL.len())) {
@@ -137,9 +163,8 @@ fn add(counts: &[AtomicU64], command: Option<Command>, bytes: u64) {
 }
 
 fn by_name(counts: &[AtomicU64]) -> Vec<(String, u64)> {
-    let names = Command::ALL.iter().map(Command::as_str).chain([OTHER]);
     let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
-    let mut all: Vec<_> = names.zip(counts).filter(|(_, bytes)| *bytes > 0).collect();
+    let mut all: Vec<_> = message_names().zip(counts).filter(|(_, bytes)| *bytes > 0).collect();
     all.sort_unstable();
     all.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect()
 }
@@ -168,5 +193,8 @@ mod tests {
         assert_eq!(one.sent_by_message(), [("ping".to_owned(), 20), ("version".to_owned(), 80)]);
         assert_eq!(one.received_by_message(), [("*other*".to_owned(), 35), ("pong".to_owned(), 10)]);
         assert_eq!(other.sent_by_message(), []);
+        other.note_sent_message(Command::PING, 2);
+        let all: Vec<_> = totals.by_message().filter(|(_, sent, received)| sent + received > 0).collect();
+        assert_eq!(all, [("version", 80, 0), ("ping", 22, 0), ("pong", 0, 10), ("*other*", 0, 35)]);
     }
 }

@@ -16,6 +16,7 @@ mod document;
 mod electrum;
 mod error;
 pub mod exec;
+pub mod figures;
 mod http;
 mod json;
 pub mod limits;
@@ -42,7 +43,7 @@ pub use context::{
 pub use document::document;
 pub use electrum::ElectrumServer;
 pub use error::{RpcError, code};
-pub use http::{Server, ServerError, ServerSettings};
+pub use http::{Counts, Server, ServerError, ServerSettings};
 pub use json::{Amount, Double, Json};
 pub use method::{Arg, Category, Kind, Method, Methods, Need};
 pub use methods::mining::network_hash_rate;

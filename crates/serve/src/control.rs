@@ -15,6 +15,11 @@ use std::time::Duration;
 pub struct Control(pub(crate) Arc<Places>);
 
 impl Control {
+    /// The number of open connections.
+    pub fn connections(&self) -> usize {
+        self.0.count()
+    }
+
     /// Ends a connection soon. Returns whether it was open.
     pub fn disconnect(&self, id: u64) -> bool {
         self.0.close(id)

@@ -78,9 +78,15 @@ pub(crate) fn methods() -> impl Iterator<Item = &'static Method> {
 
 /// Calls a method, unless the client has cost too much.
 pub(crate) fn call(shared: &Shared, session: &Session, name: &str, params: Value, slot: &Slot) -> Result<Json, Fault> {
+    let mut timer = shared.counts.requests.begin(name);
     session.check_cost(shared)?;
     let cost = methods().find(|method| method.name == name).map_or(REQUEST, |method| method.cost);
-    session.meter.measure(cost, shared.live.get().costs, || call_unmeasured(shared, session, name, params, slot))
+    let make = || call_unmeasured(shared, session, name, params, slot);
+    let result = session.meter.measure(cost, shared.live.get().costs, make);
+    if result.is_ok() {
+        timer.answered();
+    }
+    result
 }
 
 fn call_unmeasured(shared: &Shared, session: &Session, name: &str, params: Value, slot: &Slot) -> Result<Json, Fault> {

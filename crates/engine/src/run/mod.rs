@@ -94,7 +94,9 @@ pub(crate) fn run(
         retired: Vec::new(),
         failure: None,
     };
-    let state = work_off(&run, state, settings.workers)?;
+    let state = work_off(&run, state, settings.workers);
+    chainstate.meter.has_in_window(0, 0);
+    let state = state?;
     let committed = state.schedule.committed();
     // A failure above the block where the run was cancelled does not count.
     let failure = state.failure.filter(|(index, _)| *index == committed);
@@ -132,7 +134,10 @@ impl Crew for Run<'_> {
         if self.chainstate.followers.has_joining() {
             self.admit(state);
         }
-        match state.schedule.next() {
+        let next = state.schedule.next();
+        let (blocks, bytes) = state.schedule.window();
+        self.chainstate.meter.has_in_window(blocks, bytes);
+        match next {
             Next::Task(task) => Step::Work(self.prepare(state, task)),
             Next::Wait => {
                 self.is_starved.store(self.is_starved(state), Ordering::Relaxed);

@@ -184,6 +184,11 @@ impl<P: Piece> Schedule<P> {
         self.base
     }
 
+    /// The number of blocks in the pipeline, and the memory that they are counted with.
+    pub(crate) fn window(&self) -> (usize, usize) {
+        (self.slots.len(), self.cost)
+    }
+
     pub(crate) fn committed(&self) -> usize {
         self.committed
     }

@@ -103,7 +103,8 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let display = Display::start(style, session.settings.threads, to_log, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let (server, observer) = serve(session, task, &watcher)?;
-    let page = server.as_ref().and_then(|server| page::start(session, server, display.sight(), style));
+    let page =
+        server.as_ref().and_then(|server| page::start(session, server, display.sight(), watcher.events(), style));
     let (_page, shown) = page.unzip();
     watcher.records(shown.as_ref().map(|node| &node.blocks));
     // Dropped after the engine has made everything durable.
@@ -137,6 +138,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let _ends = mempool.clone().map(mempool::End);
     watcher.has_indexes(&indexes);
     if let Some(monitor) = second_opinion {
+        shown.iter().for_each(|node| node.metrics.has_second_opinion(monitor.clone()));
         watcher.has_second_opinion(monitor);
     }
     if let Some(server) = &server {

@@ -40,6 +40,19 @@ fn a_ban_holds_until_it_expires() {
     assert!(!bans.is_banned(&ip("2001::1"), NOW));
 }
 
+#[test]
+fn bans_are_summed_up_as_they_are_listed() {
+    let mut bans = bans();
+    assert_eq!(bans.figures(NOW), BanFigures::default());
+    bans.ban(net("1.2.3.0/24"), 100, false, NOW);
+    bans.ban(net("1.2.4.0/24"), 50, false, NOW.plus(10));
+    let figures = |count, newest, last_end| BanFigures { count, newest, last_end };
+    let now = NOW.signed();
+    assert_eq!(bans.figures(NOW.plus(60)), figures(2, now + 10, now + 100));
+    assert_eq!(bans.figures(NOW.plus(61)), figures(1, now, now + 100));
+    assert_eq!(bans.figures(NOW.plus(101)), BanFigures::default());
+}
+
 /// checklist: 67, 79
 #[test]
 fn peers_that_misbehave_grow_no_list() {

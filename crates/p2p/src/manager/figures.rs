@@ -4,6 +4,7 @@
 //! second.
 
 use super::PeerManager;
+use crate::bans::BanFigures;
 use crate::headers::{HeadersSync, HeadersSyncPhase};
 
 /// The numbers. Counters start at the start of the node.
@@ -12,6 +13,10 @@ pub struct SyncFigures {
     /// Peers with a completed handshake.
     pub outbound: u32,
     pub inbound: u32,
+    /// All open connections, as `getnetworkinfo` counts them.
+    pub connections_out: u32,
+    pub connections_in: u32,
+    pub bans: BanFigures,
     /// The height and the time of the header with the most work, in seconds since 1970.
     pub headers_height: u32,
     pub headers_time: u32,
@@ -49,11 +54,16 @@ impl PeerManager {
     pub fn figures(&self) -> SyncFigures {
         let ready = || self.context.peers.values().filter(|peer| peer.is_ready());
         let inbound = ready().filter(|peer| peer.kind().is_inbound()).count();
+        let open = || self.context.peers.values().filter(|peer| !peer.is_leaving);
+        let open_inbound = open().filter(|peer| peer.kind().is_inbound()).count();
         let best = self.context.best_header();
         let stats = self.blocks.download().stats();
         SyncFigures {
             outbound: count(ready().count() - inbound),
             inbound: count(inbound),
+            connections_out: count(open().count() - open_inbound),
+            connections_in: count(open_inbound),
+            bans: self.bans().figures(self.context.now.unix),
             headers_height: best.height.0,
             headers_time: best.time,
             presync: ready().filter_map(|peer| presync(peer.sync.low_work()?)).max_by_key(|presync| presync.height),

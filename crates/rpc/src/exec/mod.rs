@@ -25,9 +25,11 @@ use crate::result::mismatch;
 use crate::wait::Wait;
 use crate::whitelist::Whitelist;
 use bytes::Bytes;
+use lydian_serve::figures::{Requests, Timer};
 use lydian_serve::{FREE_BYTES, Room};
 use request::{Request, Version};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub(crate) struct Calls<'a> {
     pub(crate) context: &'a Context,
     pub(crate) methods: Methods,
     pub(crate) whitelist: &'a Whitelist,
+    /// Counts the calls; `None` for those of this process.
+    pub(crate) requests: Option<&'a Arc<Requests>>,
 }
 
 /// Receives parts of an answer of unknown length.
@@ -93,6 +97,7 @@ struct Waiting {
     wait: Wait,
     method: &'static Method,
     _active: ActiveGuard,
+    timer: Option<Timer>,
     _parsed: Room,
 }
 
@@ -101,7 +106,7 @@ type Called = (&'static Method, ActiveGuard);
 
 /// Executes the body of a request on this thread, including waits.
 pub fn execute(context: &Context, methods: Methods, whitelist: &Whitelist, user: &str, body: &[u8]) -> Reply {
-    let calls = Calls { context, methods, whitelist };
+    let calls = Calls { context, methods, whitelist, requests: None };
     let mut execution = Execution::new(context, user.to_owned(), None, Bytes::copy_from_slice(body));
     let mut parts = Parts(Vec::new());
     loop {
@@ -137,13 +142,14 @@ impl Execution {
 
     /// Runs until the answer is complete or a call waits.
     pub(crate) fn run(&mut self, calls: &Calls<'_>, sink: &mut dyn Sink) -> Step {
-        if let Some(waiting) = self.waiting.take() {
+        if let Some(mut waiting) = self.waiting.take() {
             let start = self.out.len();
             let mut result = (waiting.wait.finish)(calls.context, &mut self.out);
             if result.is_ok() && calls.context.settings.checks_help {
                 result = check_answer(waiting.method, &self.out[start..]);
             }
             let result = self.end_call(result);
+            answered(&mut waiting.timer, &result);
             return match self.batch {
                 None => self.single(result),
                 Some(batch) => match self.end_member(batch, result, sink) {
@@ -348,15 +354,17 @@ impl Execution {
         let start = self.out.len();
         self.request.write_head(&mut self.out);
         let state = CallState::new(self.room.take(), start);
+        let mut timer = calls.requests.map(|requests| requests.begin(&self.request.method));
         let called = self.dispatch(calls, &state);
         self.room = state.room.into_inner();
         match called {
             Ok((method, active)) => match state.wait.into_inner() {
                 Some(wait) => {
-                    self.waiting = Some(Waiting { wait, method, _active: active, _parsed: parsed });
+                    self.waiting = Some(Waiting { wait, method, _active: active, timer, _parsed: parsed });
                     Ok(Some(wait))
                 }
                 None => {
+                    answered(&mut timer, &Ok(()));
                     self.request.write_tail(&mut self.out);
                     Ok(None)
                 }
@@ -406,6 +414,13 @@ impl Execution {
             check_answer(method, &self.out[start..])?;
         }
         Ok((method, active))
+    }
+}
+
+/// Notes the end of a call that is counted.
+fn answered(timer: &mut Option<Timer>, result: &Result<(), RpcError>) {
+    if let (Some(timer), Ok(())) = (timer, result) {
+        timer.answered();
     }
 }
 

@@ -19,4 +19,4 @@ mod queue;
 mod respond;
 mod server;
 
-pub use server::{Server, ServerError, ServerSettings};
+pub use server::{Counts, Server, ServerError, ServerSettings};

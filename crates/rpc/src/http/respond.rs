@@ -17,9 +17,11 @@ use axum::http::header::{AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
+use lydian_serve::figures::Requests;
 use lydian_serve::http::{self, Bodies, BodyRoom, Feeder, no_content, status, text};
 use lydian_serve::{CallGuard, Connection, Denied, Login, Room, Stopped};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
@@ -48,6 +50,9 @@ pub(super) struct Shared {
     pub(super) queue: Arc<Queue>,
     pub(super) bodies: Bodies,
     pub(super) stopped: Stopped,
+    pub(super) requests: Arc<Requests>,
+    /// Requests that were refused because the queue was full.
+    pub(super) refused: Arc<AtomicU64>,
 }
 
 pub(super) async fn respond(
@@ -164,6 +169,7 @@ fn interrupted(shared: &Shared) -> Response {
 }
 
 fn overloaded(shared: &Shared) -> Response {
+    shared.refused.fetch_add(1, Ordering::Relaxed);
     let words =
         "Request rejected because http work queue depth exceeded, it can be increased with the -rpcworkqueue= setting";
     shared.context.host.log(LogLevel::Warning, words);
@@ -196,7 +202,8 @@ async fn drive(shared: Arc<Shared>, pool: ThreadPool, mut queued: Option<Queued>
         queued.take();
         let blocking = Arc::clone(&shared);
         let running = spawn_blocking(move || {
-            let calls = Calls { context: &blocking.context, methods: METHODS, whitelist: &blocking.whitelist };
+            let Shared { context, whitelist, requests, .. } = blocking.as_ref();
+            let calls = Calls { context, methods: METHODS, whitelist, requests: Some(requests) };
             let step = call.execution.run(&calls, &mut call.feeder);
             drop(thread);
             (call, step)

@@ -7,13 +7,16 @@ use super::queue::Queue;
 use super::respond::{Shared, respond};
 use crate::context::{Context, LogLevel};
 use crate::rest::{ROUTES, Route};
+use crate::table::METHODS;
 use crate::whitelist::Whitelist;
 use axum::Router;
+use lydian_serve::figures::Requests;
 use lydian_serve::http::{Bodies, Http};
-use lydian_serve::{BindFailure, ListenSettings, Listener, Login, StartError, Subnet, Users};
+use lydian_serve::{BindFailure, Control, ListenSettings, Listener, Login, StartError, Subnet, Users};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// Settings of the server.
@@ -61,6 +64,15 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     /// The paths of REST that are served.
     routes: &'static [Route],
+    counts: Counts,
+}
+
+/// What the server has done so far. It outlives the server.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) refused: Arc<AtomicU64>,
+    pub(crate) control: Control,
 }
 
 /// The path of JSON-RPC, and Core's flags for a path that must match exactly and for one that starts others.
@@ -107,6 +119,8 @@ impl Server {
             host.debug("http", || format!("Registering HTTP handler for {prefix} (exactmatch {IS_PREFIX})"));
         }
         host.log(LogLevel::Info, &format!("Starting HTTP server with {threads} worker threads"));
+        let requests = Arc::new(Requests::new(METHODS.iter().map(|method| method.name)));
+        let refused = Arc::<AtomicU64>::default();
         let shared = Arc::new(Shared {
             context: Arc::clone(&context),
             login: Login::new(settings.users),
@@ -115,16 +129,24 @@ impl Server {
             queue: Arc::new(Queue::new(threads, depth)),
             bodies: Bodies::default(),
             stopped: listener.stopped(),
+            requests: Arc::clone(&requests),
+            refused: Arc::clone(&refused),
         });
         let router = Router::new().fallback(respond).with_state(shared);
         let server = listener.serve(Http::new(router, settings.idle));
         let addresses = server.addresses().to_vec();
-        Ok(Server { server: Some(server), context, addresses, routes })
+        let counts = Counts { requests, refused, control: server.control() };
+        Ok(Server { server: Some(server), context, addresses, routes, counts })
     }
 
     /// The addresses it listens on.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Ends waits, lets answers in progress finish, and closes everything.

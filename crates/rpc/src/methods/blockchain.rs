@@ -221,7 +221,7 @@ fn getblockchaininfo(call: &Call<'_>) -> Result<ChainInfo, RpcError> {
         difficulty: Double(difficulty(header.bits)),
         time: Time(header.time),
         mediantime: Time(tip.median_time),
-        verificationprogress: Double(progress(call, &engine, &tip)?),
+        verificationprogress: Double(progress(context, &engine, &tip)),
         initialblockdownload: context.is_initial_block_download(),
         chainwork: tip.node.chain_work,
         size_on_disk: engine.size_on_disk()?,
@@ -259,14 +259,14 @@ impl Warnings {
 }
 
 /// Core's `GuessVerificationProgress` of the tip.
-fn progress(call: &Call<'_>, engine: &Engine, tip: &HeaderInfo) -> Result<f64, RpcError> {
+pub(crate) fn progress(context: &Context, engine: &Engine, tip: &HeaderInfo) -> f64 {
     let of = ProgressOf {
         height: tip.node.height.0,
         time: tip.node.header.time,
         transactions: engine.chain_transactions(tip.node.height).unwrap_or(0),
         headers_height: engine.best_header_height().0,
     };
-    Ok(call.context.host.verification_progress(&of, call.context.now()))
+    context.host.verification_progress(&of, context.now())
 }
 
 /// Height of the highest pruned block: Core's `GetPruneHeight`.
@@ -323,7 +323,7 @@ fn getchainstates(call: &Call<'_>) -> Result<ChainStates, RpcError> {
         bits: Hex(bits.to_be_bytes()),
         target: target(bits, engine.params()),
         difficulty: Double(difficulty(bits)),
-        verificationprogress: Double(progress(call, &engine, &tip)?),
+        verificationprogress: Double(progress(call.context, &engine, &tip)),
         coins_db_cache_bytes: 0,
         coins_tip_cache_bytes: call.context.settings.cache_bytes,
         validated: true,

@@ -9,7 +9,7 @@ use crate::methods::block::{block_checked, spent_checked, stats_block};
 use crate::result::{Answer, Field, Form, close, result};
 use lydian_consensus::deployment::is_bip30_repeat;
 use lydian_consensus::{Coin, block_subsidy};
-use lydian_engine::HeaderInfo;
+use lydian_engine::{Engine, HeaderInfo};
 use lydian_primitives::{Amount, Block, BlockHash, compact_size_len};
 use lydian_script::is_unspendable;
 use std::collections::BTreeSet;
@@ -141,6 +141,37 @@ const FIELDS: &[Field] = match BlockStats::FORM {
     Form::Object(fields) => fields,
     _ => &[],
 };
+
+/// Those that the figures of the node have.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockSums {
+    /// With the coinbase; the others without it, except for the outputs.
+    pub(crate) transactions: i64,
+    pub(crate) inputs: i64,
+    pub(crate) outputs: i64,
+    pub(crate) size: i64,
+    pub(crate) weight: i64,
+    /// In satoshi.
+    pub(crate) value: i64,
+    pub(crate) fees: i64,
+}
+
+impl BlockSums {
+    pub(crate) fn of(engine: &Engine, info: &HeaderInfo) -> Result<BlockSums, RpcError> {
+        let block = block_checked(engine, info)?;
+        let spent = spent_checked(engine, info, &block)?;
+        let sums = gather(info, &block, &spent);
+        Ok(BlockSums {
+            transactions: count(block.tx_count()),
+            inputs: sums.inputs,
+            outputs: sums.outputs,
+            size: sums.total_size,
+            weight: sums.total_weight,
+            value: sums.total_out,
+            fees: sums.fees.iter().sum(),
+        })
+    }
+}
 
 /// Sums over the transactions.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 pub(crate) mod address;
 pub(crate) mod block;
 pub(crate) mod blockchain;
-mod blockstats;
+pub(crate) mod blockstats;
 pub(crate) mod control;
 pub(crate) mod descriptor;
 pub(crate) mod electrum;

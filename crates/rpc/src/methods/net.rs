@@ -15,7 +15,7 @@ use lydian_wire::Network;
 use lydian_wire::message::PROTOCOL_VERSION;
 
 /// `CLIENT_VERSION` of the Core release with these rules and this interface.
-const VERSION: u32 = 310_000;
+pub(crate) const VERSION: u32 = 310_000;
 
 pub(crate) const METHODS: &[Method] = &[
     Method {
