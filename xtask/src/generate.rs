@@ -21,6 +21,13 @@ const DOCUMENTS: &[Document] = &[
     Document { path: "docs/memory.md", make: crate::memory::document },
     Document { path: "docs/config.md", make: |_| printed_by_the_program("-help-config") },
     Document { path: "docs/rpc.md", make: |_| printed_by_the_program("-help-rpc") },
+    Document { path: "docs/metrics.md", make: |_| of_metrics("docs/metrics.md") },
+    Document { path: "contrib/grafana/lydian.json", make: |_| of_metrics("contrib/grafana/lydian.json") },
+    Document { path: "contrib/prometheus/lydian.yml", make: |_| of_metrics("contrib/prometheus/lydian.yml") },
+    Document {
+        path: "contrib/prometheus/lydian.rules.yml",
+        make: |_| of_metrics("contrib/prometheus/lydian.rules.yml"),
+    },
 ];
 
 pub(crate) fn run(tree: &Tree) -> Result<(), String> {
@@ -83,6 +90,17 @@ fn printed_by_the_program(option: &str) -> Result<String, String> {
     }
 }
 
+/// One of the documents about the figures, which the program prints together, each after a line with its path.
+fn of_metrics(path: &str) -> Result<String, String> {
+    part(&printed_by_the_program("-help-metrics")?, path).ok_or_else(|| format!("lydian -help-metrics: no {path}"))
+}
+
+fn part(all: &str, path: &str) -> Option<String> {
+    let (_, rest) = all.split_once(&format!("==> {path} <==\n"))?;
+    let text = rest.split("==> ").next().unwrap_or_default();
+    Some(format!("{}\n", text.trim_end()))
+}
+
 fn checklist(tree: &Tree) -> Result<String, String> {
     let mut text = "<!-- Generated from docs/checklist.tsv and the tests by `make generate`. -->\n# Known bugs of nodes, and our test for each\n\n\
         A test carries a number by the line `/// checklist: N` in its doc comment.\n\n\
@@ -111,6 +129,15 @@ mod tests {
         let text = crates();
         assert!(LAYERS.iter().all(|layer| text.contains(&format!("| `{}` |", layer.name))));
         assert!(text.contains("| 2 | `options` |") && text.contains("configuration files, precedence, help | disk |"));
+    }
+
+    #[test]
+    fn a_document_is_cut_out() {
+        let all = "==> a <==\none\n\n==> b <==\ntwo";
+        assert_eq!(
+            (part(all, "a"), part(all, "b"), part(all, "c")),
+            (Some("one\n".into()), Some("two\n".into()), None)
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The page of the node: what it does, live in a browser.
 //!
-//! Input: HTTP requests, on loopback unless the operator opens a port with TLS; what the node shows ([`Topics`]), and
-//! its RPC methods ([`Calls`]). Output: the files of the page, server-sent events, JSON.
+//! Input: HTTP requests, on loopback unless the operator opens a port with TLS; what the node shows ([`Topics`]), its
+//! RPC methods ([`Calls`]) and its figures ([`Metrics`]). Output: the files of the page, server-sent events, JSON, and
+//! Prometheus' text.
 //!
 //! The way of a request: its `Host`, its origin and its purpose are checked (`guard`), then its session (`session`),
 //! then it is answered. Live data is read once for all readers by a thread of its own (`hub`), and every reader gets
@@ -20,12 +21,13 @@ pub mod limits;
 mod live;
 mod login;
 mod methods;
+mod metrics;
 mod ports;
 mod reply;
 mod server;
 mod session;
 
 pub use methods::{ACTIONS, READING};
-pub use ports::{CallError, Calls, Host, Reading, Topic, Topics};
+pub use ports::{CallError, Calls, Host, Metrics, Reading, Topic, Topics};
 pub use server::{Ports, Server, Settings};
 pub use session::SESSION_FILES;

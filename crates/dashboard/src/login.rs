@@ -89,7 +89,7 @@ pub(crate) async fn link(shared: &Shared, connection: &Connection, headers: &Hea
     }
 }
 
-async fn by_header(shared: &Shared, connection: &Connection, header: &[u8]) -> Result<String, Response> {
+pub(crate) async fn by_header(shared: &Shared, connection: &Connection, header: &[u8]) -> Result<String, Response> {
     shared.login.authorize(connection, header).await.map_err(|denied| match denied {
         Denied::Wrong => {
             shared.host.note(format!("a wrong password came from {}", connection.address));

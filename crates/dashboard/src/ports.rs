@@ -45,6 +45,15 @@ pub struct Reading {
     pub values: Map<String, Value>,
 }
 
+/// The figures of the node.
+pub trait Metrics: Debug + Send + Sync {
+    /// The figures now, in Prometheus' text format. Takes milliseconds; runs on a thread that may block.
+    fn text(&self) -> String;
+
+    /// The same for the page: by name an object with `kind`, `unit` and `samples`.
+    fn json(&self) -> Map<String, Value>;
+}
+
 /// The clock and the log.
 pub trait Host: Debug + Send + Sync {
     /// Seconds since 1970.

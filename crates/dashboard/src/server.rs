@@ -5,10 +5,10 @@ use crate::guard::{Names, header};
 use crate::hub::Hub;
 use crate::limits::{ANSWERS_SIZE_MAX, BODY_SIZE_MAX, STREAMS_MAX};
 use crate::live::Stream;
-use crate::ports::{Calls, Host, Topics};
-use crate::reply::{protect, refuse};
+use crate::ports::{Calls, Host, Metrics, Topics};
+use crate::reply::{json, protect, refuse};
 use crate::session::Sessions;
-use crate::{call, login};
+use crate::{call, login, metrics};
 use axum::extract::{Request, State};
 use axum::http::header::{COOKIE, HeaderMap, HeaderName, ORIGIN};
 use axum::http::{Method, StatusCode};
@@ -21,6 +21,7 @@ use lydian_serve::{
     Budget, Connection, ListenSettings, Listener, Log, Login, StartError, Stopped, Subnet, TlsIdentity, random,
 };
 use lydian_stdx::Current;
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,6 +68,7 @@ pub struct Settings {
 pub struct Ports {
     pub calls: Arc<dyn Calls>,
     pub topics: Arc<dyn Topics>,
+    pub metrics: Arc<dyn Metrics>,
     pub host: Arc<dyn Host>,
     pub login: Login,
     pub disk: Arc<dyn Disk>,
@@ -77,6 +79,7 @@ pub struct Ports {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) calls: Arc<dyn Calls>,
+    pub(crate) metrics: Arc<dyn Metrics>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) login: Login,
     pub(crate) sessions: Sessions,
@@ -118,7 +121,7 @@ pub struct Server {
 
 impl Server {
     pub fn start(settings: Settings, ports: Ports) -> Result<Server, StartError> {
-        let Ports { calls, topics, host, login, disk, log } = ports;
+        let Ports { calls, topics, metrics, host, login, disk, log } = ports;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
             name: "page",
@@ -138,6 +141,7 @@ impl Server {
         let hosts = settings.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         let shared = Arc::new(Shared {
             calls,
+            metrics,
             host,
             login,
             sessions,
@@ -271,6 +275,11 @@ async fn route(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Requ
         Answer::Logout => login::logout(shared, headers, &access),
         Answer::Link => login::link(shared, connection, headers).await,
         Answer::Live => live(shared, connection, headers, access),
+        Answer::Metrics => metrics::answer(shared, connection, headers, &access).await,
+        Answer::Figures => {
+            let shared = Arc::clone(shared);
+            blocking(move || json(&Value::Object(shared.metrics.json()))).await
+        }
         Answer::Call => {
             let (shared, connection) = (Arc::clone(shared), Arc::clone(connection));
             blocking(move || call::answer(&shared, &access, &body, &connection)).await
@@ -279,7 +288,7 @@ async fn route(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Requ
 }
 
 /// Runs on a thread that may block.
-async fn blocking(answer: impl FnOnce() -> Response + Send + 'static) -> Response {
+pub(crate) async fn blocking(answer: impl FnOnce() -> Response + Send + 'static) -> Response {
     let answering = spawn_blocking(answer).await;
     // An error means a panic, which is in the log.
     answering.unwrap_or_else(|_| refuse(StatusCode::INTERNAL_SERVER_ERROR, "An error of the node; its log has it."))
@@ -312,6 +321,8 @@ enum Answer {
     Link,
     Live,
     Call,
+    Metrics,
+    Figures,
 }
 
 #[rustfmt::skip]
@@ -322,6 +333,8 @@ const API: &[Api] = &[
     Api { path: "/api/link", method: Method::POST, needs_access: false, needs_token: false, answer: Answer::Link },
     Api { path: "/api/live", method: Method::GET, needs_access: true, needs_token: false, answer: Answer::Live },
     Api { path: "/api/call", method: Method::POST, needs_access: true, needs_token: true, answer: Answer::Call },
+    Api { path: "/metrics", method: Method::GET, needs_access: false, needs_token: false, answer: Answer::Metrics },
+    Api { path: "/api/figures", method: Method::GET, needs_access: true, needs_token: false, answer: Answer::Figures },
 ];
 
 #[cfg(test)]

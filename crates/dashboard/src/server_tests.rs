@@ -4,7 +4,7 @@ use super::*;
 use crate::ports::{CallError, Reading, Topic};
 use lydian_disk::SimDisk;
 use lydian_serve::{Event, Users};
-use lydian_stdx::lock;
+use lydian_stdx::{base64, lock};
 use serde_json::{Map, Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -63,6 +63,16 @@ impl Host for Node {
     fn debug(&self, _: String) {}
 }
 
+impl Metrics for Node {
+    fn text(&self) -> String {
+        "a 1\n".to_owned()
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        Map::from_iter([("a".to_owned(), json!(1))])
+    }
+}
+
 impl Log for Node {
     fn event(&self, _: &Event<'_>) {}
 }
@@ -119,6 +129,7 @@ impl Page {
         let ports = Ports {
             calls: node.clone(),
             topics: node.clone(),
+            metrics: node.clone(),
             host: node.clone(),
             login: Login::new(users),
             disk: Arc::new(disk),
@@ -259,6 +270,26 @@ fn reading_may_be_open_to_this_machine() {
     let by_name = ["Host: node.example"];
     assert_eq!(page.ask("POST", "/api/call", &by_name, read).status(), 401, "a proxy passes others on");
     assert_eq!(page.get("/", &["Host: evil.example"]).status(), 403);
+}
+
+#[test]
+fn figures_need_a_password_or_a_session() {
+    let page = Page::start(false, false);
+    let reply = page.get("/metrics", &[]);
+    assert_eq!(reply.status(), 401);
+    assert!(reply.head.contains("www-authenticate: Basic realm=\"lydian\""), "{}", reply.head);
+    let login = |password: &str| format!("Authorization: Basic {}", base64(format!("me:{password}").as_bytes()));
+    assert_eq!(page.get("/metrics", &[&login("wrong")]).status(), 401);
+    let reply = page.get("/metrics", &[&login("secret")]);
+    assert_eq!((reply.status(), reply.body.as_str()), (200, "a 1\n"));
+    assert!(reply.head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{}", reply.head);
+    assert_eq!(page.get("/metrics", &[&login("secret"), "Host: evil.example"]).status(), 403);
+    assert_eq!(page.get("/api/figures", &[&login("secret")]).status(), 401, "a program takes the text");
+    let (cookie, _) = page.log_in();
+    assert_eq!(page.get("/metrics", &[&cookie]).status(), 200);
+    assert_eq!(page.get("/api/figures", &[&cookie]).json(), json!({"a": 1}));
+    let open = Page::start(false, true);
+    assert_eq!([open.get("/metrics", &[]).status(), open.get("/api/figures", &[]).status()], [200, 200]);
 }
 
 /// limit: BODY_SIZE_MAX at

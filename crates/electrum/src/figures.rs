@@ -27,8 +27,7 @@ impl Default for Counts {
     }
 }
 
-const METHOD: Label =
-    Label { name: "method", values: || methods().map(|method| method.name).chain([OTHER]).collect() };
+const METHOD: Label = Label { name: "method", values: || methods().map(|method| method.name).chain([OTHER]).collect() };
 
 /// The figures of the Electrum server.
 pub const FIGURES: &[Figure<Operator>] = &[

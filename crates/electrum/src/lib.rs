@@ -4,7 +4,8 @@
 //! Input: lines of JSON-RPC 2.0 on sockets of [`lydian_serve`]; answers of [`lydian_query::Query`]. Output: lines.
 //! [`Server`] serves; [`cost`] slows down and ends clients that take much; [`methods`] is the table of methods;
 //! [`notify`] finds out which subscriptions changed; [`subscriptions`] keeps them; [`Operator`] lists and ends
-//! sessions; [`figures`] is the table of what the server counts. The protocol is described in github.com/spesmilo/electrum-protocol.
+//! sessions; [`figures`] is the table of what the server counts. The protocol is described in
+//! github.com/spesmilo/electrum-protocol.
 //!
 //! Invariants: no input causes a panic; a client holds bounded memory ([`limits`]); an answer that cannot be given is
 //! an error with the protocol's code, never an empty list. What changes the node goes through [`lydian_query::Calls`].

@@ -265,8 +265,7 @@ impl Network {
                 move || validator.work()
             })?,
         ];
-        let (events, runtime) = (own_events, Some(runtime));
-        let host = shared_host;
+        let (events, runtime, host) = (own_events, Some(runtime), shared_host);
         Ok(Network { is_ending, events, validator, figures, counts, memory, addresses, threads, runtime, host })
     }
 

@@ -12,7 +12,7 @@ use crate::clock::{now_nanos, thread_cpu};
 use crate::listening::{Service, Transport};
 use crate::run::Session;
 use lydian_disk::DiskError;
-use lydian_electrum::{Clock, Identity, Server, Settings};
+use lydian_electrum::{Clock, Identity, Operator, Server, Settings};
 use lydian_serve::{BadAddress, StartError, Subnet, TlsError, bind_addresses};
 use lydian_stdx::Current;
 use operator::ForRpc;
@@ -53,7 +53,13 @@ impl fmt::Display for ElectrumError {
 pub(crate) struct Serving {
     // Declared, and so dropped, before the server.
     _reloader: Reloader,
-    _server: Server,
+    server: Server,
+}
+
+impl Serving {
+    pub(crate) fn operator(&self) -> &Operator {
+        self.server.operator()
+    }
 }
 
 /// Starts the server.
@@ -121,7 +127,7 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
     answers.has_electrum(Arc::new(ForRpc(server.operator().clone())));
     let reloader = Reloader::start(session, changeable);
     let reloader = reloader.map_err(|error| ElectrumError::Start(StartError::Threads(error)))?;
-    Ok(Serving { _reloader: reloader, _server: server })
+    Ok(Serving { _reloader: reloader, server })
 }
 
 /// The clock of the node.

@@ -24,6 +24,7 @@ mod info;
 mod limits;
 mod listening;
 mod log;
+mod metrics;
 mod net;
 mod notify;
 mod page;
@@ -163,6 +164,8 @@ fn print_and_exit(words: &Words) -> bool {
         screen.line(help::help(screen.width(), words.has_switch("help-debug")).trim_end());
     } else if words.has_switch("help-config") {
         screen.line(settings::document().trim_end());
+    } else if words.has_switch("help-metrics") {
+        screen.line(metrics::documents::all().trim_end());
     } else if words.has_switch("help-rpc") {
         screen.line(lydian_rpc::document().trim_end());
     } else {

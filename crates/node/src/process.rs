@@ -4,6 +4,7 @@
 use crate::clock::now_nanos;
 use lydian_engine::StageClock;
 use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
 
 /// The clock of the engine's stages.
 #[derive(Debug)]
@@ -25,6 +26,24 @@ impl StageClock for NodeClock {
 pub(crate) fn peak_memory_bytes() -> Option<u64> {
     let kib = field("/proc/self/status", "VmHWM:")?;
     Some(kib * 1024)
+}
+
+/// What this process uses now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// Processor time since the start.
+    pub(crate) cpu: Duration,
+    /// Resident memory.
+    pub(crate) memory_bytes: Option<u64>,
+    /// See [`disk_bytes`].
+    pub(crate) disk_bytes: Option<(u64, u64)>,
+}
+
+pub(crate) fn usage() -> Usage {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0));
+    let resident = field("/proc/self/status", "VmRSS:").map(|kib| kib * 1024);
+    Usage { cpu: Duration::new(seconds, nanos), memory_bytes: resident, disk_bytes: disk_bytes() }
 }
 
 /// Total memory of the machine.

@@ -16,7 +16,7 @@ use lydian_mempool::Mempool;
 use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
-    Context, Host, Indexes, MempoolFile, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError,
+    Context, Counts, Host, Indexes, MempoolFile, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError,
     ServerSettings, SharedObserver, Whitelist,
 };
 use lydian_serve::{BadAddress, Cookie, CookieError, CookiePermissions, Login, Subnet, Users, bind_addresses};
@@ -30,7 +30,7 @@ use std::time::Duration;
 pub(crate) struct Serving {
     context: Arc<Context>,
     // Declared, and so dropped, before the cookie.
-    _server: Server,
+    server: Server,
     _cookie: Option<Cookie>,
     users: Users,
     whitelist: Whitelist,
@@ -151,7 +151,7 @@ impl Serving {
         if let Some(seconds) = settings.mocktime {
             context.set_mock_time(i64::from(seconds));
         }
-        Ok(Serving { context, _server: server, _cookie: cookie, users, whitelist })
+        Ok(Serving { context, server, _cookie: cookie, users, whitelist })
     }
 
     /// The observer that must receive everything the engine does; it notifies the others.
@@ -162,6 +162,11 @@ impl Serving {
     /// What the methods work on.
     pub(crate) fn context(&self) -> Arc<Context> {
         Arc::clone(&self.context)
+    }
+
+    /// What the server counts.
+    pub(crate) fn counts(&self) -> Counts {
+        self.server.counts().clone()
     }
 
     /// The users that may log in, for another server.

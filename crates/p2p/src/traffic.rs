@@ -28,12 +28,7 @@ pub struct TrafficTotals {
 
 impl Default for TrafficTotals {
     fn default() -> TrafficTotals {
-        TrafficTotals {
-            sent: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-            sent_of: zeros(),
-            received_of: zeros(),
-        }
+        TrafficTotals { sent: AtomicU64::new(0), received: AtomicU64::new(0), sent_of: zeros(), received_of: zeros() }
     }
 }
 

@@ -19,6 +19,7 @@ use lydian_primitives::{BlockHash, difficulty};
 use lydian_serve::figures::{Figure, Label, OTHER, Samples, float};
 use lydian_wire::message::PROTOCOL_VERSION;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const METHOD: Label =
@@ -26,9 +27,12 @@ const METHOD: Label =
 
 /// The figures of the RPC server itself.
 pub const SERVER_FIGURES: &[Figure<Counts>] = &[
-    Figure::gauge("lydian_rpc_connections", "connections", "Open connections to the RPC server.", |counts: &Counts, out| {
-        out.count(counts.control.connections() as u64)
-    }),
+    Figure::gauge(
+        "lydian_rpc_connections",
+        "connections",
+        "Open connections to the RPC server.",
+        |counts: &Counts, out| out.count(counts.control.connections() as u64),
+    ),
     Figure::histogram(
         "lydian_rpc_request_seconds",
         "Duration of the calls of each RPC method, with waiting. Calls of a method that does not exist count as other.",
@@ -62,14 +66,14 @@ pub struct NetworkTotals {
 
 /// The values of one moment. During the start of the node, some are missing.
 #[derive(Debug)]
-pub struct Reading<'a> {
+pub struct Reading {
     uptime: u64,
     active: usize,
     warned: u64,
     chain: Option<ChainReading>,
     pool: Option<PoolReading>,
     network: Option<NetworkTotals>,
-    slow: Option<&'a Slow>,
+    slow: Option<Arc<Slow>>,
 }
 
 #[derive(Debug)]
@@ -92,9 +96,9 @@ struct PoolReading {
     unbroadcast: usize,
 }
 
-impl<'a> Reading<'a> {
+impl Reading {
     /// `warned`: how often a reading found a warning of the node, with this one.
-    pub fn new(context: &Context, warned: u64, network: Option<NetworkTotals>, slow: Option<&'a Slow>) -> Reading<'a> {
+    pub fn new(context: &Context, warned: u64, network: Option<NetworkTotals>, slow: Option<Arc<Slow>>) -> Reading {
         let engine = context.engine().ok().filter(|_| context.check_ready().is_ok());
         Reading {
             uptime: context.uptime_seconds(),
@@ -141,6 +145,11 @@ pub struct Slow {
 }
 
 impl Slow {
+    /// Bytes of block and undo files.
+    pub fn size_on_disk(&self) -> Option<u64> {
+        self.size_on_disk
+    }
+
     /// `None` during the start of the node.
     pub fn read(context: &Context, leaves: &mut Leaves) -> Option<Slow> {
         let engine = context.engine().ok().filter(|_| context.check_ready().is_ok())?;
@@ -185,25 +194,25 @@ impl Leaves {
     }
 }
 
-fn of_chain(reading: &Reading<'_>, out: &mut Samples, value: fn(&ChainReading) -> Option<f64>) {
+fn of_chain(reading: &Reading, out: &mut Samples, value: fn(&ChainReading) -> Option<f64>) {
     out.known(reading.chain.as_ref().and_then(value));
 }
 
-fn of_pool(reading: &Reading<'_>, out: &mut Samples, value: fn(&PoolReading) -> f64) {
+fn of_pool(reading: &Reading, out: &mut Samples, value: fn(&PoolReading) -> f64) {
     out.known(reading.pool.as_ref().map(value));
 }
 
-fn of_network(reading: &Reading<'_>, out: &mut Samples, value: fn(&NetworkTotals) -> u64) {
+fn of_network(reading: &Reading, out: &mut Samples, value: fn(&NetworkTotals) -> u64) {
     out.known(reading.network.as_ref().map(|totals| float(value(totals))));
 }
 
-fn of_bans(reading: &Reading<'_>, out: &mut Samples, value: fn(&BanFigures) -> i64) {
+fn of_bans(reading: &Reading, out: &mut Samples, value: fn(&BanFigures) -> i64) {
     let bans = reading.network.as_ref().map(|totals| totals.bans).filter(|bans| bans.count > 0);
     out.known(bans.map(|bans| signed(value(&bans))));
 }
 
-fn of_block(reading: &Reading<'_>, out: &mut Samples, value: fn(&BlockSums) -> f64) {
-    out.known(reading.slow.and_then(|slow| slow.block.as_ref()).map(|(_, sums)| value(sums)));
+fn of_block(reading: &Reading, out: &mut Samples, value: fn(&BlockSums) -> f64) {
+    out.known(reading.slow.as_ref().and_then(|slow| slow.block.as_ref()).map(|(_, sums)| value(sums)));
 }
 
 #[allow(clippy::cast_precision_loss, reason = "the exposition format has floating-point numbers only")]
@@ -217,14 +226,14 @@ fn bitcoin(satoshi: i64) -> f64 {
 }
 
 /// Lydian locks no memory: see `getmemoryinfo`.
-const NO_MEMORY: fn(&Reading<'_>, &mut Samples) = |_, out| out.count(0);
+const NO_MEMORY: fn(&Reading, &mut Samples) = |_, out| out.count(0);
 
 /// There are no estimates yet.
-const NO_ESTIMATE: fn(&Reading<'_>, &mut Samples) = |_, _| {};
+const NO_ESTIMATE: fn(&Reading, &mut Samples) = |_, _| {};
 
 /// The figures of the exporter, in its order.
 #[rustfmt::skip]
-pub const CORE_FIGURES: &[Figure<Reading<'_>>] = &[
+pub const CORE_FIGURES: &[Figure<Reading>] = &[
     Figure::gauge("bitcoin_blocks", "blocks", "Height of the tip of the validated chain.", |reading, out| of_chain(reading, out, |chain| Some(chain.blocks.into()))),
     Figure::gauge("bitcoin_difficulty", "", "Difficulty of the tip.", |reading, out| of_chain(reading, out, |chain| Some(chain.difficulty))),
     Figure::gauge("bitcoin_peers", "peers", "Open connections to peers.", |reading, out| of_network(reading, out, |totals| u64::from(totals.connections_in) + u64::from(totals.connections_out))),
@@ -241,7 +250,8 @@ pub const CORE_FIGURES: &[Figure<Reading<'_>>] = &[
     Figure::gauge("bitcoin_uptime", "seconds", "Time since the start of the node.", |reading, out| out.count(reading.uptime)),
     Figure::gauge("bitcoin_meminfo_used", "bytes", "Locked memory that is in use. Always 0: Lydian locks no memory.", NO_MEMORY),
     Figure::gauge("bitcoin_meminfo_free", "bytes", "Locked memory that is free. Always 0: Lydian locks no memory.", NO_MEMORY),
-    Figure::gauge("bitcoin_meminfo_total", "bytes", "Locked memory. Always 0: Lydian locks no memory.", NO_MEMORY),
+    // A gauge of the exporter; promtool expects a counter by its name.
+    Figure::counter("bitcoin_meminfo_total", "bytes", "Locked memory. Always 0: Lydian locks no memory.", NO_MEMORY),
     Figure::gauge("bitcoin_meminfo_locked", "bytes", "Memory that could be locked. Always 0: Lydian locks no memory.", NO_MEMORY),
     Figure::gauge("bitcoin_meminfo_chunks_used", "chunks", "Chunks of locked memory in use. Always 0: Lydian locks no memory.", NO_MEMORY),
     Figure::gauge("bitcoin_meminfo_chunks_free", "chunks", "Free chunks of locked memory. Always 0: Lydian locks no memory.", NO_MEMORY),
@@ -250,12 +260,12 @@ pub const CORE_FIGURES: &[Figure<Reading<'_>>] = &[
     Figure::gauge("bitcoin_mempool_usage", "bytes", "Memory that Bitcoin Core would need for the mempool; -maxmempool limits it.", |reading, out| of_pool(reading, out, |pool| float(pool.usage))),
     Figure::gauge("bitcoin_mempool_minfee", "BTC/kvB", "Fee rate that a transaction must pay to enter the mempool.", |reading, out| of_pool(reading, out, |pool| bitcoin(pool.min_fee))),
     Figure::gauge("bitcoin_mempool_unbroadcast", "transactions", "Transactions of this node that no peer has requested yet.", |reading, out| of_pool(reading, out, |pool| float(pool.unbroadcast as u64))),
-    Figure::gauge("bitcoin_latest_block_height", "blocks", "Height of the block that the figures of the latest block belong to.", |reading, out| out.known(reading.slow.and_then(|slow| slow.block.as_ref()).map(|(height, _)| (*height).into()))),
+    Figure::gauge("bitcoin_latest_block_height", "blocks", "Height of the block that the figures of the latest block belong to.", |reading, out| out.known(reading.slow.as_ref().and_then(|slow| slow.block.as_ref()).map(|(height, _)| (*height).into()))),
     Figure::gauge("bitcoin_latest_block_weight", "weight units", "Weight of the transactions of the latest block, without the coinbase.", |reading, out| of_block(reading, out, |sums| signed(sums.weight))),
     Figure::gauge("bitcoin_latest_block_size", "bytes", "Size of the transactions of the latest block, without the coinbase.", |reading, out| of_block(reading, out, |sums| signed(sums.size))),
     Figure::gauge("bitcoin_latest_block_txs", "transactions", "Transactions of the latest block.", |reading, out| of_block(reading, out, |sums| signed(sums.transactions))),
     Figure::gauge("bitcoin_txcount", "transactions", "Transactions of the validated chain.", |reading, out| of_chain(reading, out, |chain| chain.transactions.map(float))),
-    Figure::gauge("bitcoin_num_chaintips", "branches", "Tips of all known branches of headers.", |reading, out| out.known(reading.slow.map(|slow| float(slow.chain_tips as u64)))),
+    Figure::gauge("bitcoin_num_chaintips", "branches", "Tips of all known branches of headers.", |reading, out| out.known(reading.slow.as_ref().map(|slow| float(slow.chain_tips as u64)))),
     Figure::gauge("bitcoin_total_bytes_recv", "bytes", "Bytes received from peers since the start of the node.", |reading, out| of_network(reading, out, |totals| totals.bytes_received)),
     Figure::gauge("bitcoin_total_bytes_sent", "bytes", "Bytes sent to peers since the start of the node.", |reading, out| of_network(reading, out, |totals| totals.bytes_sent)),
     Figure::gauge("bitcoin_latest_block_inputs", "inputs", "Inputs of the latest block, without the coinbase.", |reading, out| of_block(reading, out, |sums| signed(sums.inputs))),
@@ -266,7 +276,7 @@ pub const CORE_FIGURES: &[Figure<Reading<'_>>] = &[
     Figure::gauge("bitcoin_banned_until", "seconds since 1970", "When the last ban ends; missing without bans. The exporter has a series for each ban, with the address.", |reading, out| of_bans(reading, out, |bans| bans.last_end)),
     Figure::gauge("bitcoin_server_version", "", "Version of the Bitcoin Core release with this interface.", |_, out| out.number(VERSION.into())),
     Figure::gauge("bitcoin_protocol_version", "", "Version of the peer-to-peer protocol.", |_, out| out.number(PROTOCOL_VERSION.into())),
-    Figure::gauge("bitcoin_size_on_disk", "bytes", "Size of the block and undo files.", |reading, out| out.known(reading.slow.and_then(|slow| slow.size_on_disk).map(float))),
+    Figure::gauge("bitcoin_size_on_disk", "bytes", "Size of the block and undo files.", |reading, out| out.known(reading.slow.as_ref().and_then(|slow| slow.size_on_disk).map(float))),
     Figure::gauge("bitcoin_verification_progress", "", "Estimated share of the chain's transactions that are validated, from 0 to 1.", |reading, out| of_chain(reading, out, |chain| Some(chain.progress))),
     Figure::gauge("bitcoin_rpc_active", "calls", "RPC calls that are being answered.", |reading, out| out.count(reading.active as u64)),
 ];

@@ -38,6 +38,11 @@ impl Warnings {
         self.lock().remove(&id).is_some()
     }
 
+    /// Whether a warning is set.
+    pub fn has(&self, id: Warning) -> bool {
+        self.lock().contains_key(&id)
+    }
+
     /// Returns the messages.
     pub fn messages(&self) -> Vec<String> {
         self.lock().values().cloned().collect()
@@ -60,6 +65,7 @@ mod tests {
         assert!(warnings.set(Warning::UnknownNewRulesActivated, "first"));
         assert!(!warnings.set(Warning::UnknownNewRulesActivated, "other words"));
         assert_eq!(warnings.messages(), ["first", "second"]);
+        assert!(warnings.has(Warning::LargeWorkInvalidChain) && !warnings.has(Warning::ClockOutOfSync));
         assert!(
             warnings.unset(Warning::UnknownNewRulesActivated) && !warnings.unset(Warning::UnknownNewRulesActivated)
         );

@@ -7,8 +7,8 @@
 //! place, or is refused (`places`); its bytes pass a stream with a deadline (`stream`); the protocol serves it.
 //! [`Control`] ends connections and bans clients. [`http::Http`] is the protocol of servers that answer HTTP requests,
 //! and [`Login`] checks their credentials. A [`Budget`] bounds the bytes of all answers: their [`Room`] is returned
-//! once the client has read them, and clients that do not read are disconnected when others need the memory. [`figures`]
-//! counts requests, and has the tables of what the node exports.
+//! once the client has read them, and clients that do not read are disconnected when others need the memory.
+//! [`figures`] counts requests, and has the form of the tables of what the node exports.
 //!
 //! A protocol reads and writes any stream of bytes, so that one on top of TLS (`tls`) is served like one on top of TCP,
 //! and protocols of lines need no HTTP; [`Websocket`] carries them for clients that can speak nothing else.

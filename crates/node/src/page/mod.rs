@@ -4,6 +4,7 @@
 //! Wiring only: `lydian_dashboard` serves; the topics read what other modules keep anyway.
 
 mod calls;
+mod exported;
 mod host;
 mod link;
 mod node;
@@ -16,9 +17,11 @@ pub(crate) use node::PageNode;
 use crate::answers::{ToLog, everyone};
 use crate::display::{Sight, Style};
 use crate::electrum::files::identity_in;
+use crate::metrics::EventCounts;
 use crate::run::Session;
 use crate::serve::Serving;
 use calls::PageCalls;
+use exported::Exported;
 use host::PageHost;
 use lydian_dashboard::{Ports, Server, Settings};
 use lydian_serve::{BadAddress, StartError, TlsIdentity, bind_addresses};
@@ -57,12 +60,13 @@ pub(crate) fn start(
     session: &Session<'_>,
     serving: &Serving,
     sight: Sight,
+    events: &Arc<EventCounts>,
     style: Style,
 ) -> Option<(Server, Arc<PageNode>)> {
     if !session.settings.page.is_on {
         return None;
     }
-    match try_start(session, serving, sight) {
+    match try_start(session, serving, sight, events) {
         Ok((server, node)) => {
             announce(session, &server, style);
             Some((server, node))
@@ -76,17 +80,23 @@ pub(crate) fn start(
     }
 }
 
-fn try_start(session: &Session<'_>, serving: &Serving, sight: Sight) -> Result<(Server, Arc<PageNode>), PageError> {
+fn try_start(
+    session: &Session<'_>,
+    serving: &Serving,
+    sight: Sight,
+    events: &Arc<EventCounts>,
+) -> Result<(Server, Arc<PageNode>), PageError> {
     let settings = &session.settings.page;
     let addresses = bind_addresses(&settings.bind, settings.port).map_err(PageError::Bind)?;
     let (local, beyond): (Vec<SocketAddr>, Vec<SocketAddr>) =
         addresses.into_iter().partition(|address| address.ip().to_canonical().is_loopback());
     let tls = if beyond.is_empty() { None } else { Some((beyond, identity(session)?)) };
-    let node = Arc::new(PageNode::new(session, serving, sight));
+    let node = Arc::new(PageNode::new(session, serving, sight, events));
     let host = Arc::new(PageHost::new(&session.log));
     let ports = Ports {
         calls: Arc::new(PageCalls::new(serving)),
         topics: Arc::new(NodeTopics::new(Arc::clone(&node))),
+        metrics: Arc::new(Exported(Arc::clone(&node))),
         host,
         login: serving.login(),
         disk: Arc::clone(&session.disk),

@@ -6,6 +6,7 @@ use crate::blocks::Blocks;
 use crate::blocks::fill::Filler;
 use crate::clock::{mockable_now, now_nanos};
 use crate::display::Sight;
+use crate::metrics::{EventCounts, Metrics};
 use crate::run::Session;
 use crate::serve::Serving;
 use lydian_consensus::Chain;
@@ -35,6 +36,8 @@ pub(crate) struct PageNode {
     pub(super) leaves: Mutex<Leaves>,
     pub(super) peers: Peers,
     pub(super) connect: Connect,
+    /// Also for `GET /metrics`.
+    pub(crate) metrics: Metrics,
     began_nanos: u64,
     // Weak, since the parts end before the page does.
     engine: OnceLock<Weak<Engine>>,
@@ -42,7 +45,7 @@ pub(crate) struct PageNode {
 }
 
 impl PageNode {
-    pub(super) fn new(session: &Session<'_>, serving: &Serving, sight: Sight) -> PageNode {
+    pub(super) fn new(session: &Session<'_>, serving: &Serving, sight: Sight, events: &Arc<EventCounts>) -> PageNode {
         PageNode {
             context: serving.context(),
             chain: session.settings.params.chain,
@@ -53,6 +56,7 @@ impl PageNode {
             leaves: Mutex::default(),
             peers: Peers::default(),
             connect: Connect::new(session.settings, Arc::clone(&session.listening)),
+            metrics: Metrics::new(session, serving.context(), serving.counts(), Arc::clone(events)),
             began_nanos: now_nanos(),
             engine: OnceLock::new(),
             mempool: OnceLock::new(),
@@ -63,6 +67,7 @@ impl PageNode {
     pub(crate) fn has_engine(&self, engine: &Arc<Engine>) {
         // A node has one.
         let _ = self.engine.set(Arc::downgrade(engine));
+        self.metrics.has_engine(engine);
     }
 
     /// Reads the last blocks from before this start until the result is dropped.
@@ -74,6 +79,7 @@ impl PageNode {
     pub(crate) fn has_mempool(&self, mempool: &Arc<Mempool>) {
         // A node has one.
         let _ = self.mempool.set(Arc::downgrade(mempool));
+        self.metrics.has_mempool(mempool);
     }
 
     pub(super) fn engine(&self) -> Option<Arc<Engine>> {

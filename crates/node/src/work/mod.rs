@@ -28,7 +28,7 @@ mod zmq;
 use crate::daemon;
 use crate::display::{Display, Doing, Style};
 use crate::exit;
-use crate::page;
+use crate::page::{self, PageNode};
 use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
@@ -83,6 +83,8 @@ struct Node<'a> {
     watcher: Arc<Watcher>,
     /// Receives the events of the engine and passes them on.
     observer: Arc<dyn Observer + Send>,
+    /// What the page shows of the node.
+    page: Option<Arc<PageNode>>,
     style: Style,
     display: Display,
 }
@@ -101,7 +103,8 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let display = Display::start(style, session.settings.threads, to_log, move || keeper.keep_status())?;
     session.stop.set_open_ended(true);
     let (server, observer) = serve(session, task, &watcher)?;
-    let page = server.as_ref().and_then(|server| page::start(session, server, display.sight(), style));
+    let page =
+        server.as_ref().and_then(|server| page::start(session, server, display.sight(), watcher.events(), style));
     let (_page, shown) = page.unzip();
     watcher.records(shown.as_ref().map(|node| &node.blocks));
     // Dropped after the engine has made everything durable.
@@ -135,6 +138,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let _ends = mempool.clone().map(mempool::End);
     watcher.has_indexes(&indexes);
     if let Some(monitor) = second_opinion {
+        shown.iter().for_each(|node| node.metrics.has_second_opinion(monitor.clone()));
         watcher.has_second_opinion(monitor);
     }
     if let Some(server) = &server {
@@ -144,7 +148,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         session.initial_download.set_loading(true);
     }
     watcher.begins(&engine);
-    let node = Node { session, engine, mempool, filters, scripts, watcher, observer, style, display };
+    let node = Node { session, engine, mempool, filters, scripts, watcher, observer, page: shown, style, display };
     match task {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),

@@ -39,13 +39,14 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
     watcher.update_ibd_status(&engine.tip_update());
     if load::ends_by_itself(&node) {
         session.announce_shutdown();
+        node.page.iter().for_each(|page| page.metrics.end());
         drop((wallets, network, server));
         // RPC and peers may have added blocks since the checkpoint at the end of loading.
         engine.checkpoint(watcher.as_ref())?;
         return Ok(loaded.code());
     }
     let file = node.mempool.as_ref().map(|mempool| mempool::File::load(session, mempool)).transpose()?;
-    let mempool = node.mempool.clone();
+    let (mempool, page) = (node.mempool.clone(), node.page.clone());
     let synced = sync(node, network, &mut alerts);
     if let Some(mempool) = mempool {
         match &synced {
@@ -56,6 +57,7 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
         }
     }
     // No block may arrive while the last checkpoint is made.
+    page.iter().for_each(|page| page.metrics.end());
     drop((wallets, server));
     if let Some(file) = file {
         file.save();
@@ -99,6 +101,10 @@ fn serve_wallets(
     let answers = Answers::new(&node.engine, mempool, node.scripts.clone(), server.context(), pruned.clone());
     let electrum = has_electrum.then(|| electrum::start(session, &answers)).transpose().map_err(Failure::Electrum)?;
     let esplora = has_esplora.then(|| esplora::start(session, &answers)).transpose().map_err(Failure::Esplora)?;
+    if let Some(page) = &node.page {
+        electrum.iter().for_each(|serving| page.metrics.has_electrum(serving.operator().clone()));
+        esplora.iter().for_each(|server| page.metrics.has_esplora(server.counts()));
+    }
     Ok(Wallets { _electrum: electrum, _esplora: esplora, pruned: Some(pruned) })
 }
 
@@ -111,6 +117,7 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Wallets)
     let network = net::start(session, &node.engine, mempool, node.filters.clone(), Arc::clone(&node.observer))
         .map_err(Failure::Network)?;
     node.watcher.has_senders(&network);
+    node.page.iter().for_each(|page| page.metrics.has_network(&network));
     if let Some(server) = server {
         server.has_peers(&network);
         server.begins(&node.engine);

@@ -5,6 +5,7 @@ use crate::blocks::Blocks;
 use crate::clock::mockable_now;
 use crate::display::{Figures, Sync};
 use crate::log::{Category, Log, TipLine, iso8601, log2, progress, update_tip};
+use crate::metrics::EventCounts;
 use crate::notify::Notifier;
 use crate::run::Session;
 use crate::status::{IndexStatus, MempoolStatus, Run, SignatureEngine, Status};
@@ -43,6 +44,7 @@ pub(super) struct Watcher {
     feed: OnceLock<Feed>,
     /// The last blocks, if the page shows them. They get every event.
     blocks: OnceLock<Arc<Blocks>>,
+    events: Arc<EventCounts>,
     state: Mutex<State>,
 }
 
@@ -86,6 +88,7 @@ impl Watcher {
             is_invalid_found: AtomicBool::new(true),
             feed: OnceLock::new(),
             blocks: OnceLock::new(),
+            events: Arc::default(),
             state: Mutex::default(),
         }
     }
@@ -126,6 +129,11 @@ impl Watcher {
         if let Some(blocks) = self.blocks.get() {
             blocks.has_senders(network.sent_blocks());
         }
+    }
+
+    /// What is counted for the figures of the node.
+    pub(super) fn events(&self) -> &Arc<EventCounts> {
+        &self.events
     }
 
     /// The indexes, with those that could not be opened.
@@ -306,6 +314,7 @@ impl Observer for Watcher {
         if let Some(blocks) = self.blocks.get() {
             blocks.event(event);
         }
+        self.events.note(event);
         match event {
             Event::UpdateTip(tip) => self.tip(tip),
             Event::Settled { tip, .. } => {

@@ -134,10 +134,6 @@ mod tests {
         assert_eq!(lines.len(), 2 + SECONDS.len() + 3);
         assert_eq!(lines[2], "a_bucket{l=\"x\",le=\"0.0001\"} 1");
         assert_eq!(lines[3], "a_bucket{l=\"x\",le=\"0.0005\"} 3");
-        assert_eq!(lines[10..], [
-            "a_bucket{l=\"x\",le=\"+Inf\"} 7",
-            "a_sum{l=\"x\"} 1.5",
-            "a_count{l=\"x\"} 7"
-        ]);
+        assert_eq!(lines[10..], ["a_bucket{l=\"x\",le=\"+Inf\"} 7", "a_sum{l=\"x\"} 1.5", "a_count{l=\"x\"} 7"]);
     }
 }

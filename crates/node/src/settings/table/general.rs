@@ -63,6 +63,13 @@ pub(super) const OPTIONS: &[Opt] = &[
     },
     Opt { name: "h", group: Group::HIDDEN, help: "Same as -help", ..SWITCH },
     Opt { name: "?", group: Group::HIDDEN, help: "Same as -help", ..SWITCH },
+    Opt {
+        name: "help-metrics",
+        is_own: true,
+        group: Group::HIDDEN,
+        help: "Print docs/metrics.md and the files in contrib and exit",
+        ..SWITCH
+    },
     Opt { name: "help-rpc", is_own: true, group: Group::HIDDEN, help: "Print docs/rpc.md and exit", ..SWITCH },
     Opt { name: "help-config", is_own: true, group: Group::HIDDEN, help: "Print docs/config.md and exit", ..SWITCH },
     Opt {
