@@ -33,6 +33,7 @@ mod meanwhile;
 mod mempool;
 mod page_blocks;
 mod page_peers;
+mod metrics;
 mod peers;
 mod raw;
 mod refusals;
