@@ -35,7 +35,7 @@ CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup setup-test build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser wallet tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak clean-cache
+.PHONY: help setup setup-test build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser wallet prometheus tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -52,7 +52,7 @@ build: setup ## build target/release/lydian, lydian-cli and lydian-lab
 run: build ## sync a mainnet-like chain from a second node over loopback, verify all scripts, and keep running; Ctrl-C stops both nodes
 	@tools/run.sh
 
-test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd browser wallet tests generated ## run everything that CI checks, except test-peers
+test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd browser wallet prometheus tests generated ## run everything that CI checks, except test-peers
 
 format:
 	cargo fmt --all -- --check
@@ -85,15 +85,18 @@ browser: ## install Chromium, in which tests open the node's page and the lab's 
 wallet: ## install Electrum, the wallet that a test connects to the node
 	@tools/setup.sh wallet || echo "wallet: the test with the Electrum wallet is skipped"
 
+prometheus: ## install Prometheus, which scrapes a node in a test
+	@tools/setup.sh prometheus || echo "prometheus: the test with Prometheus is skipped"
+
 tests:
-	LYDIAN_REQUIRE_ELECTRUM=$(if $(shell command -v electrum),1) LYDIAN_REQUIRE_BROWSER=$(if $(shell command -v chromium chromium-browser google-chrome google-chrome-stable | head -1),1) LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
+	LYDIAN_REQUIRE_ELECTRUM=$(if $(shell command -v electrum),1) LYDIAN_REQUIRE_PROMETHEUS=$(if $(shell command -v promtool),1) LYDIAN_REQUIRE_BROWSER=$(if $(shell command -v chromium chromium-browser google-chrome google-chrome-stable | head -1),1) LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
 
 generate: ## write the documents that are generated from tables
 	$(TOOL) xtask --bin lydian
 	$(BUILT)/xtask generate
 
 generated: generate
-	@git diff --exit-code -- docs README.md || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }
+	@git diff --exit-code -- docs contrib README.md || { echo "docs: generated files differ from their tables: run 'make generate' and commit"; exit 1; }
 
 second-opinion: judge ## build with Bitcoin Core's code for -secondopinion, and test that both agree; building that code once takes 3 minutes on two cores
 	cargo clippy --locked --profile test --workspace --all-targets --features $(SECOND_OPINION) -- -D warnings

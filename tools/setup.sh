@@ -2,8 +2,8 @@
 # Installs missing system packages, with apt if run as root; otherwise prints the command. Installed packages are never
 # changed. The exit code is 1 if something is still missing.
 # Argument: `build` for what `make build` needs (a C compiler), `test` for what Bitcoin Core and btcd need in `make
-# test` too, `browser` and `wallet` for the packages that only some tests need (those in a browser, and that
-# with the Electrum wallet), `peers` for what other systems need (`make test-peers`).
+# test` too, `browser`, `wallet` and `prometheus` for the packages that only some tests need (those in a browser, that
+# with the Electrum wallet, and that of the node's figures), `peers` for what other systems need (`make test-peers`).
 set -eu
 rust_needed=1.95
 
@@ -39,6 +39,7 @@ case ${1:-build} in
     ;;
   browser) need chromium have_browser ;;
   wallet) need electrum command -v electrum ;;
+  prometheus) need prometheus command -v promtool ;;
   peers)
     need npm command -v npm         # bcoin, libraries of wallets, axe-core
     need make command -v make
@@ -60,7 +61,7 @@ case ${1:-build} in
     need golang-go command -v go
     ;;
   *)
-    echo "setup: unknown argument '$1'; build, test, browser, wallet or peers" >&2
+    echo "setup: unknown argument '$1'; build, test, browser, wallet, prometheus or peers" >&2
     exit 1
     ;;
 esac

@@ -4,6 +4,7 @@
 use crate::routes::ROUTES;
 use lydian_serve::Control;
 use lydian_serve::figures::{Figure, Label, OTHER, Requests};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the server has done so far.
@@ -15,10 +16,15 @@ pub struct Counts {
 
 /// The counter of the requests for each path.
 pub(crate) fn requests() -> Arc<Requests> {
-    Arc::new(Requests::new(ROUTES.iter().map(|route| route.path)))
+    Arc::new(Requests::new(paths()))
 }
 
-const PATH: Label = Label { name: "path", values: || ROUTES.iter().map(|route| route.path).chain([OTHER]).collect() };
+const PATH: Label = Label { name: "path", values: || paths().into_iter().chain([OTHER]).collect() };
+
+/// Without those that are there twice, for two HTTP methods.
+fn paths() -> BTreeSet<&'static str> {
+    ROUTES.iter().map(|route| route.path).collect()
+}
 
 /// The figures of the Esplora server.
 pub const FIGURES: &[Figure<Counts>] = &[

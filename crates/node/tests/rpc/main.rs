@@ -35,6 +35,7 @@ mod page_blocks;
 mod page_explorer;
 mod page_mempool;
 mod page_peers;
+mod metrics;
 mod peers;
 mod raw;
 mod refusals;
