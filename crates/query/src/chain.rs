@@ -164,7 +164,7 @@ impl Chain for NodeChain {
                 };
                 some.iter().map(part).collect()
             });
-            // One by one if a block is not there, or was pruned after the look at its header.
+            // One by one if a block is missing, or was pruned after the look at its header.
             let read = parts.and_then(|parts| engine.block_parts(&parts).ok());
             match read {
                 Some(read) => {

@@ -70,8 +70,8 @@ pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
 pub(crate) fn read_cached(file: &File, offset: u64, buffer: &mut [u8]) -> bool {
     let Ok(offset) = i64::try_from(offset) else { return false };
     let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: the call reads one `iovec`, which outlives it, and writes at most the bytes of `buffer`, which is borrowed;
-    // the descriptor is open as long as `file` is.
+    // SAFETY: the call reads one `iovec`, which outlives it, and writes at most the bytes of `buffer`, which is
+    // borrowed; the descriptor is open as long as `file` is.
     let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, offset, libc::RWF_NOWAIT) };
     usize::try_from(read) == Ok(buffer.len())
 }

@@ -1,12 +1,13 @@
 //! A large index: how long a start takes after a kill, and what answers cost if the index is larger than memory.
 //!
 //! `cargo bench -p lydian-index --bench large -- [--blocks N] [--transactions N] [--large-blocks N] [--compact]
-//! [--memory-mb N] [--rounds N] [--dir DIR [--keep | --kept]]`. A process makes a chain ([`chain`]) and feeds the index with it
-//! ([`build`]). It is killed while segments become a larger one. Then processes open the index: the time from their
-//! start to the first answer, from the page cache and without it, each killed in turn. The last one gets the blocks that
-//! were lost, and is asked about many scripts ([`answer`]): with everything in the page cache, with nothing, and, with
-//! `--memory-mb`, while so much memory is left for all of this machine. Every answer is compared with the chain
-//! ([`watched`]). With `--keep` the directory stays, and with `--kept` only the questions are asked again.
+//! [--memory-mb N] [--rounds N] [--dir DIR [--keep | --kept]]`. A process makes a chain ([`chain`]) and feeds the index
+//! with it ([`build`]). It is killed while segments become a larger one. Then processes open the index: the time from
+//! their start to the first answer, from the page cache and without it, each killed in turn. The last one gets the
+//! blocks that were lost, and is asked about many scripts ([`answer`]): with everything in the page cache, with
+//! nothing, and, with `--memory-mb`, while so much memory is left for all of this machine. Every answer is compared
+//! with the chain ([`watched`]). With `--keep` the directory stays, and with `--kept` only the questions are asked
+//! again.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock, and files beside the index")]
 
