@@ -125,7 +125,7 @@ fn parts_of_blocks_in_several_files() {
     assert_eq!(store.read_block_parts(&parts).unwrap(), expected);
     let missing = BlockPart { block: position(4), start: u32::MAX, size: 1 };
     assert_eq!(store.read_block_parts(&[missing; 2]).unwrap(), [None, None]);
-    assert_eq!(store.read_block_parts(&[]).unwrap(), [const { None }; 0]);
+    assert!(store.read_block_parts(&[]).unwrap().is_empty());
     let block = BlockPosition { offset: 1 << 40, ..position(5) };
     assert!(store.read_block_parts(&[parts[0], BlockPart { block, start: 0, size: 1 }]).is_err());
 }
