@@ -65,7 +65,7 @@ export default {
           { key: 'received', title: 'Received', value: (row) => row.received, help: 'after the time of the header',
             show: (row) => (row.received ? delay(row.received - row.time, duration) : null) },
           { key: 'address', title: 'From', value: (row) => from(row), help: 'the peer that sent it first',
-            show: (row) => h('span', { title: row.agent ? clip(row.agent, 100) : null }, clip(from(row) ?? '–', 40)) },
+            show: (row) => (from(row) ? h('span', { title: row.agent ? clip(row.agent, 100) : null }, clip(from(row), 40)) : null) },
           { key: 'agent', title: 'User agent', value: (row) => row.agent, show: (row) => (row.agent ? clip(row.agent, 40) : null) },
           { key: 'txs', title: 'Transactions', number: true, show: (row) => num(row.txs) },
           { key: 'size', title: 'Size', number: true, show: (row) => bytes(row.size, 2) },
@@ -79,7 +79,7 @@ export default {
           { key: 'bar', title: 'Steps', value: (row) => row.ms?.total, show: (row) => (row.ms ? small(ui, row.ms) : null), help: 'parse, check, fund, verify, commit, apply' },
           { key: 'total', title: 'All, ms', number: true, value: (row) => row.ms?.total, show: (row) => ms(row.ms?.total), help: 'from the last byte to the end' },
           { key: 'budget', title: 'Budget, ms', number: true, value: (row) => budgetOf(row), show: (row) => ms(budgetOf(row)), help: 'of the benchmark, for its inputs and signatures' },
-          { key: 'pool', title: 'Miner', value: (row) => row.pool ?? row.text, show: (row) => h('span', { title: row.text ? clip(row.text, 100) : null }, clip(row.pool ?? row.text ?? '', 28)), help: 'as the coinbase says' },
+          { key: 'pool', title: 'Miner', value: (row) => row.pool ?? row.text, show: (row) => (row.pool ?? row.text ? h('span', { title: clip(row.text, 100) }, clip(row.pool ?? row.text, 28)) : null), help: 'as the coinbase says' },
           { key: 'hash', title: 'Hash', value: (row) => row.hash, show: (row) => h('a', { href: explorer(row.hash) }, ui.hash(row.hash)) },
         ],
       });
@@ -128,7 +128,8 @@ export default {
     function draw() {
       drawChart();
       drawSteps();
-      list.update(Object.fromEntries(state.rows.slice(-state.span).map((row) => [row.height, row])));
+      // By hash, since another block may come at the same height.
+      list.update(Object.fromEntries(state.rows.slice(-state.span).map((row) => [row.hash, row])));
     }
 
     buildTable();
@@ -227,7 +228,9 @@ function barChart({ h, s, set, num, time, clip }, choose) {
   });
 
   element.update = (newRows, newTitle, newValue) => {
+    const pointed = rows[at]?.hash;
     [rows, title, value] = [newRows, newTitle, newValue];
+    if (at !== null) at = rows.findIndex((row) => row.hash === pointed);
     draw();
   };
   const resized = new ResizeObserver(draw);
@@ -255,7 +258,7 @@ function barChart({ h, s, set, num, time, clip }, choose) {
     }), rows.length ? [label(left, height - 4, num(rows[0].height), 'start'), label(width, height - 4, num(rows.at(-1).height), 'end')] : []);
     const known = rows.map(value).filter((v) => typeof v === 'number');
     svg.setAttribute('aria-label', `${title} of ${num(rows.length)} blocks: ${known.length ? `${compact(Math.min(...known))} to ${compact(Math.max(...known))}` : 'not known'}. The arrow keys move from block to block, Enter opens one.`);
-    if (at !== null) point(Math.min(at, rows.length - 1));
+    if (at !== null) point(at < 0 ? null : at);
   }
   return element;
 }

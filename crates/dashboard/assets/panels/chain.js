@@ -50,7 +50,7 @@ export default {
         { key: 'hash', title: 'Hash', show: link },
         { key: 'time', title: 'Found', show: (row) => (row.time ? time(row.time) : 'before this start') },
         { key: 'rule', title: 'Rule', show: (row) => row.rule ?? 'not known' },
-        { key: 'sentence', title: 'What the rule says', show: (row) => h('span', { class: 'wrapped' }, sentence(row)) },
+        { key: 'sentence', title: 'What the rule says', value: sentence, show: (row) => h('span', { class: 'wrapped' }, sentence(row)) },
         { key: 'reason', title: 'Reason', help: 'in the words of Bitcoin Core', show: (row) => clip(row.reason ?? '–', 80) },
         { key: 'tx', title: 'Transaction', number: true, help: 'its place in the block' },
       ],
