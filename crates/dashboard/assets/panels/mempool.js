@@ -7,6 +7,8 @@ import { get } from '/assets/api.js';
 // Virtual bytes by band since the page was opened; thinned out when there are many.
 const SAMPLES = 900;
 const BLOCK_WEIGHT = 3_992_000;
+// Rows of a list in the live data.
+const LIVE_ROWS = 50;
 const NAMES = ['Next', '2nd', '3rd', '4th', '5th', '6th', '7th', '8th'];
 const ORPHANS_MS = 5000;
 const DRAW_MS = 2000;
@@ -107,16 +109,24 @@ export default {
       { key: 'from', title: 'From peers', value: (row) => (row.from ?? []).join(', ') },
     ] });
     const whole = { rejects: null, replacements: null };
-    const more = (name, method, target) => h('button', { type: 'button', onclick: async (event) => {
+    // Rows of a list that the live data has; the others are asked for.
+    const more = (name, method, target) => h('button', { type: 'button', hidden: true, onclick: async (event) => {
       event.target.disabled = true;
       try {
         whole[name] = Object.fromEntries((await api.call(method)).map((row) => [`${name.slice(0, -1)}:${row.number}`, row]));
         target.update({ ...whole[name], ...rows(live.state('mempool') ?? {}, name.slice(0, -1)) });
         event.target.hidden = true;
+        delete buttons[name];
       } catch (error) {
         set(event.target, error.message);
       }
     } }, 'Show all that are kept (1,000)');
+    const buttons = { rejects: more('rejects', 'lydian_rejects', rejects), replacements: more('replacements', 'lydian_replacements', replacements) };
+    const list = (name, now, target) => {
+      const found = rows(now, name.slice(0, -1));
+      if (buttons[name]) buttons[name].hidden = Object.keys(found).length < LIVE_ROWS;
+      target.update({ ...whole[name], ...found });
+    };
 
     root.append(
       h('div', { class: 'columns' }, card('Now', memory, sums), card('What a transaction should pay', boxes,
@@ -125,8 +135,8 @@ export default {
       card('Fee bands', h('div', { class: 'tools' }, h('label', { class: 'search', for: 'band-span' }, 'Time', span)), chart, chartNote, bandTable),
       card('Mined blocks beside their projection', h('p', { class: 'muted' }, 'Each block is compared with what the block builder would have taken from the mempool just before.'), mined, minedDetails),
       card('Rejected transactions', h('div', { class: 'tools' }, search('Filter by txid or reason', (words) => rejects.filter(words ? (row) => matches(row, words) : null)),
-        more('rejects', 'lydian_rejects', rejects)), rejects),
-      card('Replacements', h('div', { class: 'tools' }, more('replacements', 'lydian_replacements', replacements)), replacements),
+        buttons.rejects), rejects),
+      card('Replacements', buttons.replacements, replacements),
       card('Orphans', h('p', { class: 'muted' }, 'Transactions that wait for their parents.'), orphans),
     );
 
@@ -287,8 +297,8 @@ export default {
       drawStrip(now);
       if (changed === null) drawChart(true);
       if (touched('block')) mined.update(rows(now, 'block'));
-      if (touched('reject')) rejects.update({ ...whole.rejects, ...rows(now, 'reject') });
-      if (touched('replacement')) replacements.update({ ...whole.replacements, ...rows(now, 'replacement') });
+      if (touched('reject')) list('rejects', now, rejects);
+      if (touched('replacement')) list('replacements', now, replacements);
     });
     loadOrphans();
     const timers = [setInterval(loadOrphans, ORPHANS_MS), setInterval(() => drawChart(false), DRAW_MS)];
