@@ -14,6 +14,7 @@ mod busy;
 #[allow(dead_code, reason = "the tests of RPC use all of it")]
 mod http;
 mod looks;
+mod numbers;
 mod peers;
 mod pool;
 #[path = "../rpc/server.rs"]
@@ -21,4 +22,5 @@ mod pool;
 mod server;
 mod stage;
 mod story;
+mod texts;
 mod weight;
