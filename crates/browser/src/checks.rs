@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 const LAYOUT: &str = include_str!("layout.js");
 
-/// Findings of axe-core below `serious` are matters of taste; `incomplete` ones need a person.
+/// Findings of axe-core below `serious` are matters of taste; `incomplete` ones need a person. Three elements of a
+/// finding are listed.
 const AXE: &str = "axe.run(document, {resultTypes: ['violations'], runOnly: {type: 'tag', values: \
 ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}}).then((result) => result.violations \
 .filter((one) => one.impact === 'serious' || one.impact === 'critical') \
-.flatMap((one) => one.nodes.map((node) => `${one.impact} ${one.id}: ${one.help}: ${node.html.slice(0, 160)} ` + \
+.flatMap((one) => one.nodes.slice(0, 3).map((node) => `${one.impact} ${one.id}: ${one.help}: ${node.html.slice(0, 160)} ` + \
 `(${node.target.join(' ')}) ${(node.failureSummary || '').replace(/\\s+/g, ' ').slice(0, 300)}`)))";
 
 impl Page {

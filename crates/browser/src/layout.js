@@ -6,7 +6,8 @@
   const CONTROLS = 'a[href], button, input, select, textarea, summary, [role="button"], [role="tab"], [tabindex="0"]';
   const found = new Set();
   const root = document.scrollingElement;
-  const place = [root.scrollLeft, root.scrollTop];
+  // Controls are scrolled into view below; everything goes back to where it was.
+  const places = [root, ...document.body.querySelectorAll('*')].map((one) => [one, one.scrollLeft, one.scrollTop]);
   root.scrollTo({left: 0, top: 0, behavior: 'instant'});
 
   const name = (element) => {
@@ -127,6 +128,8 @@
     if (!top || !(element.contains(top) || top.contains(element) || top.closest('label')?.control === element))
       found.add(`a control is covered: ${name(element)} by ${top ? name(top) : 'the edge of the window'}`);
   }
-  root.scrollTo({left: place[0], top: place[1], behavior: 'instant'});
+  for (const [one, left, top] of places) {
+    if (one.scrollLeft !== left || one.scrollTop !== top) one.scrollTo({left, top, behavior: 'instant'});
+  }
   return [...found];
 })()

@@ -12,6 +12,8 @@ pub(crate) struct Busy {
     pub(crate) stage: Stage,
     /// Running as long as the node.
     _peers: Vec<Server>,
+    /// Coins that nothing spends yet.
+    pub(crate) coins: Vec<Coin>,
 }
 
 /// Blocks that pay to the script of each number.
@@ -69,5 +71,5 @@ pub(crate) fn busy(name: &str) -> Option<Busy> {
         assert!(began.elapsed() < PATIENCE, "the peers follow");
         std::thread::sleep(Duration::from_millis(50));
     }
-    Some(Busy { stage, _peers: peers })
+    Some(Busy { stage, _peers: peers, coins })
 }

@@ -15,6 +15,7 @@ mod busy;
 #[allow(dead_code, reason = "the tests of RPC use all of it")]
 mod http;
 mod looks;
+mod numbers;
 mod peers;
 mod pool;
 #[path = "../rpc/server.rs"]
@@ -22,4 +23,5 @@ mod pool;
 mod server;
 mod stage;
 mod story;
+mod texts;
 mod weight;
