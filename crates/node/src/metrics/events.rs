@@ -22,7 +22,7 @@ impl EventCounts {
     /// Counts an event.
     pub(crate) fn note(&self, event: &Event<'_>) {
         match event {
-            Event::BlockSettled(block) if block.is_at_tip => self.connected(&block.times),
+            Event::BlockSettled(block) if block.is_at_tip => self.connect.note(duration(&block.times)),
             Event::Reorganisation { disconnected, .. } => {
                 self.reorganisations.fetch_add(1, Ordering::Relaxed);
                 self.last_depth.store(u64::from(*disconnected), Ordering::Relaxed);
@@ -36,16 +36,11 @@ impl EventCounts {
             _ => {}
         }
     }
-
-    /// A block was connected at the tip.
-    fn connected(&self, times: &BlockTimes) {
-        self.connect.note(duration(times));
-    }
 }
 
-/// From the arrival of a block, or from its coins if it was stored long before, until it is settled.
+/// From the arrival of a block, or from the start of its run if it was stored long before, until it is settled.
 fn duration(times: &BlockTimes) -> Duration {
-    let began = times.arrival.map_or(times.funded, |arrival| arrival.received);
+    let began = times.arrival.map_or(times.begun, |arrival| arrival.received);
     Duration::from_nanos(times.settled.saturating_sub(began))
 }
 
@@ -61,9 +56,9 @@ mod tests {
         let arrival = Arrival {
             source: BlockSource::Call,
             received: 1_000_000,
-            begun: 1_100_000,
-            parsed: 1_200_000,
-            checked: 1_300_000,
+            begun: 1_000_000,
+            parsed: 1_000_000,
+            checked: 2_000_000,
             stored: 2_000_000,
         };
         let mut times = BlockTimes {
@@ -77,10 +72,9 @@ mod tests {
             committed: 5_000_000,
             settled: 9_000_000,
         };
-        counts.connected(&times);
+        assert_eq!(duration(&times), Duration::from_millis(8));
         times.arrival = None;
-        counts.connected(&times);
-        assert_eq!((counts.connect.read().count(), counts.connect.read().seconds), (2, 0.014));
+        assert_eq!(duration(&times), Duration::from_micros(6_500), "from the start of its run");
         counts.note(&Event::Reorganisation { fork_height: Height(7), disconnected: 3, target: BlockHash::ZERO });
         counts.note(&Event::Checkpoint { height: Height(7), coins: 1, bytes_written: 5 });
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
