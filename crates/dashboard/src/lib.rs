@@ -15,6 +15,7 @@
 mod assets;
 mod call;
 mod guard;
+pub mod history;
 mod hub;
 pub mod limits;
 mod live;
