@@ -1,7 +1,9 @@
 //! What the page needs from the node.
 
+use crate::history::History;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The RPC methods of the node.
@@ -43,6 +45,12 @@ pub struct Reading {
     pub version: u64,
     /// Readers get the keys whose values changed, so a list is a map by key.
     pub values: Map<String, Value>,
+}
+
+/// What the node recorded.
+pub trait Past: Debug + Send + Sync {
+    /// `None` if there is no history, or not yet.
+    fn history(&self) -> Option<Arc<History>>;
 }
 
 /// The clock and the log.

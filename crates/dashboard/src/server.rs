@@ -5,10 +5,10 @@ use crate::guard::{Names, header};
 use crate::hub::Hub;
 use crate::limits::{ANSWERS_SIZE_MAX, BODY_SIZE_MAX, STREAMS_MAX};
 use crate::live::Stream;
-use crate::ports::{Calls, Host, Topics};
+use crate::ports::{Calls, Host, Past, Topics};
 use crate::reply::{protect, refuse};
 use crate::session::Sessions;
-use crate::{call, login};
+use crate::{call, login, past};
 use axum::extract::{Request, State};
 use axum::http::header::{COOKIE, HeaderMap, HeaderName, ORIGIN};
 use axum::http::{Method, StatusCode};
@@ -67,6 +67,7 @@ pub struct Settings {
 pub struct Ports {
     pub calls: Arc<dyn Calls>,
     pub topics: Arc<dyn Topics>,
+    pub past: Arc<dyn Past>,
     pub host: Arc<dyn Host>,
     pub login: Login,
     pub disk: Arc<dyn Disk>,
@@ -77,6 +78,7 @@ pub struct Ports {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) calls: Arc<dyn Calls>,
+    past: Arc<dyn Past>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) login: Login,
     pub(crate) sessions: Sessions,
@@ -118,7 +120,7 @@ pub struct Server {
 
 impl Server {
     pub fn start(settings: Settings, ports: Ports) -> Result<Server, StartError> {
-        let Ports { calls, topics, host, login, disk, log } = ports;
+        let Ports { calls, topics, past, host, login, disk, log } = ports;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
             name: "page",
@@ -138,6 +140,7 @@ impl Server {
         let hosts = settings.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         let shared = Arc::new(Shared {
             calls,
+            past,
             host,
             login,
             sessions,
@@ -271,6 +274,10 @@ async fn route(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Requ
         Answer::Logout => login::logout(shared, headers, &access),
         Answer::Link => login::link(shared, connection, headers).await,
         Answer::Live => live(shared, connection, headers, access),
+        Answer::Past => {
+            let (shared, query) = (Arc::clone(shared), parts.uri.query().unwrap_or_default().to_owned());
+            blocking(move || past::answer(shared.past.history(), &query)).await
+        }
         Answer::Call => {
             let (shared, connection) = (Arc::clone(shared), Arc::clone(connection));
             blocking(move || call::answer(&shared, &access, &body, &connection)).await
@@ -311,6 +318,7 @@ enum Answer {
     Logout,
     Link,
     Live,
+    Past,
     Call,
 }
 
@@ -321,6 +329,7 @@ const API: &[Api] = &[
     Api { path: "/api/logout", method: Method::POST, needs_access: true, needs_token: true, answer: Answer::Logout },
     Api { path: "/api/link", method: Method::POST, needs_access: false, needs_token: false, answer: Answer::Link },
     Api { path: "/api/live", method: Method::GET, needs_access: true, needs_token: false, answer: Answer::Live },
+    Api { path: "/api/history", method: Method::GET, needs_access: true, needs_token: false, answer: Answer::Past },
     Api { path: "/api/call", method: Method::POST, needs_access: true, needs_token: true, answer: Answer::Call },
 ];
 

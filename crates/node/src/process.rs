@@ -1,5 +1,5 @@
-//! The operating system's figures for this process: memory, bytes read and written, CPU time of a thread; also the
-//! memory of the machine. Output: numbers, `None` if the system does not report them.
+//! The operating system's figures for this process: memory, threads, open files, bytes read and written, CPU time of a
+//! thread; also the memory of the machine. Output: numbers, `None` if the system does not report them.
 
 use crate::clock::now_nanos;
 use lydian_engine::StageClock;
@@ -33,14 +33,54 @@ pub(crate) fn memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// What this process uses now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) resident_bytes: Option<u64>,
+    pub(crate) threads: Option<u64>,
+    /// Files and sockets.
+    pub(crate) open_files: Option<u64>,
+    /// From and to disks since the start, without the page cache.
+    pub(crate) read_bytes: Option<u64>,
+    pub(crate) written_bytes: Option<u64>,
+    /// By all calls since the start, with the page cache and sockets.
+    pub(crate) called_read_bytes: Option<u64>,
+    pub(crate) called_written_bytes: Option<u64>,
+}
+
+pub(crate) fn usage() -> Usage {
+    let [resident, threads] = fields("/proc/self/status", ["VmRSS:", "Threads:"]);
+    let names = ["read_bytes:", "write_bytes:", "rchar:", "wchar:"];
+    let [read_bytes, written_bytes, called_read_bytes, called_written_bytes] = fields("/proc/self/io", names);
+    // The entry that this look itself opens does not count.
+    let open_files = std::fs::read_dir("/proc/self/fd").ok().map(|entries| (entries.count() as u64).saturating_sub(1));
+    Usage {
+        resident_bytes: resident.map(|kib| kib * 1024),
+        threads,
+        open_files,
+        read_bytes,
+        written_bytes,
+        called_read_bytes,
+        called_written_bytes,
+    }
+}
+
 /// Bytes read from and written to disks, without those served from the page cache.
 pub(crate) fn disk_bytes() -> Option<(u64, u64)> {
-    Some((field("/proc/self/io", "read_bytes:")?, field("/proc/self/io", "write_bytes:")?))
+    let [read, written] = fields("/proc/self/io", ["read_bytes:", "write_bytes:"]);
+    Some((read?, written?))
+}
+
+fn field(path: &str, name: &str) -> Option<u64> {
+    let [value] = fields(path, [name]);
+    value
 }
 
 #[allow(clippy::disallowed_methods, reason = "/proc is no file on a disk; it has no size that `disk` could read")]
-fn field(path: &str, name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
+fn fields<const COUNT: usize>(path: &str, names: [&str; COUNT]) -> [Option<u64>; COUNT] {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    names.map(|name| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    })
 }

@@ -7,7 +7,9 @@ mod calls;
 mod explorer;
 mod host;
 mod link;
+mod machine;
 mod node;
+mod past;
 mod pool;
 mod pool_lists;
 mod qr;
@@ -25,6 +27,8 @@ use calls::PageCalls;
 use host::PageHost;
 use lydian_dashboard::{Ports, Server, Settings};
 use lydian_serve::{BadAddress, StartError, TlsIdentity, bind_addresses};
+use machine::Folders;
+use past::Recorder;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -37,12 +41,21 @@ pub(crate) const PAGE_DIR: &str = "page";
 /// The user of the link that is printed at the start.
 const LINK_USER: &str = "__cookie__";
 
+/// A running page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    server: Server,
+    _recorder: Recorder,
+    _folders: Folders,
+}
+
 /// Why the page cannot be started. The node goes on without it.
 #[derive(Debug)]
 enum PageError {
     Bind(BadAddress),
     Tls(crate::electrum::ElectrumError),
     Start(StartError),
+    Threads(io::Error),
 }
 
 impl fmt::Display for PageError {
@@ -51,6 +64,7 @@ impl fmt::Display for PageError {
             PageError::Bind(error) => write!(f, "-pagebind: {error}"),
             PageError::Tls(error) => error.fmt(f),
             PageError::Start(error) => error.fmt(f),
+            PageError::Threads(error) => write!(f, "cannot start a thread: {error}"),
         }
     }
 }
@@ -61,14 +75,14 @@ pub(crate) fn start(
     serving: &Serving,
     sight: Sight,
     style: Style,
-) -> Option<(Server, Arc<PageNode>)> {
+) -> Option<(Page, Arc<PageNode>)> {
     if !session.settings.page.is_on {
         return None;
     }
     match try_start(session, serving, sight) {
-        Ok((server, node)) => {
-            announce(session, &server, style);
-            Some((server, node))
+        Ok((page, node)) => {
+            announce(session, &page.server, style);
+            Some((page, node))
         }
         Err(error) => {
             let port = session.settings.page.port;
@@ -79,7 +93,7 @@ pub(crate) fn start(
     }
 }
 
-fn try_start(session: &Session<'_>, serving: &Serving, sight: Sight) -> Result<(Server, Arc<PageNode>), PageError> {
+fn try_start(session: &Session<'_>, serving: &Serving, sight: Sight) -> Result<(Page, Arc<PageNode>), PageError> {
     let settings = &session.settings.page;
     let addresses = bind_addresses(&settings.bind, settings.port).map_err(PageError::Bind)?;
     let (local, beyond): (Vec<SocketAddr>, Vec<SocketAddr>) =
@@ -90,6 +104,7 @@ fn try_start(session: &Session<'_>, serving: &Serving, sight: Sight) -> Result<(
     let ports = Ports {
         calls: Arc::new(PageCalls::new(serving, &node)),
         topics: Arc::new(NodeTopics::new(Arc::clone(&node))),
+        past: Arc::<PageNode>::clone(&node),
         host,
         login: serving.login(),
         disk: Arc::clone(&session.disk),
@@ -107,7 +122,9 @@ fn try_start(session: &Session<'_>, serving: &Serving, sight: Sight) -> Result<(
         directory: session.settings.datadir.join(PAGE_DIR),
     };
     let server = Server::start(settings, ports).map_err(PageError::Start)?;
-    Ok((server, node))
+    let recorder = Recorder::start(&node).map_err(PageError::Threads)?;
+    let folders = Folders::start(&node).map_err(PageError::Threads)?;
+    Ok((Page { server, _recorder: recorder, _folders: folders }, node))
 }
 
 /// The certificate of addresses beyond this machine.

@@ -33,6 +33,7 @@ mod meanwhile;
 mod mempool;
 mod page_blocks;
 mod page_explorer;
+mod page_machine;
 mod page_mempool;
 mod page_peers;
 mod peers;
