@@ -10,6 +10,8 @@ say() { echo "test-peers: $*"; }
 # `lydian` in its own folder.
 cargo build --quiet --locked --profile test --workspace --test kernels --bin lydian-lab --bin lydian
 lab() { "${CARGO_TARGET_DIR:-target}/debug/lydian-lab" "$@"; }
+say "the files of others in the page are those of their packages"
+tools/vendor.sh
 nodes=lydian,bitcoind,knots
 servers=lydian
 say "Bitcoin Knots: $(lab peers install knots)"

@@ -59,3 +59,7 @@ export async function call(method, ...params) {
 }
 
 export const get = (path) => request(path);
+
+// Points of series of the history, from and to in seconds since 1970.
+export const history = (series, from, to) =>
+  get(`/api/history?series=${series.join(',')}&from=${Math.floor(from)}&to=${Math.ceil(to)}`);

@@ -7,6 +7,9 @@ import * as ui from '/assets/ui.js';
 import connect from '/assets/panels/connect.js';
 import overview from '/assets/panels/overview.js';
 import peers from '/assets/panels/peers.js';
+import log from '/assets/panels/log.js';
+import machine from '/assets/panels/machine.js';
+import settings from '/assets/panels/settings.js';
 import sync from '/assets/panels/sync.js';
 import blocks from '/assets/panels/blocks.js';
 import chain from '/assets/panels/chain.js';
@@ -15,7 +18,7 @@ import mempool from '/assets/panels/mempool.js';
 import explorer from '/assets/panels/explorer.js';
 
 // In the order of the navigation.
-const PANELS = [overview, sync, blocks, chain, miners, mempool, explorer, peers, connect];
+const PANELS = [overview, sync, blocks, chain, miners, mempool, explorer, peers, connect, machine, log, settings];
 
 const { h, set } = ui;
 const main = document.getElementById('main');

@@ -49,6 +49,12 @@ assets! {
     "/assets/panels/overview.js" SCRIPT "panels/overview.js"
     "/assets/panels/peer-fields.js" SCRIPT "panels/peer-fields.js"
     "/assets/panels/peers.js" SCRIPT "panels/peers.js"
+    "/assets/charts.js" SCRIPT "charts.js"
+    "/assets/vendor/uPlot.iife.min.js" SCRIPT "vendor/uPlot.iife.min.js"
+    "/assets/vendor/uPlot.min.css" STYLE "vendor/uPlot.min.css"
+    "/assets/panels/machine.js" SCRIPT "panels/machine.js"
+    "/assets/panels/log.js" SCRIPT "panels/log.js"
+    "/assets/panels/settings.js" SCRIPT "panels/settings.js"
     "/assets/panels/sync.js" SCRIPT "panels/sync.js"
     "/assets/panels/blocks.js" SCRIPT "panels/blocks.js"
     "/assets/panels/chain.js" SCRIPT "panels/chain.js"
@@ -103,7 +109,8 @@ mod tests {
     /// limit: ASSETS_SIZE_MAX above
     #[test]
     fn the_page_is_small() {
-        let size: usize = FILES.iter().map(|(asset, _)| asset.bytes.len()).sum();
+        let ours = FILES.iter().filter(|(asset, _)| !asset.path.starts_with("/assets/vendor/"));
+        let size: usize = ours.map(|(asset, _)| asset.bytes.len()).sum();
         let is_small = |size| size <= ASSETS_SIZE_MAX;
         assert!(is_small(size), "{size} bytes");
         assert!(is_small(ASSETS_SIZE_MAX) && !is_small(ASSETS_SIZE_MAX + 1));
@@ -124,6 +131,23 @@ mod tests {
                 let at = if name == "index.html" { "/".to_owned() } else { format!("/assets/{name}") };
                 assert!(name.ends_with(".md") || find(&at).is_some(), "{name}");
             }
+        }
+    }
+
+    /// The files of others are unchanged: `assets/ORIGIN.md` has their hashes, and names each.
+    #[test]
+    fn the_files_of_others_have_their_origin() {
+        let rows = include_str!("../assets/ORIGIN.md").lines().filter(|line| line.starts_with("| `vendor/"));
+        let named: Vec<(&str, &str)> =
+            rows.map(|row| (row.split('`').nth(1).unwrap(), row.rsplit('`').nth(1).unwrap())).collect();
+        let vendor = ASSETS.iter().filter_map(|asset| Some((asset.path.strip_prefix("/assets/")?, asset.bytes)));
+        let vendor: Vec<_> = vendor.filter(|(name, _)| name.starts_with("vendor/")).collect();
+        assert_eq!(
+            vendor.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            named.iter().map(|row| row.0).collect::<Vec<_>>()
+        );
+        for ((name, bytes), (_, hash)) in vendor.into_iter().zip(named) {
+            assert_eq!(to_hex(&sha256(bytes)), hash, "{name}");
         }
     }
 

@@ -30,5 +30,14 @@ pub const CHANGES_WAITING_MAX: usize = 256;
 /// Bytes of all answers that clients have not read yet.
 pub const ANSWERS_SIZE_MAX: usize = 64 << 20;
 
-/// Bytes of all files of the page together.
+/// Bytes of all our files of the page together; the library of the charts has 53 kB more (`assets/ORIGIN.md`).
 pub const ASSETS_SIZE_MAX: usize = 200 << 10;
+
+/// Bytes of the history file.
+pub const HISTORY_FILE_BYTES: u64 = 64 << 20;
+
+/// Series that a history can keep, those included that are not kept any more.
+pub const HISTORY_SERIES_MAX: usize = 125;
+
+/// Points of one answer of the history, for each series.
+pub const HISTORY_POINTS_MAX: usize = 1_000;

@@ -1,7 +1,9 @@
 //! What the page needs from the node.
 
+use crate::history::History;
 use serde_json::{Map, Value};
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The RPC methods of the node.
@@ -52,6 +54,12 @@ pub trait Metrics: Debug + Send + Sync {
 
     /// The same for the page: by name an object with `kind`, `unit` and `samples`.
     fn json(&self) -> Map<String, Value>;
+}
+
+/// What the node recorded.
+pub trait Past: Debug + Send + Sync {
+    /// `None` if there is no history, or not yet.
+    fn history(&self) -> Option<Arc<History>>;
 }
 
 /// The clock and the log.

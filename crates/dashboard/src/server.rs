@@ -5,10 +5,10 @@ use crate::guard::{Names, header};
 use crate::hub::Hub;
 use crate::limits::{ANSWERS_SIZE_MAX, BODY_SIZE_MAX, STREAMS_MAX};
 use crate::live::Stream;
-use crate::ports::{Calls, Host, Metrics, Topics};
+use crate::ports::{Calls, Host, Metrics, Past, Topics};
 use crate::reply::{json, protect, refuse};
 use crate::session::Sessions;
-use crate::{call, login, metrics};
+use crate::{call, login, metrics, past};
 use axum::extract::{Request, State};
 use axum::http::header::{COOKIE, HeaderMap, HeaderName, ORIGIN};
 use axum::http::{Method, StatusCode};
@@ -69,6 +69,7 @@ pub struct Ports {
     pub calls: Arc<dyn Calls>,
     pub topics: Arc<dyn Topics>,
     pub metrics: Arc<dyn Metrics>,
+    pub past: Arc<dyn Past>,
     pub host: Arc<dyn Host>,
     pub login: Login,
     pub disk: Arc<dyn Disk>,
@@ -80,6 +81,7 @@ pub struct Ports {
 pub(crate) struct Shared {
     pub(crate) calls: Arc<dyn Calls>,
     pub(crate) metrics: Arc<dyn Metrics>,
+    past: Arc<dyn Past>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) login: Login,
     pub(crate) sessions: Sessions,
@@ -121,7 +123,7 @@ pub struct Server {
 
 impl Server {
     pub fn start(settings: Settings, ports: Ports) -> Result<Server, StartError> {
-        let Ports { calls, topics, metrics, host, login, disk, log } = ports;
+        let Ports { calls, topics, metrics, past, host, login, disk, log } = ports;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
             name: "page",
@@ -142,6 +144,7 @@ impl Server {
         let shared = Arc::new(Shared {
             calls,
             metrics,
+            past,
             host,
             login,
             sessions,
@@ -280,6 +283,10 @@ async fn route(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Requ
             let shared = Arc::clone(shared);
             blocking(move || json(&Value::Object(shared.metrics.json()))).await
         }
+        Answer::Past => {
+            let (shared, query) = (Arc::clone(shared), parts.uri.query().unwrap_or_default().to_owned());
+            blocking(move || past::answer(shared.past.history(), &query)).await
+        }
         Answer::Call => {
             let (shared, connection) = (Arc::clone(shared), Arc::clone(connection));
             blocking(move || call::answer(&shared, &access, &body, &connection)).await
@@ -320,6 +327,7 @@ enum Answer {
     Logout,
     Link,
     Live,
+    Past,
     Call,
     Metrics,
     Figures,
@@ -332,6 +340,7 @@ const API: &[Api] = &[
     Api { path: "/api/logout", method: Method::POST, needs_access: true, needs_token: true, answer: Answer::Logout },
     Api { path: "/api/link", method: Method::POST, needs_access: false, needs_token: false, answer: Answer::Link },
     Api { path: "/api/live", method: Method::GET, needs_access: true, needs_token: false, answer: Answer::Live },
+    Api { path: "/api/history", method: Method::GET, needs_access: true, needs_token: false, answer: Answer::Past },
     Api { path: "/api/call", method: Method::POST, needs_access: true, needs_token: true, answer: Answer::Call },
     Api { path: "/metrics", method: Method::GET, needs_access: false, needs_token: false, answer: Answer::Metrics },
     Api { path: "/api/figures", method: Method::GET, needs_access: true, needs_token: false, answer: Answer::Figures },

@@ -1,6 +1,7 @@
 //! The page over real sockets: sessions, tokens, calls, live data, and everything that is refused.
 
 use super::*;
+use crate::history::{Combine, History, Series};
 use crate::ports::{CallError, Reading, Topic};
 use lydian_disk::SimDisk;
 use lydian_serve::{Event, Users};
@@ -18,6 +19,7 @@ struct Node {
     value: AtomicU64,
     calls: Mutex<Vec<String>>,
     notes: Mutex<Vec<String>>,
+    history: Mutex<Option<Arc<History>>>,
 }
 
 impl Calls for Node {
@@ -44,6 +46,12 @@ impl Topics for Node {
         let version = self.value.load(Ordering::Relaxed);
         let values = Map::from_iter([("a".to_owned(), json!(version))]);
         (seen != Some(version)).then_some(Reading { version, values })
+    }
+}
+
+impl Past for Node {
+    fn history(&self) -> Option<Arc<History>> {
+        lock(&self.history).clone()
     }
 }
 
@@ -130,6 +138,7 @@ impl Page {
             calls: node.clone(),
             topics: node.clone(),
             metrics: node.clone(),
+            past: node.clone(),
             host: node.clone(),
             login: Login::new(users),
             disk: Arc::new(disk),
@@ -184,6 +193,27 @@ fn the_files_of_the_page_need_no_login() {
         (404, "There is nothing at /etc/passwd. The page is at /.".to_owned())
     );
     assert_eq!(page.get("/assets/../../Cargo.toml", &[]).status(), 404);
+}
+
+#[test]
+fn the_past_needs_a_login_and_a_history() {
+    const TABLE: &[Series] = &[Series { name: "height", unit: "blocks", combine: Combine::Last, help: "" }];
+    let path = "/api/history?series=height&from=1000&to=1020";
+    let page = Page::start(false, false);
+    assert_eq!(page.get(path, &[]).status(), 401);
+    let (cookie, _) = page.log_in();
+    assert_eq!(page.get(path, &[&cookie]).status(), 503);
+    let (history, _) = History::open(&SimDisk::new(0), Path::new(""), TABLE, 1_000).unwrap();
+    history.record(1_005, &[Some(7.0)]).unwrap();
+    let history = Arc::new(history);
+    *lock(&page.node.history) = Some(Arc::clone(&history));
+    let expected =
+        json!({ "step": 10, "from": 1_000, "series": { "height": [7, null] }, "units": { "height": "blocks" } });
+    assert_eq!(page.get(path, &[&cookie]).json(), expected);
+    assert_eq!(page.get("/api/history?series=x&from=1&to=2", &[&cookie]).status(), 400);
+    let page = Page::start(false, true);
+    *lock(&page.node.history) = Some(history);
+    assert_eq!(page.get(path, &[]).json(), expected, "reading is open");
 }
 
 #[test]

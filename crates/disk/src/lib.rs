@@ -59,6 +59,10 @@ pub trait Disk: Debug + Send + Sync {
     /// synced; every later [`open`](Disk::open) sees the bytes written.
     fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError>;
 
+    /// Opens a file for reading and overwriting, creates it if it does not exist, and extends it by zeros to `size`
+    /// bytes if it is shorter; its name and size are durable on return. The zeros need not occupy space on disk.
+    fn fixed_file(&self, path: &Path, size: u64) -> Result<Box<dyn FixedFile>, DiskError>;
+
     /// Removes a file; durable once its directory is synced. Fails with [`DiskErrorKind::NotFound`] if it does not
     /// exist.
     fn remove_file(&self, path: &Path) -> Result<(), DiskError>;
@@ -121,6 +125,19 @@ pub trait ReadFile: Debug + Send + Sync {
 pub struct ReadRequest<'a> {
     pub offset: u64,
     pub buffer: &'a mut [u8],
+}
+
+/// A file open for reading and overwriting at any offset.
+///
+/// After a power loss, bytes that were overwritten and not synced may have any content; all others keep theirs. After a
+/// failed write, the same holds for its bytes; later writes may succeed. After a failed sync, only what is written
+/// again and synced is durable.
+pub trait FixedFile: ReadFile {
+    /// Writes over the bytes from `offset` on. Fails with [`DiskErrorKind::UnexpectedEnd`] beyond the size.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Returns when the bytes are on disk.
+    fn sync(&self) -> Result<(), DiskError>;
 }
 
 /// A file open for appending.

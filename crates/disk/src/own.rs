@@ -1,15 +1,15 @@
 //! Changes to existing files, limited to files that are ours.
 //!
 //! Input: a directory that is known to be ours, a table of the names of our files in it, a path. Output: the file is
-//! removed, shortened, replaced or opened for appending; or the call fails with [`DiskErrorKind::NotOurs`] and changes
-//! nothing.
+//! removed, shortened, replaced or opened for appending or overwriting; or the call fails with
+//! [`DiskErrorKind::NotOurs`] and changes nothing.
 //!
 //! Every crate has a table of the files that it creates ([`OwnFile`]), with the proof that a file with such a name is
 //! ours; `docs/formats/README.md` lists all tables. Invariant: outside this crate, program code changes files only
 //! through [`OwnDir`] (`xtask tidy` checks it), so that a file of another program is never changed, whatever directory
 //! the user names. Cost: one comparison of the name.
 
-use crate::{AppendFile, Disk, DiskError, DiskErrorKind};
+use crate::{AppendFile, Disk, DiskError, DiskErrorKind, FixedFile};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -112,6 +112,12 @@ impl OwnDir {
         disk.append_file(path)
     }
 
+    /// Opens one of our files of fixed size for overwriting, or creates it.
+    pub fn fixed(&self, disk: &dyn Disk, path: &Path, size: u64) -> Result<Box<dyn FixedFile>, DiskError> {
+        self.check(path)?;
+        disk.fixed_file(path, size)
+    }
+
     fn check(&self, path: &Path) -> Result<(), DiskError> {
         if self.has(path) { Ok(()) } else { Err(DiskError::new(path, None, DiskErrorKind::NotOurs)) }
     }
@@ -174,6 +180,7 @@ mod tests {
                 }
             }
             assert_eq!(dir.append(&disk, path).is_ok(), is_ours, "{path:?}");
+            assert_eq!(dir.fixed(&disk, path, 1).is_ok(), is_ours, "{path:?}");
             assert_eq!(dir.has(path), is_ours, "{path:?}");
         }
         assert_eq!(dir.remove(&disk, Path::new("d/rev7.dat")), Ok(false));

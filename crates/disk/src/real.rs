@@ -5,10 +5,10 @@
 //! cannot block the caller forever.
 
 use crate::many::{self, ReadWay};
-use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile, ReadRequest, sys};
+use crate::{AppendFile, Disk, DiskError, DiskErrorKind, FixedFile, Lock, PathKind, ReadFile, ReadRequest, sys};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,6 +114,23 @@ impl Disk for RealDisk {
         let (file, metadata) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
         let (size, identity) = (metadata.len(), Identity::of(&metadata));
         Ok(Box::new(RealAppendFile { file, path: path.to_owned(), size, identity, is_poisoned: false }))
+    }
+
+    fn fixed_file(&self, path: &Path, size: u64) -> Result<Box<dyn FixedFile>, DiskError> {
+        self.check_may_append(path)?;
+        let open = || -> io::Result<(File, Metadata)> {
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+            if file.metadata()?.len() < size {
+                file.set_len(size)?;
+            }
+            file.sync_all()?;
+            sync_directory_of(path)?;
+            let metadata = file.metadata()?;
+            Ok((file, metadata))
+        };
+        let (file, metadata) = open().map_err(|error| DiskError::from_io(path, None, &error))?;
+        let (file, size, identity) = (Arc::new(file), metadata.len(), Identity::of(&metadata));
+        Ok(Box::new(RealReadFile { file, path: path.to_owned(), size, identity, way: ReadWay::best() }))
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
@@ -254,6 +271,18 @@ impl ReadFile for RealReadFile {
 
     fn prefetch(&self, offset: u64, size: u64) {
         sys::prefetch(&self.file, offset, size);
+    }
+}
+
+/// A file of fixed size is the reader of it, with which it is also written.
+impl FixedFile for RealReadFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        self.check_end(offset, bytes.len())?;
+        self.file.write_all_at(bytes, offset).map_err(|error| DiskError::from_io(&self.path, Some(offset), &error))
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.file.sync_all().map_err(|error| DiskError::from_io(&self.path, None, &error))
     }
 }
 

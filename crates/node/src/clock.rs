@@ -104,8 +104,9 @@ fn round(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
+/// CPU time of this process, user and system; `None` if the system does not report it.
 #[allow(clippy::disallowed_methods, reason = "/proc is no file on a disk; it has no size that `disk` could read")]
-fn cpu_seconds() -> Option<f64> {
+pub(crate) fn cpu_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is the program's name in brackets and may contain any character; user and system time are fields
     // 14 and 15.

@@ -238,6 +238,7 @@ mod tests {
             (".", lydian_p2p::files::NETWORK_FILES),
             (".", lydian_mempool::files::MEMPOOL_FILES),
             (".", MOVED_FILES),
+            (".", lydian_dashboard::history::HISTORY_FILES),
             (lydian_index::COINSTATS_DIR, lydian_index::COINSTATS_FILES),
             (lydian_index::FILTERS_DIR, lydian_index::FILTERS_FILES),
             (lydian_index::TABLES_DIR, lydian_index::TABLES_FILES),

@@ -12,6 +12,15 @@ pub(crate) const VIOLATIONS_MAX: usize = 1_000;
 /// Log lines kept before the log is open.
 pub(crate) const LINES_WAITING_MAX: usize = 1_000;
 
+/// Log lines that the page shows.
+pub(crate) const LOG_LINES_SHOWN_MAX: usize = 1_000;
+
+/// Bytes of one of these lines; the rest of a longer one is only in the file.
+pub(crate) const LOG_LINE_SHOWN_BYTES_MAX: usize = 4_096;
+
+/// Bytes of all these lines together.
+pub(crate) const LOG_SHOWN_BYTES_MAX: usize = 1 << 20;
+
 /// Bytes that remain of a log that is shrunk: Core's `RECENT_DEBUG_HISTORY_SIZE`.
 pub(crate) const LOG_KEPT_BYTES: u64 = 10_000_000;
 

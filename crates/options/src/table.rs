@@ -22,6 +22,8 @@ pub struct Opt<S: 'static, E: 'static> {
     pub may_negate: bool,
     /// Its value is never logged: Core's `SENSITIVE`.
     pub is_secret: bool,
+    /// Its value is a command, which may contain a password: it is logged as in Core, and shown nowhere else.
+    pub is_command: bool,
     /// `-NAME` without `=` is an error: Core's `DISALLOW_ELISION`.
     pub needs_value: bool,
     /// At the top of a file it applies to the main chain only: Core's `NETWORK_ONLY`.
@@ -83,6 +85,7 @@ impl<S, E> Opt<S, E> {
         is_list: false,
         may_negate: true,
         is_secret: false,
+        is_command: false,
         needs_value: false,
         is_of_chain: false,
         is_own: false,

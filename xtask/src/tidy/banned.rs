@@ -48,6 +48,7 @@ const BANS: &[Ban] = &[
     Ban { pattern: "fs::read_dir", instead: "the crate `disk`, the only opener of files", place: Place::Libraries },
     Ban { pattern: ".write_whole", instead: OWN_DIR, place: Place::Sources },
     Ban { pattern: ".append_file", instead: OWN_DIR, place: Place::Sources },
+    Ban { pattern: ".fixed_file", instead: OWN_DIR, place: Place::Sources },
     Ban { pattern: ".remove_file", instead: OWN_DIR, place: Place::Sources },
     Ban { pattern: ".truncate_file", instead: OWN_DIR, place: Place::Sources },
     Ban { pattern: "fs::remove_file", instead: OWN_DIR, place: Place::Sources },

@@ -1,5 +1,7 @@
 // The sync by phase: what is done, how fast, what is left, what limits it; and a map of the blocks around the tip.
 
+import { chart } from '/assets/charts.js';
+
 const CELLS = { d: 'durable', v: 'validated', h: 'here', r: 'requested', '.': 'only its header' };
 
 export default {
@@ -19,6 +21,18 @@ export default {
     const legend = h('ul', { class: 'legend' }, Object.entries(CELLS).map(([letter, words]) =>
       h('li', {}, s('svg', { viewBox: '0 0 10 10', width: 12, height: 12, 'aria-hidden': 'true' }, cell(s, letter, 0, 0, 10)), words)));
     root.append(card('Progress', progress, left, phases), card('Indexes', indexes), card('Blocks around the tip', map, legend), card('Stages', stages));
+    const charts = h('div', { class: 'charts' });
+    root.append(charts);
+    const draw = (title, series, options) => {
+      const section = card(title);
+      charts.append(section);
+      return chart(section, series, { title, min: 0, ...options });
+    };
+    const running = [
+      draw('Rate', [{ name: 'inputs', label: 'inputs' }, { name: 'signatures', label: 'signatures' }], { format: (value) => `${short(value)}/s` }),
+      draw('Bandwidth', [{ name: 'bytes_received', label: 'received' }, { name: 'bytes_sent', label: 'sent' }], { format: rate }),
+      draw('Height', [{ name: 'height', label: 'validated' }, { name: 'headers', label: 'headers' }], { format: num, min: null, range: 86400 }),
+    ];
 
     const offs = [
       live.on('sync', (now) => {
@@ -79,7 +93,10 @@ export default {
       });
       set(map, svg, h('p', { class: 'muted' }, `Heights ${num(from)} to ${num(from + cells.length - 1)}: ${words}.`));
     }
-    return () => offs.forEach((off) => off());
+    return () => {
+      offs.forEach((off) => off());
+      running.forEach((one) => one.stop());
+    };
   },
 };
 

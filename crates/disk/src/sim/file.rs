@@ -1,10 +1,10 @@
-//! Open files of a simulated disk, with input and output as in [`ReadFile`] and [`AppendFile`].
+//! Open files of a simulated disk, with input and output as in [`ReadFile`], [`AppendFile`] and [`FixedFile`].
 //!
 //! The operations are implemented in `state`. An open file outlives its name, as on POSIX. A writer that failed once
 //! stays failed, like the real one. Must never: change anything without `state` recording it.
 
 use super::SimDisk;
-use crate::{AppendFile, DiskError, DiskErrorKind, Lock, ReadFile};
+use crate::{AppendFile, DiskError, DiskErrorKind, FixedFile, Lock, ReadFile};
 use lydian_stdx::saturating_usize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +41,17 @@ impl ReadFile for SimReadFile {
         let start = saturating_usize(offset);
         buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
         Ok(())
+    }
+}
+
+/// A file of fixed size is the reader of it, with which it is also written.
+impl FixedFile for SimReadFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        self.disk.state().overwrite(self.id, &self.path, offset, bytes)
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.disk.state().sync(self.id, &self.path)
     }
 }
 

@@ -3,7 +3,8 @@
 //! Input: a state and a seed. Output: the state after the restart, in which everything is durable.
 //!
 //! Invariants: synced data survives; a name refers to what it was when its directory was last synced or to any later
-//! value, independently of other names; an unsynced byte is the written byte, zero, or whatever was on disk before.
+//! value, independently of other names; an unsynced byte is the written byte, zero, or whatever was on disk before; a
+//! byte that was overwritten and not synced is the new one, the old one or any other.
 //! Must never: alter synced bytes.
 
 use super::state::{Entry, Inode, Name, State, parent_of};
@@ -47,8 +48,13 @@ fn has_directory(names: &BTreeMap<PathBuf, Name>, path: &Path) -> bool {
 
 /// Returns the bytes of a file found on disk after power loss.
 fn survive(inode: &Inode, random: &mut SplitMix64) -> Arc<Vec<u8>> {
-    if inode.pending.is_empty() && inode.doomed.is_empty() {
+    if inode.pending.is_empty() && inode.doomed.is_empty() && inode.overwrites.is_empty() {
         return Arc::clone(&inode.bytes);
+    }
+    let mut bytes = inode.bytes.to_vec();
+    inode.overwrites.survive(&mut bytes, random);
+    if inode.pending.is_empty() && inode.doomed.is_empty() {
+        return Arc::new(bytes);
     }
     let mut unsafe_ranges: Vec<Range<usize>> = inode.doomed.iter().chain(&inode.pending).cloned().collect();
     unsafe_ranges.sort_by_key(|range| range.start);
@@ -58,7 +64,6 @@ fn survive(inode: &Inode, random: &mut SplitMix64) -> Arc<Vec<u8>> {
         2 => lose_writes(&unsafe_ranges, random),
         _ => lose_pages(&unsafe_ranges, random),
     };
-    let mut bytes = inode.bytes.to_vec();
     let is_stale = random.below(2) == 0;
     for range in &lost {
         for byte in &mut bytes[range.clone()] {

@@ -8,13 +8,15 @@
 //! Operations that change something are numbered from 0 in the order in which they happen: creating a file or
 //! directory, a write, a sync of a file or directory, a rename, a truncation, a removal. `write_whole` consists of five
 //! (create, write, sync, rename, sync of the directory), `append_file` of one or two (create if missing, sync of the
-//! directory). Reads are numbered separately.
+//! directory), `fixed_file` of two or three (create if missing, extend and sync, sync of the directory). Reads are
+//! numbered separately.
 
 mod file;
 mod loss;
+mod overwrite;
 mod state;
 
-use crate::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile};
+use crate::{AppendFile, Disk, DiskError, DiskErrorKind, FixedFile, Lock, PathKind, ReadFile};
 use file::{SimAppendFile, SimLock, SimReadFile};
 use lydian_stdx::lock;
 use state::{Entry, State};
@@ -201,6 +203,17 @@ impl Disk for SimDisk {
             is_poisoned: false,
             _handle: handle,
         }))
+    }
+
+    fn fixed_file(&self, path: &Path, size: u64) -> Result<Box<dyn FixedFile>, DiskError> {
+        let mut state = self.state();
+        state.alive(path)?;
+        let id = state.file_or_new(path)?;
+        state.extend(id, path, size)?;
+        state.sync_parent(path)?;
+        let inode = state.files.entry(id).or_default();
+        let (size, handle) = (inode.bytes.len() as u64, inode.handle.clone());
+        Ok(Box::new(SimReadFile { disk: self.clone(), id, path: path.to_owned(), size, _handle: handle }))
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {

@@ -6,6 +6,7 @@
 //! Must never: forget that something was not synced.
 
 use super::Fault;
+use super::overwrite::Overwrites;
 use crate::{DiskError, DiskErrorKind, PathKind};
 use lydian_stdx::{SplitMix64, saturating_usize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +62,8 @@ pub(super) struct Inode {
     pub(super) pending: Vec<Range<usize>>,
     /// Ranges covered by a failed sync: the kernel treats their pages as clean, so that no later sync writes them.
     pub(super) doomed: Vec<Range<usize>>,
+    /// Bytes written over others since the last sync, and those of failed syncs.
+    pub(super) overwrites: Overwrites,
     /// Cloned by every open file.
     pub(super) handle: Arc<()>,
 }
@@ -226,10 +229,53 @@ impl State {
         self.operate(path, Some(size), |state, extent| {
             let inode = state.files.entry(id).or_default();
             match extent {
-                Extent::Whole => inode.pending.clear(),
-                Extent::Failed => inode.doomed.append(&mut inode.pending),
+                Extent::Whole => {
+                    inode.pending.clear();
+                    inode.overwrites.settle();
+                }
+                Extent::Failed => {
+                    inode.doomed.append(&mut inode.pending);
+                    inode.overwrites.doom();
+                }
                 // The pages are still dirty: the next sync writes them.
                 Extent::CutOff => {}
+            }
+        })
+    }
+
+    /// Writes over bytes of a file.
+    pub(super) fn overwrite(&mut self, id: u64, path: &Path, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let size = self.files.entry(id).or_default().bytes.len() as u64;
+        let end = offset.saturating_add(bytes.len() as u64);
+        if end > size {
+            let kind = DiskErrorKind::UnexpectedEnd { missing: end - size };
+            return Err(DiskError::new(path, Some(offset), kind));
+        }
+        self.operate(path, Some(offset), |state, extent| {
+            let count = if extent == Extent::Whole { bytes.len() } else { state.random.below(bytes.len() + 1) };
+            let inode = state.files.entry(id).or_default();
+            let content = Arc::make_mut(&mut inode.bytes);
+            inode.overwrites.write(content, saturating_usize(offset), &bytes[..count]);
+        })
+    }
+
+    /// Extends a file to a size by zeros and syncs it; if it fails, the file may have its new size, not durably.
+    pub(super) fn extend(&mut self, id: u64, path: &Path, size: u64) -> Result<(), DiskError> {
+        let old = self.files.entry(id).or_default().bytes.len() as u64;
+        if size.saturating_sub(old) > self.room() {
+            return Err(DiskError::new(path, Some(old), DiskErrorKind::NoSpace));
+        }
+        self.operate(path, Some(old), |state, extent| {
+            let has_grown = size > old && (extent == Extent::Whole || state.random.below(2) == 0);
+            let inode = state.files.entry(id).or_default();
+            if has_grown {
+                let range = saturating_usize(old)..saturating_usize(size);
+                Arc::make_mut(&mut inode.bytes).resize(range.end, 0);
+                inode.pending.push(range);
+            }
+            if extent == Extent::Whole {
+                inode.pending.clear();
+                inode.overwrites.settle();
             }
         })
     }

@@ -205,3 +205,27 @@ fn many_reads_are_answered_and_a_bad_one_is_named() {
     let error = file.read_many(&mut reads).unwrap_err();
     assert_eq!((error.path, error.offset, error.kind), (path, Some(8), DiskErrorKind::UnexpectedEnd { missing: 1 }));
 }
+
+#[test]
+fn files_of_fixed_size_are_overwritten_within_their_size() {
+    let dir = scratch("fixed");
+    let sim = SimDisk::new(1);
+    sim.create_dir(&dir).unwrap();
+    let disks: [&dyn Disk; 2] = [&RealDisk, &sim];
+    for disk in disks {
+        let path = dir.join("f");
+        let file = disk.fixed_file(&path, 8).unwrap();
+        file.write_at(6, b"ab").unwrap();
+        file.sync().unwrap();
+        let mut bytes = [1; 8];
+        file.read_at(0, &mut bytes).unwrap();
+        assert_eq!((&bytes, file.size(), file.is_named()), (b"\0\0\0\0\0\0ab", 8, true));
+        let kind = DiskErrorKind::UnexpectedEnd { missing: 1 };
+        assert_eq!(file.write_at(6, b"xyz").unwrap_err().kind, kind);
+        assert_eq!(file.read_at(7, &mut [0; 2]).unwrap_err().kind, kind);
+        assert_eq!(read_whole(disk, &path, 9).unwrap(), b"\0\0\0\0\0\0ab");
+        disk.remove_file(&path).unwrap();
+        assert!(!file.is_named());
+        assert_eq!(disk.fixed_file(&dir, 8).unwrap_err().kind, DiskErrorKind::IsADirectory);
+    }
+}

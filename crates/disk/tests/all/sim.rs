@@ -129,6 +129,59 @@ fn pages_of_one_write_come_in_any_order_and_old_bytes_may_show() {
 }
 
 #[test]
+fn overwrites_are_lost_until_they_are_synced_and_spare_their_neighbours() {
+    let disk = SimDisk::new(1);
+    let file = disk.fixed_file(Path::new("f"), 8).unwrap();
+    assert_eq!(outcomes(&disk, "f"), BTreeSet::from([some(&[0; 8])]), "the size is durable");
+    file.write_at(2, b"ab").unwrap();
+    file.sync().unwrap();
+    assert_eq!(outcomes(&disk, "f"), BTreeSet::from([some(b"\0\0ab\0\0\0\0")]));
+    file.write_at(2, b"cdef").unwrap();
+    assert_eq!(content(&disk.kill(), "f"), some(b"\0\0cdef\0\0"), "the system keeps what a process wrote");
+    let found = outcomes(&disk.kill(), "f");
+    for expected in [&b"\0\0ab\0\0\0\0"[..], b"\0\0cb\0\0\0\0", b"\0\0cdef\0\0"] {
+        assert!(found.contains(&some(expected)), "{expected:?} never happens");
+    }
+    assert!(found.iter().flatten().all(|bytes| bytes[..2] == [0; 2] && bytes[6..] == [0; 2]), "{found:?}");
+    assert!(found.iter().flatten().flatten().any(|byte| !b"\0abcdef".contains(byte)), "garbage");
+
+    let error = file.write_at(5, b"wxyz").unwrap_err();
+    assert_eq!(error.kind, DiskErrorKind::UnexpectedEnd { missing: 1 });
+    assert_eq!(content(&disk, "f"), some(b"\0\0cdef\0\0"));
+}
+
+#[test]
+fn a_failed_sync_of_overwrites_is_not_made_good_by_a_later_one() {
+    let disk = SimDisk::new(1);
+    let file = disk.fixed_file(Path::new("f"), 4).unwrap();
+    file.write_at(0, b"abcd").unwrap();
+    disk.fail_at(disk.operation_count(), Fault::Io);
+    file.sync().unwrap_err();
+    file.write_at(1, b"xy").unwrap();
+    file.sync().unwrap();
+    let found = outcomes(&disk, "f");
+    assert!(found.iter().flatten().all(|bytes| &bytes[1..3] == b"xy"), "what was written again is durable");
+    assert!(found.contains(&some(b"\0xy\0")) && found.contains(&some(b"axyd")), "{found:?}");
+}
+
+#[test]
+fn a_file_of_fixed_size_needs_room_once() {
+    let disk = SimDisk::new(1);
+    disk.set_capacity(7);
+    assert_eq!(disk.fixed_file(Path::new("f"), 8).unwrap_err().kind, DiskErrorKind::NoSpace);
+    disk.set_capacity(8);
+    let file = disk.fixed_file(Path::new("f"), 8).unwrap();
+    file.write_at(0, &[1; 8]).unwrap();
+    disk.fail_at(disk.operation_count(), Fault::NoSpace);
+    assert_eq!(file.write_at(0, &[2; 8]).unwrap_err().kind, DiskErrorKind::NoSpace);
+    file.write_at(0, &[3; 8]).unwrap();
+    assert_eq!(content(&disk, "f"), some(&[3; 8]), "a failed write is followed by others");
+    let longer = disk.fixed_file(Path::new("f"), 4).unwrap();
+    assert_eq!(longer.size(), 8, "a longer file keeps its size");
+    assert!(longer.is_named());
+}
+
+#[test]
 fn names_are_lost_or_kept_each_for_itself() {
     let disk = SimDisk::new(1);
     drop(disk.lock(Path::new("a")).unwrap());

@@ -15,6 +15,8 @@ enum Call {
     Write(Vec<u8>),
     Sync,
     Close,
+    /// Opens a file as one of fixed size, writes over some bytes, syncs.
+    Overwrite(usize, u64, Vec<u8>),
     Truncate(usize, u64),
     Remove(usize),
     SyncDir(usize),
@@ -24,6 +26,9 @@ enum Call {
 }
 
 const NAMES: [&str; 7] = ["a", "a/b", "a/b/c", "f", "f/g", "a/f", "a/b/f"];
+
+/// The size of files of fixed size; overwrites end at or before it.
+const FIXED_SIZE: u64 = 12;
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
     let name = || 0..NAMES.len();
@@ -36,6 +41,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         bytes().prop_map(Call::Write),
         Just(Call::Sync),
         Just(Call::Close),
+        (name(), 0..5u64, bytes()).prop_map(|(name, offset, bytes)| Call::Overwrite(name, offset, bytes)),
         (name(), 0..12u64).prop_map(|(name, size)| Call::Truncate(name, size)),
         name().prop_map(Call::Remove),
         name().prop_map(Call::SyncDir),
@@ -69,6 +75,12 @@ impl Caller<'_> {
             Call::Close => {
                 self.writer = None;
                 Ok(())
+            }
+            Call::Overwrite(name, offset, bytes) => {
+                self.writer = None;
+                self.disk
+                    .fixed_file(&path(name), FIXED_SIZE)
+                    .and_then(|file| file.write_at(*offset, bytes).and_then(|()| file.sync()))
             }
             Call::Truncate(name, size) => {
                 self.writer = None;
@@ -136,6 +148,16 @@ impl Model {
         Path::new(NAMES[name]).parent().unwrap().to_str().unwrap()
     }
 
+    /// The name has a file now, durably.
+    fn open(&mut self, name: usize) {
+        if self.current(name).last() == Some(&None) {
+            self.files.push((Vec::new(), 0));
+            let file = self.files.len() - 1;
+            self.current(name).push(Some(file));
+        }
+        self.settle(Model::parent(name));
+    }
+
     /// Records a call that succeeded.
     fn note(&mut self, call: &Call) {
         match call {
@@ -146,17 +168,22 @@ impl Model {
                 self.settle(Model::parent(*name));
             }
             Call::Append(name) => {
-                if self.current(*name).last() == Some(&None) {
-                    self.files.push((Vec::new(), 0));
-                    let file = self.files.len() - 1;
-                    self.current(*name).push(Some(file));
-                }
+                self.open(*name);
                 self.writer = *self.current(*name).last().unwrap();
-                self.settle(Model::parent(*name));
             }
             Call::Write(bytes) => self.writer.into_iter().for_each(|file| self.files[file].0.extend(bytes)),
             Call::Sync => self.writer.into_iter().for_each(|file| self.files[file].1 = self.files[file].0.len()),
             Call::Close => self.writer = None,
+            Call::Overwrite(name, offset, new) => {
+                self.open(*name);
+                let file = self.current(*name).last().copied().flatten().unwrap();
+                let (bytes, synced) = &mut self.files[file];
+                bytes.resize(bytes.len().max(FIXED_SIZE.try_into().unwrap()), 0);
+                let start = usize::try_from(*offset).unwrap();
+                bytes[start..start + new.len()].copy_from_slice(new);
+                *synced = bytes.len();
+                self.writer = None;
+            }
             Call::Truncate(name, size) => {
                 let file = self.current(*name).last().copied().flatten().unwrap();
                 let size = usize::try_from(*size).unwrap();
@@ -221,7 +248,7 @@ proptest! {
         let mut caller = Caller { disk: &sim, root: PathBuf::new(), writer: None, lock: None };
         let mut model = Model::default();
         for call in &calls {
-            let is_same = matches!(call, Call::Append(_) | Call::Truncate(..));
+            let is_same = matches!(call, Call::Append(_) | Call::Overwrite(..) | Call::Truncate(..));
             let result = caller.call(call);
             if is_same {
                 model.writer = None;

@@ -17,7 +17,7 @@ mod text;
 mod tests;
 
 use figures::History;
-pub(crate) use figures::{Bottleneck, Figures, Late, StageFigures};
+pub(crate) use figures::{Bottleneck, Figures, Late, StageFigures, float};
 pub(crate) use sync::Sync;
 pub(crate) use text::{Costs, duration, gigabytes, megabytes, table};
 

@@ -6,15 +6,17 @@
 //!
 //! Invariants: one line is one write, so that lines of different threads do not mix; if the disk fails, the log loses
 //! its file and the node continues; no control character reaches a terminal; no place of the program can fill the disk,
-//! no matter what provokes it ([`rate`]). Before the log is opened, messages wait (at most [`LINES_WAITING_MAX`]).
-//! Cost: one system call per line.
+//! no matter what provokes it ([`rate`]). The last lines stay in memory for the page ([`recent`]). Before the log is
+//! opened, messages wait (at most [`LINES_WAITING_MAX`]). Cost: one system call per line.
 
 mod category;
 mod lines;
 mod rate;
+mod recent;
 
 pub(crate) use category::{Categories, Category, Levels};
 pub(crate) use lines::{TipLine, expected_transactions, iso8601, log2, progress, update_tip};
+pub(crate) use recent::Line;
 
 use crate::clock::{mocked, now_micros};
 use crate::limits::{LINES_WAITING_MAX, LOG_KEPT_BYTES, LOG_SHRINK_BYTES};
@@ -23,6 +25,7 @@ use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, P
 use lydian_engine::{LogLevel, LogPlace, LogSwitches};
 use lydian_stdx::lock;
 use rate::{Place, RateLimit, Verdict};
+use recent::Recent;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Write};
@@ -47,6 +50,7 @@ pub(crate) struct Log {
     switches: LogSwitches,
     wants_reopening: AtomicBool,
     sink: Mutex<Sink>,
+    recent: Recent,
 }
 
 #[derive(Debug)]
@@ -138,6 +142,7 @@ impl Log {
             switches: LogSwitches::new(&category::NAMES, settings.form.has_ips),
             wants_reopening: AtomicBool::new(false),
             sink: Mutex::new(sink),
+            recent: Recent::default(),
         };
         log.update_switches();
         log
@@ -256,6 +261,21 @@ impl Log {
         is_known
     }
 
+    /// The last lines with their numbers, which count all lines from 1 on.
+    pub(crate) fn recent(&self) -> Vec<(u64, Arc<Line>)> {
+        self.recent.lines()
+    }
+
+    /// Lines that were written so far.
+    pub(crate) fn line_count(&self) -> u64 {
+        self.recent.count()
+    }
+
+    /// The file, if there is one.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        lock(&self.sink).path.clone()
+    }
+
     /// Formats a whole line: Core's `Format`.
     fn framed(&self, now: u64, category: Option<Category>, level: Level, place: Place, message: &str) -> String {
         let mut line = String::with_capacity(message.len() + 64);
@@ -281,6 +301,7 @@ impl Log {
     fn line_at(&self, now: u64, category: Option<Category>, level: Level, source: Source, message: &str) {
         let Source { place, is_limited } = source;
         let line = self.framed(now, category, level, place, message);
+        let shown = Line::new(now, category, level, message);
         let mut sink = lock(&self.sink);
         if !sink.is_open {
             if sink.waiting.len() == LINES_WAITING_MAX {
@@ -288,6 +309,7 @@ impl Log {
                 sink.discarded += 1;
             }
             sink.waiting.push_back(line);
+            self.recent.push(shown);
             return;
         }
         if self.wants_reopening.swap(false, Ordering::Relaxed)
@@ -297,17 +319,23 @@ impl Log {
         }
         for warning in sink.limit.turn(now) {
             sink.write(&self.framed(now, None, Level::Warning, place, &warning));
+            self.recent.push(Line::new(now, None, Level::Warning, &warning));
         }
         let verdict = if is_limited { sink.limit.take(place, line.len()) } else { Verdict::Write };
         // As in Core, lines written while others are suppressed are marked.
         let mark = if sink.limit.is_suppressing() { "[*] " } else { "" };
         if verdict == Verdict::WriteLast {
-            let warning = self.framed(now, None, Level::Warning, place, &rate::warning(place));
-            sink.write(&format!("{mark}{warning}"));
+            let warning = rate::warning(place);
+            let line = self.framed(now, None, Level::Warning, place, &warning);
+            sink.write(&format!("{mark}{line}"));
+            self.recent.push(Line::new(now, None, Level::Warning, &warning));
         }
         match verdict {
             Verdict::Drop => sink.write_console(&format!("{mark}{line}")),
-            Verdict::Write | Verdict::WriteLast => sink.write(&format!("{mark}{line}")),
+            Verdict::Write | Verdict::WriteLast => {
+                sink.write(&format!("{mark}{line}"));
+                self.recent.push(shown);
+            }
         }
     }
 }

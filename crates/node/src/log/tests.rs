@@ -266,3 +266,35 @@ fn switches_follow_categories_and_levels() {
     log.set_category("net", false);
     assert!(switches.is_on("validation") && !switches.is_on("net"));
 }
+
+/// The page shows what is in the file, as long as it is kept, and nothing else.
+#[test]
+fn the_last_lines_are_those_of_the_file() {
+    let disk = SimDisk::new(1);
+    let mut settings = settings("debug.log");
+    settings.categories.enable("net").unwrap();
+    let log = Log::new(Arc::new(disk.clone()), &settings, false);
+    log.info("before");
+    log.open(false).unwrap();
+    log.warning("a warning\x1b\n");
+    log.debug(Category::NET, || "about peers");
+    log.debug(Category::ZMQ, || "not logged");
+    let half = "x".repeat(LOG_BYTES_PER_PLACE_MAX / 2);
+    (0..4).for_each(|_| log.info(&half));
+    log.error("last");
+    let lines = log.recent();
+    assert_eq!((lines.len() as u64, lines[0].0, log.line_count()), (7, 1, 7));
+    let of = |(_, line): &(u64, Arc<Line>)| (line.level, line.category, line.text.clone());
+    let first: Vec<_> = lines.iter().take(3).map(of).collect();
+    let expected = [
+        (Level::Info, None, "before".to_owned()),
+        (Level::Warning, None, "a warning\\x1b".to_owned()),
+        (Level::Debug, Some("net"), "about peers".to_owned()),
+    ];
+    assert_eq!(first, expected);
+    assert_eq!(lines[6].1.text, "last");
+    let text = text(&disk, "debug.log");
+    assert!(lines.iter().all(|(_, line)| text.contains(line.text.trim_end_matches(" ..."))));
+    assert_eq!(text.lines().filter(|line| !line.is_empty()).count(), lines.len());
+    assert_eq!(log.path().unwrap(), Path::new("debug.log"));
+}

@@ -8,7 +8,9 @@ mod explorer;
 mod exported;
 mod host;
 mod link;
+mod machine;
 mod node;
+mod past;
 mod pool;
 mod pool_lists;
 mod qr;
@@ -28,6 +30,8 @@ use exported::Exported;
 use host::PageHost;
 use lydian_dashboard::{Ports, Server, Settings};
 use lydian_serve::{BadAddress, StartError, TlsIdentity, bind_addresses};
+use machine::Folders;
+use past::Recorder;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -40,12 +44,21 @@ pub(crate) const PAGE_DIR: &str = "page";
 /// The user of the link that is printed at the start.
 const LINK_USER: &str = "__cookie__";
 
+/// A running page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    server: Server,
+    _recorder: Recorder,
+    _folders: Folders,
+}
+
 /// Why the page cannot be started. The node goes on without it.
 #[derive(Debug)]
 enum PageError {
     Bind(BadAddress),
     Tls(crate::electrum::ElectrumError),
     Start(StartError),
+    Threads(io::Error),
 }
 
 impl fmt::Display for PageError {
@@ -54,6 +67,7 @@ impl fmt::Display for PageError {
             PageError::Bind(error) => write!(f, "-pagebind: {error}"),
             PageError::Tls(error) => error.fmt(f),
             PageError::Start(error) => error.fmt(f),
+            PageError::Threads(error) => write!(f, "cannot start a thread: {error}"),
         }
     }
 }
@@ -65,14 +79,14 @@ pub(crate) fn start(
     sight: Sight,
     events: &Arc<EventCounts>,
     style: Style,
-) -> Option<(Server, Arc<PageNode>)> {
+) -> Option<(Page, Arc<PageNode>)> {
     if !session.settings.page.is_on {
         return None;
     }
     match try_start(session, serving, sight, events) {
-        Ok((server, node)) => {
-            announce(session, &server, style);
-            Some((server, node))
+        Ok((page, node)) => {
+            announce(session, &page.server, style);
+            Some((page, node))
         }
         Err(error) => {
             let port = session.settings.page.port;
@@ -88,7 +102,7 @@ fn try_start(
     serving: &Serving,
     sight: Sight,
     events: &Arc<EventCounts>,
-) -> Result<(Server, Arc<PageNode>), PageError> {
+) -> Result<(Page, Arc<PageNode>), PageError> {
     let settings = &session.settings.page;
     let addresses = bind_addresses(&settings.bind, settings.port).map_err(PageError::Bind)?;
     let (local, beyond): (Vec<SocketAddr>, Vec<SocketAddr>) =
@@ -100,6 +114,7 @@ fn try_start(
         calls: Arc::new(PageCalls::new(serving, &node)),
         topics: Arc::new(NodeTopics::new(Arc::clone(&node))),
         metrics: Arc::new(Exported(Arc::clone(&node))),
+        past: Arc::<PageNode>::clone(&node),
         host,
         login: serving.login(),
         disk: Arc::clone(&session.disk),
@@ -117,7 +132,9 @@ fn try_start(
         directory: session.settings.datadir.join(PAGE_DIR),
     };
     let server = Server::start(settings, ports).map_err(PageError::Start)?;
-    Ok((server, node))
+    let recorder = Recorder::start(&node).map_err(PageError::Threads)?;
+    let folders = Folders::start(&node).map_err(PageError::Threads)?;
+    Ok((Page { server, _recorder: recorder, _folders: folders }, node))
 }
 
 /// The certificate of addresses beyond this machine.

@@ -1,6 +1,7 @@
 //! What the page shows of the node: its parts, as they come into being.
 
 use super::explorer::Explorer;
+use super::machine::Machine;
 use super::pool::PoolWatch;
 use super::topics::{Connect, Peers};
 use crate::answers::{self, Answers};
@@ -15,6 +16,7 @@ use lydian_consensus::Chain;
 use lydian_engine::{Engine, InitialDownload, Leaves};
 use lydian_mempool::Mempool;
 use lydian_rpc::{Context, Warnings, Whitelist};
+use lydian_second_opinion::Monitor;
 use lydian_stdx::lock;
 use serde_json::Value;
 use std::io;
@@ -41,6 +43,7 @@ pub(crate) struct PageNode {
     pub(super) connect: Connect,
     /// Also for `GET /metrics`.
     pub(crate) metrics: Metrics,
+    pub(super) machine: Machine,
     began_nanos: u64,
     // Weak, since the parts end before the page does.
     engine: OnceLock<Weak<Engine>>,
@@ -68,6 +71,7 @@ impl PageNode {
             peers: Peers::default(),
             connect: Connect::new(session.settings, Arc::clone(&session.listening)),
             metrics: Metrics::new(session, serving.context(), serving.counts(), Arc::clone(events)),
+            machine: Machine::new(session),
             began_nanos: now_nanos(),
             engine: OnceLock::new(),
             mempool: OnceLock::new(),
@@ -113,6 +117,12 @@ impl PageNode {
         // A node has one.
         let _ = self.mempool.set(Arc::downgrade(mempool));
         self.metrics.has_mempool(mempool);
+    }
+
+    /// The second opinion, whose counts are shown.
+    pub(crate) fn has_second_opinion(&self, monitor: Monitor) {
+        // A node has one.
+        let _ = self.machine.second_opinion.set(monitor);
     }
 
     pub(super) fn engine(&self) -> Option<Arc<Engine>> {

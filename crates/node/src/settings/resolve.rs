@@ -11,6 +11,7 @@ use super::logging;
 use super::mempool;
 use super::net::{NetSettings, has_cjdns};
 use super::settled::{Prune, Settings};
+use super::shown::shown;
 use super::table::options;
 use super::unused;
 use super::values::{self, DBCACHE_MIB_DEFAULT};
@@ -79,6 +80,7 @@ pub(crate) fn load(
     settings.default_datadir = default_datadir;
     settings.file = file;
     settings.arguments = sources.log_lines();
+    settings.shown = shown(&sources);
     settings.notices.clone_from(notices);
     Ok(settings)
 }

@@ -6,6 +6,7 @@ use super::esplora::EsploraSettings;
 use super::net::NetSettings;
 use super::page::PageSettings;
 use super::rpc::RpcSettings;
+use super::shown::Shown;
 use super::values::{DBCACHE_MIB_DEFAULT, dbcache_bytes};
 use super::zmq::ZmqSettings;
 use crate::log::{Categories, Levels, LogForm};
@@ -90,6 +91,8 @@ pub(crate) struct Settings {
     /// For the log, once it is open; the lines for stderr have been printed.
     pub(crate) notices: Vec<Notice>,
     pub(crate) arguments: Vec<String>,
+    /// Every option, as the page shows it.
+    pub(crate) shown: Vec<Shown>,
 }
 
 /// Core's `TEST_OPTIONS_DOC`, without `bip94`, which is a rule of the chain, and with one of our own.
@@ -198,6 +201,7 @@ impl Settings {
             file: None,
             notices: Vec::new(),
             arguments: Vec::new(),
+            shown: Vec::new(),
             datadir,
         }
     }

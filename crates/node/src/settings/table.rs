@@ -109,7 +109,7 @@ const fn integer(min: i64, max: i64) -> Opt {
 const PATH: Opt = Opt { group: group::OPTIONS, ..Opt::PATH };
 const TEXT: Opt = Opt { group: group::OPTIONS, ..Opt::TEXT };
 /// A command for the shell.
-const COMMAND: Opt = Opt { argument: "<cmd>", is_list: true, ..TEXT };
+const COMMAND: Opt = Opt { argument: "<cmd>", is_list: true, is_command: true, ..TEXT };
 
 /// The parts of the table, in the order of help.
 const PARTS: &[&[Opt]] = &[

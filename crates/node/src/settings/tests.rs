@@ -764,3 +764,60 @@ fn the_document_is_the_generated_one() {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text == document(), "docs/config.md differs from the tables: run `make generate`");
 }
+
+/// What the page shows is in effect, and names where it was given.
+#[test]
+fn options_are_shown_with_value_source_default_and_help() {
+    let conf =
+        "par=3\nwhitelist=1.2.3.4\nwhitelist=1.2.3.5\ntxindex=yes\nuacomment=x\nwalletdir=w\n[regtest]\ndbcache=50\n";
+    let arguments = ["-regtest", "-par=2", "-nolisten", "-rpcthreads=0", "-uacomment=y", "-pid="];
+    let settings = load_with(&arguments, conf).unwrap();
+    let of = |name: &str| {
+        let row = settings.shown.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("no {name}"));
+        (row.values.join(" "), row.source.clone().unwrap_or("default".to_owned()))
+    };
+    let at = |line: usize| format!("/u/.lydian/lydian.conf:{line}");
+    for (name, value, source) in [
+        ("par", "2", "command line".to_owned()),
+        ("listen", "0", "command line".to_owned()),
+        ("rpcthreads", "0", "command line".to_owned()),
+        ("uacomment", "y x", "command line".to_owned()),
+        ("whitelist", "1.2.3.4 1.2.3.5", at(2)),
+        ("txindex", "0", at(4)),
+        ("walletdir", "w", at(6)),
+        ("dbcache", "50", at(8)),
+        ("pid", "", "command line".to_owned()),
+        ("maxmempool", "", "default".to_owned()),
+    ] {
+        assert_eq!(of(name), (value.to_owned(), source), "{name}");
+    }
+    let names: Vec<&str> = settings.shown.iter().map(|row| row.name).collect();
+    let ours = options().filter(|option| option.commands.is_empty()).map(|option| option.name);
+    assert_eq!(names, ours.chain(["walletdir"]).collect::<Vec<_>>());
+    let cache = settings.shown.iter().find(|row| row.name == "dbcache").unwrap();
+    let option = super::table::find("dbcache").unwrap();
+    assert_eq!((cache.default, cache.help, cache.group), (option.default, option.help, option.group.0));
+}
+
+/// A secret of any option, wherever it is given, is shown as "set".
+#[test]
+fn no_secret_is_shown() {
+    let of_core = super::core::CORE_OPTIONS.iter().map(|option| option.name);
+    let is_secret = |name: &&str| super::table::rules(name).is_some_and(|rules| rules.is_secret);
+    let commands = options().filter(|option| option.is_command).map(|option| option.name);
+    let names: Vec<&str> =
+        options().map(|option| option.name).chain(of_core).filter(is_secret).chain(commands).collect();
+    for name in ["rpcauth", "rpcuser", "rpcpassword", "torpassword", "blocknotify"] {
+        assert!(names.contains(&name), "{name}");
+    }
+    for name in names {
+        let value = format!("-{name}=PLANTED:1$2");
+        let line = format!("{name}=PLANTED:1$2\n");
+        for (arguments, conf) in [(vec![value.as_str()], ""), (vec![], line.as_str())] {
+            let settings = load_with(&arguments, conf).unwrap();
+            let row = settings.shown.iter().find(|row| row.name == name).unwrap();
+            assert_eq!((&row.values[..], row.is_secret), (&["set".to_owned()][..], true), "{name}");
+            assert!(!format!("{:?}", settings.shown).contains("PLANTED"), "{name}");
+        }
+    }
+}

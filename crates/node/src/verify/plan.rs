@@ -290,7 +290,7 @@ fn parse_name(stem: &str) -> BlockName {
 mod tests {
     use super::*;
     use lydian_chain::MAGICS;
-    use lydian_disk::{AppendFile, DiskError, DiskErrorKind, Lock, ReadFile};
+    use lydian_disk::{AppendFile, DiskError, DiskErrorKind, FixedFile, Lock, ReadFile};
 
     #[test]
     fn names_contain_chain_height_and_hash() {
@@ -339,6 +339,9 @@ mod tests {
             self.open(path).map(|_| ())
         }
         fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+            Err(DiskError { path: path.to_owned(), offset: None, kind: DiskErrorKind::NotFound })
+        }
+        fn fixed_file(&self, path: &Path, _: u64) -> Result<Box<dyn FixedFile>, DiskError> {
             Err(DiskError { path: path.to_owned(), offset: None, kind: DiskErrorKind::NotFound })
         }
         fn remove_file(&self, path: &Path) -> Result<(), DiskError> {

@@ -18,7 +18,7 @@ mod mempool;
 mod opening;
 mod opinion;
 mod peers;
-mod space;
+pub(crate) mod space;
 mod transactions;
 mod verify_indexes;
 mod watcher;
@@ -139,6 +139,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     watcher.has_indexes(&indexes);
     if let Some(monitor) = second_opinion {
         shown.iter().for_each(|node| node.metrics.has_second_opinion(monitor.clone()));
+        shown.iter().for_each(|node| node.has_second_opinion(monitor.clone()));
         watcher.has_second_opinion(monitor);
     }
     if let Some(server) = &server {

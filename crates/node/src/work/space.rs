@@ -7,11 +7,12 @@ use crate::clock::mockable_now;
 use crate::display::gigabytes;
 use crate::log::expected_transactions;
 use crate::run::Session;
-use crate::settings::Prune;
+use crate::settings::{AddressIndex, Prune, Settings};
 use lydian_consensus::Chain;
 use lydian_disk::Disk;
 use lydian_index::Profile;
 use lydian_primitives::Height;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -24,15 +25,61 @@ pub(super) fn has_space(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {
 }
 
 /// Core's `m_assumed_blockchain_size`: GB of block files for the whole chain.
-fn chain_gb(session: &Session<'_>) -> u64 {
-    let params = &session.settings.params;
-    match params.chain {
+fn chain_gb(settings: &Settings) -> u64 {
+    match settings.params.chain {
         Chain::Main => 856,
         Chain::Test => 245,
         Chain::Testnet4 => 31,
-        Chain::Signet if session.settings.is_signet_of_others => 0,
+        Chain::Signet if settings.is_signet_of_others => 0,
         Chain::Signet => 24,
         Chain::Regtest => 0,
+    }
+}
+
+/// Bytes of block files that the whole chain needs, or that remain with `-prune`.
+fn blocks_bytes(settings: &Settings) -> u64 {
+    let whole = chain_gb(settings) << 30;
+    match settings.prune {
+        Prune::Target { bytes } => bytes.min(whole),
+        Prune::Never | Prune::OnRequest => whole,
+    }
+}
+
+/// Disk space that the whole chain needs, as far as it is known today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Needs {
+    blocks: u64,
+    indexes: u64,
+}
+
+impl Needs {
+    pub(crate) fn new(settings: &Settings) -> Needs {
+        let chain = settings.params.chain;
+        let is_public = chain != Chain::Regtest && !settings.is_signet_of_others;
+        let transactions = match is_public {
+            true => expected_transactions(chain, i64::try_from(mockable_now()).unwrap_or(i64::MAX)),
+            false => 0,
+        };
+        let tables = match settings.address_index() {
+            AddressIndex::Off if settings.txindex || settings.txospenderindex => Some(IndexSize::Transactions),
+            AddressIndex::Off => None,
+            AddressIndex::Compact => Some(IndexSize::Compact),
+            AddressIndex::Full => Some(IndexSize::Full),
+        };
+        let filters = settings.blockfilterindex.then_some(IndexSize::Filters);
+        let statistics = settings.coinstatsindex.then_some(IndexSize::CoinStats);
+        let sizes = [tables, filters, statistics].into_iter().flatten();
+        let new: Vec<NewIndex> = sizes.map(|size| NewIndex { name: "", size }).collect();
+        Needs { blocks: blocks_bytes(settings), indexes: index_bytes(&new, transactions) }
+    }
+
+    /// What is missing of it, where these folders have so many bytes.
+    pub(crate) fn missing(&self, folders: &BTreeMap<String, u64>) -> u64 {
+        let sum = |name: &str| -> u64 {
+            let of = folders.iter().filter(|(folder, _)| folder.split('/').next() == Some(name));
+            of.map(|(_, bytes)| bytes).sum()
+        };
+        self.blocks.saturating_sub(sum("blocks")) + self.indexes.saturating_sub(sum("indexes"))
     }
 }
 
@@ -45,11 +92,8 @@ pub(super) fn check(session: &Session<'_>, height: Height) -> Result<(), Failure
             return Err(Failure::Space { path: path.clone() });
         }
     }
-    let gb = chain_gb(session);
-    let needed = match settings.prune {
-        Prune::Target { bytes } => bytes.min(gb << 30),
-        Prune::Never | Prune::OnRequest => gb << 30,
-    };
+    let gb = chain_gb(settings);
+    let needed = blocks_bytes(settings);
     let is_first = height.0 <= 1 && !settings.reindex && !settings.reindex_chainstate;
     if is_first && !has_space(disk, &settings.blocks, needed) {
         let warning = format!(

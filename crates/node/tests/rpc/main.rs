@@ -34,6 +34,7 @@ mod mempool;
 mod metrics;
 mod page_blocks;
 mod page_explorer;
+mod page_machine;
 mod page_mempool;
 mod page_peers;
 mod peers;

@@ -155,6 +155,11 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/{name}", self.child.id())).unwrap()
     }
 
+    /// The process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the end; returns the exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         for _ in 0..1_200 {

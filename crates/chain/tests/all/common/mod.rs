@@ -4,7 +4,7 @@
 pub(crate) mod blocks;
 
 use lydian_chain::{BlockFile, BlockFiles, BlockIndex, Obfuscation, Ordered};
-use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, Lock, PathKind, ReadFile};
+use lydian_disk::{AppendFile, Disk, DiskError, DiskErrorKind, FixedFile, Lock, PathKind, ReadFile};
 use lydian_primitives::{BlockHash, Header};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,9 @@ impl Disk for MemoryDisk {
         fail(path, None, DiskErrorKind::PermissionDenied)
     }
     fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
+        fail(path, None, DiskErrorKind::PermissionDenied)
+    }
+    fn fixed_file(&self, path: &Path, _: u64) -> Result<Box<dyn FixedFile>, DiskError> {
         fail(path, None, DiskErrorKind::PermissionDenied)
     }
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {

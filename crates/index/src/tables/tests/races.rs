@@ -1,7 +1,7 @@
 //! Threads that meet on a file, brought there one step at a time by a disk that holds an operation.
 
 use super::*;
-use lydian_disk::{AppendFile, Disk, DiskError, Fault, Lock, PathKind, ReadFile};
+use lydian_disk::{AppendFile, Disk, DiskError, Fault, FixedFile, Lock, PathKind, ReadFile};
 use lydian_engine::{FollowerError, Tip};
 use lydian_stdx::{IgnorePoison, lock};
 use std::sync::{Condvar, Mutex};
@@ -94,6 +94,10 @@ impl Disk for HeldDisk {
         lock(&self.state).appended.insert(name_of(path));
         self.changed.notify_all();
         file
+    }
+
+    fn fixed_file(&self, path: &Path, size: u64) -> Result<Box<dyn FixedFile>, DiskError> {
+        self.disk.fixed_file(path, size)
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {

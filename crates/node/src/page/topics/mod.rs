@@ -6,13 +6,16 @@
 mod blocks;
 mod chain;
 mod connect;
+mod log;
+mod machine;
 mod map;
 pub(super) mod mempool;
 mod miners;
-mod overview;
+pub(super) mod overview;
 mod peers;
 mod rows;
 mod sessions;
+mod settings;
 mod sync;
 
 pub(super) use connect::Connect;
@@ -46,13 +49,17 @@ const ENTRIES: &[Entry] = &[
     Entry { topic: Topic { name: "sessions", period: SECOND, is_private: true }, read: sessions::read },
     Entry { topic: Topic { name: "connect", period: SLOW, is_private: false }, read: connect::read },
     Entry { topic: Topic { name: "mempool", period: SECOND, is_private: false }, read: mempool::read },
+    Entry { topic: Topic { name: "machine", period: SECOND, is_private: false }, read: machine::read },
+    Entry { topic: Topic { name: "log", period: SECOND, is_private: true }, read: log::read },
+    Entry { topic: Topic { name: "settings", period: SLOW, is_private: true }, read: settings::read },
 ];
 
 /// The version of a topic, which is read only if that has changed.
 type Version = fn(&PageNode) -> u64;
 
 /// The topics that cost more to read than to ask for their version.
-const VERSIONS: &[(&str, Version)] = &[("blocks", blocks::version), ("miners", miners::version)];
+const VERSIONS: &[(&str, Version)] =
+    &[("blocks", blocks::version), ("miners", miners::version), ("log", log::version), ("settings", settings::version)];
 
 /// The topics of a node.
 #[derive(Debug)]

@@ -74,7 +74,7 @@ pub(super) fn read(node: &PageNode) -> Map<String, Value> {
 }
 
 /// The share of the work that is done, and the seconds that are left.
-pub(super) fn progress(seen: &Seen) -> (Option<f64>, Option<f64>) {
+pub(in crate::page) fn progress(seen: &Seen) -> (Option<f64>, Option<f64>) {
     match seen {
         Seen::Nothing | Seen::Something(_) => (None, None),
         Seen::Validating(validating) => {
