@@ -7,6 +7,7 @@ import * as ui from '/assets/ui.js';
 import connect from '/assets/panels/connect.js';
 import overview from '/assets/panels/overview.js';
 import peers from '/assets/panels/peers.js';
+import serving from '/assets/panels/serving.js';
 import sync from '/assets/panels/sync.js';
 import blocks from '/assets/panels/blocks.js';
 import chain from '/assets/panels/chain.js';
@@ -15,7 +16,7 @@ import mempool from '/assets/panels/mempool.js';
 import explorer from '/assets/panels/explorer.js';
 
 // In the order of the navigation.
-const PANELS = [overview, sync, blocks, chain, miners, mempool, explorer, peers, connect];
+const PANELS = [overview, sync, blocks, chain, miners, mempool, explorer, peers, serving, connect];
 
 const { h, set } = ui;
 const main = document.getElementById('main');

@@ -49,6 +49,7 @@ assets! {
     "/assets/panels/overview.js" SCRIPT "panels/overview.js"
     "/assets/panels/peer-fields.js" SCRIPT "panels/peer-fields.js"
     "/assets/panels/peers.js" SCRIPT "panels/peers.js"
+    "/assets/panels/serving.js" SCRIPT "panels/serving.js"
     "/assets/panels/sync.js" SCRIPT "panels/sync.js"
     "/assets/panels/blocks.js" SCRIPT "panels/blocks.js"
     "/assets/panels/chain.js" SCRIPT "panels/chain.js"
