@@ -10,6 +10,7 @@ import peers from '/assets/panels/peers.js';
 import log from '/assets/panels/log.js';
 import machine from '/assets/panels/machine.js';
 import settings from '/assets/panels/settings.js';
+import serving from '/assets/panels/serving.js';
 import sync from '/assets/panels/sync.js';
 import blocks from '/assets/panels/blocks.js';
 import chain from '/assets/panels/chain.js';
@@ -18,7 +19,7 @@ import mempool from '/assets/panels/mempool.js';
 import explorer from '/assets/panels/explorer.js';
 
 // In the order of the navigation.
-const PANELS = [overview, sync, blocks, chain, miners, mempool, explorer, peers, connect, machine, log, settings];
+const PANELS = [overview, sync, blocks, chain, miners, peers, mempool, explorer, serving, machine, log, settings, connect];
 
 const { h, set } = ui;
 const main = document.getElementById('main');

@@ -55,6 +55,7 @@ assets! {
     "/assets/panels/machine.js" SCRIPT "panels/machine.js"
     "/assets/panels/log.js" SCRIPT "panels/log.js"
     "/assets/panels/settings.js" SCRIPT "panels/settings.js"
+    "/assets/panels/serving.js" SCRIPT "panels/serving.js"
     "/assets/panels/sync.js" SCRIPT "panels/sync.js"
     "/assets/panels/blocks.js" SCRIPT "panels/blocks.js"
     "/assets/panels/chain.js" SCRIPT "panels/chain.js"

@@ -175,7 +175,13 @@ impl Metrics {
         let now = Now::new(self, engine.as_deref(), slow);
         let mut all: Vec<Family> = read(CORE_FIGURES, &reading).collect();
         all.extend(read(NODE_FIGURES, &now));
-        all.extend(read(SERVER_FIGURES, &self.rpc));
+        all.extend(self.servers());
+        all
+    }
+
+    /// The families of the servers alone, which are cheap to read.
+    pub(crate) fn servers(&self) -> Vec<Family> {
+        let mut all: Vec<Family> = read(SERVER_FIGURES, &self.rpc).collect();
         all.extend(self.electrum.get().into_iter().flat_map(|server| read(ELECTRUM_FIGURES, server)));
         all.extend(self.esplora.get().into_iter().flat_map(|counts| read(ESPLORA_FIGURES, counts)));
         all

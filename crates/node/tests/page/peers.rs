@@ -1,4 +1,4 @@
-//! Peers and addresses by click: what a person does on the panel of peers happens in the node, and is on the page at
+//! Peers, servers and addresses by click: what a person does on the panels happens in the node, and is on the page at
 //! once.
 
 use crate::server::Server;
@@ -6,6 +6,8 @@ use crate::stage::{PATIENCE, SOON, Stage, expect_no_problems, go};
 use lydian_browser::Page;
 use lydian_oracle::free_port;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// A node with another one that listens, to which it may connect.
@@ -214,4 +216,57 @@ fn wallets_are_told_where_to_connect() {
     let cookie = std::fs::read_to_string(stage.server.cookie()).unwrap();
     assert!(!words.contains(cookie.trim().split_once(':').unwrap().1), "no password is shown");
     expect_no_problems(&page, "connect");
+}
+
+/// A line to the Electrum server, and its answer.
+fn electrum(wallet: &mut BufReader<TcpStream>, method: &str, params: &Value) -> Value {
+    let line = json!({"id": 1, "method": method, "params": params}).to_string() + "\n";
+    wallet.get_mut().write_all(line.as_bytes()).unwrap();
+    let mut answer = String::new();
+    wallet.read_line(&mut answer).unwrap();
+    serde_json::from_str(&answer).unwrap()
+}
+
+#[test]
+fn requests_and_sessions_of_the_servers_are_shown() {
+    let port = free_port().unwrap();
+    let bind = format!("-electrumbind=127.0.0.1:{port}");
+    let off = ["-electrumtlsbind=0", "-electrumwsbind=0", "-electrumwssbind=0", "-pageactions"];
+    let options = [&["-electrum", &bind][..], &off].concat();
+    let Some(stage) = Stage::start("requests_and_sessions_of_the_servers_are_shown", &options) else { return };
+    let page = stage.enter();
+    go(&page, "serving");
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut wallet = BufReader::new(stream);
+    // The name of a client is shown as it is, and nothing of what it asks for.
+    let name = "<img src=x onerror=alert(1)>";
+    electrum(&mut wallet, "server.version", &json!([name, "1.4"]));
+    let hash = "77".repeat(32);
+    electrum(&mut wallet, "blockchain.scripthash.subscribe", &json!([hash]));
+    assert!(electrum(&mut wallet, "blockchain.nonsense", &json!([]))["error"].is_object());
+    stage.server.call("getblockhash", "[77777]");
+    wait_for_row(&page, "Sessions of Electrum wallets", name, true);
+    for method in ["blockchain.scripthash.subscribe", "server.version", "other", "getblockhash"] {
+        wait_for_row(&page, "Requests by method", method, true);
+    }
+    let row = |method: &str| {
+        let script = format!(
+            "[...document.querySelectorAll('[aria-label=\"Requests by method\"] tbody tr')].find((one) => one.textContent.startsWith('{method}')).textContent"
+        );
+        page.text(&script).unwrap()
+    };
+    assert!(row("other").contains("Electrum11 (100.0 %)"), "{}", row("other"));
+    assert!(row("getblockhash").contains("RPC and REST11 (100.0 %)"), "{}", row("getblockhash"));
+    assert!(row("server.version").contains("Electrum10"), "{}", row("server.version"));
+    let words = page.text("document.querySelector('main').textContent").unwrap();
+    assert!(words.contains("Subscriptions1"), "{words}");
+    assert!(!words.contains(&hash[..16]), "no script is shown");
+    assert_eq!(page.evaluate("document.querySelectorAll('main img').length").unwrap(), 0);
+    page.click_text("[aria-label='Sessions of Electrum wallets'] button", "Disconnect").unwrap();
+    confirm(&page, "Disconnected session");
+    let mut rest = String::new();
+    assert_eq!(wallet.read_line(&mut rest).unwrap(), 0, "the session has ended");
+    wait_for_row(&page, "Sessions of Electrum wallets", name, false);
+    expect_no_problems(&page, "serving");
 }

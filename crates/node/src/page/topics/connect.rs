@@ -66,6 +66,12 @@ impl Connect {
         Connect { listening, facts, codes: Mutex::default() }
     }
 
+    /// Whether a service has an address.
+    pub(super) fn is_listening(&self, key: &str) -> bool {
+        let service = SERVICES.iter().find(|(_, name, ..)| *name == key).map(|(service, ..)| *service);
+        self.listening.places().iter().any(|place| Some(place.service) == service)
+    }
+
     fn of(&self, ask: &Ask<'_>, interfaces: &[IpAddr]) -> Map<String, Value> {
         let (mut values, mut texts) = (Map::new(), BTreeSet::new());
         let places = self.listening.places();

@@ -14,6 +14,7 @@ mod miners;
 pub(super) mod overview;
 mod peers;
 mod rows;
+mod serving;
 mod sessions;
 mod settings;
 mod sync;
@@ -46,6 +47,7 @@ const ENTRIES: &[Entry] = &[
     Entry { topic: Topic { name: "chain", period: SECOND, is_private: false }, read: chain::read },
     Entry { topic: Topic { name: "miners", period: SECOND, is_private: false }, read: miners::read },
     Entry { topic: Topic { name: "peers", period: SECOND, is_private: false }, read: peers::read },
+    Entry { topic: Topic { name: "serving", period: SECOND, is_private: false }, read: serving::read },
     Entry { topic: Topic { name: "sessions", period: SECOND, is_private: true }, read: sessions::read },
     Entry { topic: Topic { name: "connect", period: SLOW, is_private: false }, read: connect::read },
     Entry { topic: Topic { name: "mempool", period: SECOND, is_private: false }, read: mempool::read },
