@@ -128,7 +128,8 @@ export default {
     function draw() {
       drawChart();
       drawSteps();
-      list.update(Object.fromEntries(state.rows.slice(-state.span).map((row) => [row.height, row])));
+      // By hash, since another block may come at the same height.
+      list.update(Object.fromEntries(state.rows.slice(-state.span).map((row) => [row.hash, row])));
     }
 
     buildTable();
@@ -227,7 +228,9 @@ function barChart({ h, s, set, num, time, clip }, choose) {
   });
 
   element.update = (newRows, newTitle, newValue) => {
+    const pointed = rows[at]?.hash;
     [rows, title, value] = [newRows, newTitle, newValue];
+    if (at !== null) at = rows.findIndex((row) => row.hash === pointed);
     draw();
   };
   const resized = new ResizeObserver(draw);
@@ -255,7 +258,7 @@ function barChart({ h, s, set, num, time, clip }, choose) {
     }), rows.length ? [label(left, height - 4, num(rows[0].height), 'start'), label(width, height - 4, num(rows.at(-1).height), 'end')] : []);
     const known = rows.map(value).filter((v) => typeof v === 'number');
     svg.setAttribute('aria-label', `${title} of ${num(rows.length)} blocks: ${known.length ? `${compact(Math.min(...known))} to ${compact(Math.max(...known))}` : 'not known'}. The arrow keys move from block to block, Enter opens one.`);
-    if (at !== null) point(Math.min(at, rows.length - 1));
+    if (at !== null) point(at < 0 ? null : at);
   }
   return element;
 }

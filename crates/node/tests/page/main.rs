@@ -9,6 +9,7 @@
 
 mod attacks;
 mod axe;
+mod blocks;
 mod busy;
 #[path = "../rpc/http.rs"]
 #[allow(dead_code, reason = "the tests of RPC use all of it")]

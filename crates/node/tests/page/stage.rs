@@ -87,6 +87,16 @@ impl Stage {
 
     /// Mines a block with this text in its coinbase.
     pub(crate) fn mine_with_text(&self, text: &[u8]) -> String {
+        self.submit(|coinbase| coinbase.inputs[0].script_sig.extend_from_slice(text), &Value::Null)
+    }
+
+    /// Sends a block that pays itself a satoshi too much.
+    pub(crate) fn submit_rich(&self) -> String {
+        self.submit(|coinbase| coinbase.outputs[0].value.0 += 1, &json!("bad-cb-amount"))
+    }
+
+    /// Sends a block with a changed coinbase, and returns its hash. `answer`: of `submitblock`.
+    fn submit(&self, change: impl FnOnce(&mut MutTx), answer: &Value) -> String {
         let made = self.call("generateblock", &json!([format!("raw({})", to_hex(&script(1))), [], false]));
         let bytes = hex(made["hex"].as_str().unwrap()).unwrap();
         let block = RawBlock::new(bytes.clone()).parse().unwrap();
@@ -94,13 +104,13 @@ impl Stage {
             header: Header::parse(&bytes[..80].try_into().unwrap()),
             txs: block.txs().map(MutTx::from).collect(),
         };
-        block.txs[0].inputs[0].script_sig.extend_from_slice(text);
+        change(&mut block.txs[0]);
         block.seal_merkle_root();
         // A hash below 2^255 is proof of work on regtest.
         while block.header.hash().0[31] > 0x7e {
             block.header.nonce += 1;
         }
-        assert_eq!(self.call("submitblock", &json!([to_hex(&block.encode())])), Value::Null);
+        assert_eq!(self.call("submitblock", &json!([to_hex(&block.encode())])), *answer);
         block.header.hash().to_string()
     }
 }

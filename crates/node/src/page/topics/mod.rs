@@ -41,7 +41,7 @@ const ENTRIES: &[Entry] = &[
     Entry { topic: Topic { name: "map", period: SECOND, is_private: false }, read: map::read },
     Entry { topic: Topic { name: "blocks", period: SECOND, is_private: false }, read: blocks::read },
     Entry { topic: Topic { name: "chain", period: SECOND, is_private: false }, read: chain::read },
-    Entry { topic: Topic { name: "miners", period: SLOW, is_private: false }, read: miners::read },
+    Entry { topic: Topic { name: "miners", period: SECOND, is_private: false }, read: miners::read },
     Entry { topic: Topic { name: "peers", period: SECOND, is_private: false }, read: peers::read },
     Entry { topic: Topic { name: "sessions", period: SECOND, is_private: true }, read: sessions::read },
     Entry { topic: Topic { name: "connect", period: SLOW, is_private: false }, read: connect::read },
