@@ -30,7 +30,7 @@ fn grouped(value: &Value) -> String {
     let digits = value.as_u64().unwrap().to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -126,7 +126,8 @@ fn the_chain_shows_branches_and_faults_at_once() {
     let tips = stage.call("getchaintips", &json!([]));
     let tip = |tip: &Value| (tip["height"].to_string(), tip["status"].as_str().unwrap().to_owned());
     let mut expected: Vec<_> = tips.as_array().unwrap().iter().map(tip).collect();
-    (shown.sort(), expected.sort());
+    shown.sort();
+    expected.sort();
     assert_eq!(shown, expected);
     let tree = page.text("document.querySelector('svg.tree').textContent").unwrap();
     assert!(tree.contains("valid-fork, height 10, 2 blocks") && tree.contains("active, height 11"), "{tree}");
