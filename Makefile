@@ -107,9 +107,10 @@ test-peers: judge second-opinion ## test against other nodes and Electrum server
 	@tools/setup.sh peers || echo "test-peers: tests that need these packages are left out"
 	@tools/peers.sh
 
-bench: build judge ## measure this machine's limits, run every benchmark, and compare with Bitcoin Core
+bench: build judge browser ## measure this machine's limits, run every benchmark, and compare with Bitcoin Core
 	target/release/lydian-lab limits
 	cargo bench --locked --workspace
+	LYDIAN_REQUIRE_BROWSER=1 cargo test --locked --release -p lydian-node --test page weight -- --ignored --nocapture --test-threads=1
 	@tools/rivals.sh
 	target/release/lydian-lab reindex --preset empty --blocks 2016 --nodes lydian,bitcoind --runs 3
 	target/release/lydian-lab reindex --preset mainnet-mix --blocks 550 --full 100 --nodes lydian,bitcoind --runs 3
