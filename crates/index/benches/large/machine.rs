@@ -1,6 +1,6 @@
 //! The machine: time, memory, the page cache, and a disk that counts its reads.
 
-use lydian_disk::{AppendFile, Disk, DiskError, Lock, PathKind, ReadFile, ReadRequest, RealDisk};
+use lydian_disk::{AppendFile, Disk, DiskError, FixedFile, Lock, PathKind, ReadFile, ReadRequest, RealDisk};
 use rustix::fs::Advice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -194,6 +194,10 @@ impl Disk for CountingDisk {
 
     fn append_file(&self, path: &Path) -> Result<Box<dyn AppendFile>, DiskError> {
         RealDisk.append_file(path)
+    }
+
+    fn fixed_file(&self, path: &Path, size: u64) -> Result<Box<dyn FixedFile>, DiskError> {
+        RealDisk.fixed_file(path, size)
     }
 
     fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
