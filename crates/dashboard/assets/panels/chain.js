@@ -119,7 +119,7 @@ function drawTree({ h, s, num }, tips) {
   tips.forEach((tip, place) => {
     const [end, here] = [x(tip.height), y(place)];
     const title = `${tip.status}, height ${num(tip.height)}${tip.branchlen ? `, ${num(tip.branchlen)} block${tip.branchlen === 1 ? '' : 's'}` : ''}`;
-    svg.append(s('a', { href: explorer(tip.hash), 'aria-label': `${title}, ${tip.hash}` },
+    svg.append(s('a', { href: explorer(tip.hash) },
       s('title', {}, `${title}\n${tip.hash}`), sign(s, tip.status, end, here),
       s('text', { class: 'name', x: end + 14, y: here + 5 }, `${title} · ${tip.hash.slice(-8)}`)));
   });

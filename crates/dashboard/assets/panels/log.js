@@ -22,7 +22,7 @@ export default {
     const categories = h('select', { id: 'logcategory', onchange: (event) => { category = event.target.value; drawAll(); } }, h('option', { value: '' }, 'all categories'));
     const words = h('input', { type: 'search', id: 'logtext', autocomplete: 'off', spellcheck: 'false', oninput: (event) => { text = event.target.value.toLowerCase(); drawAll(); } });
     const follow = h('input', { type: 'checkbox', id: 'logfollow', checked: true, onchange: (event) => { isFollowing = event.target.checked; scroll(); } });
-    const list = h('ol', { class: 'loglines', tabindex: 0, role: 'log', 'aria-live': 'off', 'aria-label': 'Lines of the log' });
+    const list = h('ol', { class: 'loglines', tabindex: 0, 'aria-label': 'Lines of the log' });
     const count = h('p', { class: 'muted' });
     const switches = h('div', { class: 'switches' });
     const problem = h('p', { class: 'note bad', role: 'alert', hidden: true });

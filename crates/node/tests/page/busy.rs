@@ -65,11 +65,16 @@ pub(crate) fn busy(name: &str) -> Option<Busy> {
     stage.call("setban", &json!(["203.0.113.0/24", "add", 86_400]));
     let began = Instant::now();
     let tip = stage.call("getblockcount", &json!([]));
-    while stage.call("getpeerinfo", &json!([])).as_array().unwrap().len() < 2
-        || peers.iter().any(|peer| peer.result("getblockcount", "[]") != tip)
-    {
-        assert!(began.elapsed() < PATIENCE, "the peers follow");
-        std::thread::sleep(Duration::from_millis(50));
+    let is_connected = || stage.call("getpeerinfo", &json!([])).as_array().unwrap().len() == peers.len();
+    let height = |peer: &Server| peer.result("getblockcount", "[]");
+    while !is_connected() || peers.iter().any(|peer| height(peer) != tip) {
+        let heights: Vec<_> = peers.iter().map(height).collect();
+        assert!(began.elapsed() < PATIENCE, "the peers follow to {tip}: {heights:?}, connected: {}", is_connected());
+        std::thread::sleep(Duration::from_millis(200));
+        // A connection may have failed on a busy machine.
+        for peer in peers.iter().filter(|peer| peer.result("getconnectioncount", "[]") == 0) {
+            peer.call("addnode", &json!([format!("127.0.0.1:{port}"), "onetry"]).to_string());
+        }
     }
     Some(Busy { stage, _peers: peers, coins })
 }

@@ -158,6 +158,15 @@ fn the_numbers_of_the_panels_are_those_of_rpc() {
     ];
     expect(&page, "explorer", FACTS, &facts);
 
+    go(&page, "serving");
+    (0..7).for_each(|_| drop(ask("getdifficulty")));
+    expect(
+        &page,
+        "serving",
+        &table("Requests by method"),
+        &[("Method", "getdifficulty".to_owned()), ("Requests", "7".to_owned())],
+    );
+
     expect_no_problems(&page, "numbers");
     others(&page, &busy.stage);
 }
@@ -180,5 +189,5 @@ fn others(page: &Page, stage: &crate::stage::Stage) {
     assert!(row.contains(&stage.port.to_string()) && row.contains("command line"), "{row}");
     go(page, "connect");
     has(&format!("http://127.0.0.1:{}", stage.server.port));
-    assert_eq!(panels(page).len(), 12, "each panel has its numbers compared above");
+    assert_eq!(panels(page).len(), 13, "each panel has its numbers compared above");
 }
