@@ -68,7 +68,8 @@ export default {
       wait('searching');
       try {
         const found = await api.call('lydian_search', text);
-        if (stopped) return;
+        // The reader may have left, which the panel is told a moment later.
+        if (stopped || !location.hash.startsWith('#/explorer')) return;
         if (found.kind === 'descriptor') return showDescriptor(found);
         const next = { block: () => ({ block: found.hash }), transaction: () => (found.block ? { tx: found.txid, block: found.block } : { tx: found.txid }), script: () => ({ script: found.script }) }[found.kind]();
         location.replace(`#/explorer?${new URLSearchParams(next)}`);
