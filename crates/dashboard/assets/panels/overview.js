@@ -30,7 +30,7 @@ export default {
       const all = [
         ...blocks.sort((a, b) => b.height - a.height).slice(0, EVENTS_SHOWN).map((row) => ({
           time: row.received, kind: 'calm', sign: 'block', hash: row.hash,
-          words: `Block ${num(row.height)}${row.txs ? ` with ${num(row.txs)} transactions` : ''}${row.ms?.total ? ` in ${row.ms.total.toFixed(0)} ms` : ''}`,
+          words: `Block ${num(row.height)}${row.txs ? ` with ${num(row.txs)} ${row.txs === 1 ? 'transaction' : 'transactions'}` : ''}${row.ms?.total ? ` in ${row.ms.total.toFixed(0)} ms` : ''}`,
         })),
         ...reorganisations.map((row) => ({
           time: row.time, kind: 'warn', sign: 'reorganisation', hash: row.new.hash,
@@ -61,7 +61,7 @@ export default {
       });
       node.update({
         peers: now.outbound === undefined ? '–' : `${now.outbound} out, ${now.inbound} in`,
-        mempool: now.mempool ? `${num(now.mempool.transactions)} transactions, ${bytes(now.mempool.usage)}` : '–',
+        mempool: now.mempool ? `${num(now.mempool.transactions)} ${now.mempool.transactions === 1 ? 'transaction' : 'transactions'}, ${bytes(now.mempool.usage)}` : '–',
         fee: now.mempool ? satvb(now.mempool.minFee) : '–',
         uptime: duration(now.uptime),
         chain: now.chain,

@@ -48,7 +48,7 @@ export default {
           waiting: now.waitingBlocks === undefined ? '–' : `${num(now.waitingBlocks)} blocks, ${bytes(now.waitingBytes)}`,
           validation: `height ${num(now.height)}: ${short(now.blocksPerSecond)} blocks/s, ${short(now.inputsPerSecond)} inputs/s, ${short(now.signaturesPerSecond)} signatures/s`,
           commit: now.durable === undefined ? '–' : `durable to height ${num(now.durable)}`,
-          limit: now.bottleneck ?? '–',
+          limit: now.inputsPerSecond > 0 || now.blocksPerSecond > 0 ? now.bottleneck : '–',
           busy: now.workers ? `${percent(now.busy, 0)} of ${now.workers}` : '–',
         });
         drawStages(now.stages ?? []);
