@@ -141,7 +141,6 @@ fn the_numbers_of_the_panels_are_those_of_rpc() {
         ("Transactions", text(&pool["size"])),
         ("Virtual bytes", text(&pool["bytes"])),
         ("Fees", bitcoin(&pool["total_fee"], 8)),
-        ("Not broadcast yet", text(&pool["unbroadcastcount"])),
     ];
     expect(&page, "mempool", FACTS, &sums);
 
