@@ -50,7 +50,7 @@ const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(20);
 
-/// The browser of this machine. Without one the test that asks is told so on standard error, or fails if
+/// The browser of this machine. Without one, a test prints on standard error that it is skipped, or fails with
 /// `LYDIAN_REQUIRE_BROWSER=1`.
 pub fn find() -> Result<Option<PathBuf>, BrowserError> {
     let folders = std::env::var_os("PATH").unwrap_or_default();

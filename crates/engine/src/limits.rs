@@ -56,6 +56,6 @@ pub const ARRIVALS: usize = 64;
 /// (`-reindex-chainstate`), it begins anew, which is faster.
 pub const LEAVE_BLOCKS_MAX: u32 = 1_000;
 
-/// The most branches of the header tree that a reader gets at once: more cannot be told apart in a picture, and headers
+/// The most branches of the header tree that a reader gets at once: a picture cannot show more, and headers
 /// cost an attacker little work at the start of the chain.
 pub const BRANCHES_MAX: usize = 50;

@@ -1,4 +1,4 @@
-// Where the servers of this node answer, and what a wallet or a Lightning node is told: addresses, codes to scan, the
+// Where the servers of this node answer, and the settings for wallets and Lightning nodes: addresses, QR codes, the
 // fingerprint of the certificate, steps with the values of this node.
 
 import { card, h, note, s, set } from '/assets/ui.js';

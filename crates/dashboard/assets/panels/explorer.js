@@ -68,7 +68,7 @@ export default {
       wait('searching');
       try {
         const found = await api.call('lydian_search', text);
-        // The reader may have left, which the panel is told a moment later.
+        // The reader may have left; stop() is called a moment later.
         if (stopped || !location.hash.startsWith('#/explorer')) return;
         if (found.kind === 'descriptor') return showDescriptor(found);
         const next = { block: () => ({ block: found.hash }), transaction: () => (found.block ? { tx: found.txid, block: found.block } : { tx: found.txid }), script: () => ({ script: found.script }) }[found.kind]();

@@ -135,7 +135,7 @@ impl Mix {
             for input in inputs {
                 bytes.extend_from_slice(&input.outpoint.txid.0);
                 bytes.extend_from_slice(&input.outpoint.vout.to_le_bytes());
-                // A coinbase is told from others by the height.
+                // The height makes each coinbase unique.
                 let height = self.height.to_le_bytes();
                 let script_sig = if position == 0 { &height[..] } else { &[] };
                 compact_size(script_sig.len(), &mut bytes);

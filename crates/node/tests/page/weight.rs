@@ -82,7 +82,7 @@ fn ten_thousand_updates_leave_the_heap_as_it_was() {
 }
 
 #[test]
-#[ignore = "a measurement that other work on the machine disturbs; `make bench` runs it"]
+#[ignore = "a measurement that other work on the machine disturbs: cargo test --release -p lydian-node --test page weight -- --ignored --test-threads=1, which make bench runs"]
 fn an_open_page_needs_little_of_a_core() {
     let Some(busy) = busy("an_open_page_needs_little") else { return };
     let page = busy.stage.enter();
@@ -102,7 +102,7 @@ fn an_open_page_needs_little_of_a_core() {
 }
 
 #[test]
-#[ignore = "a measurement that other work on the machine disturbs; `make bench` runs it"]
+#[ignore = "a measurement that other work on the machine disturbs: cargo test --release -p lydian-node --test page weight -- --ignored --test-threads=1, which make bench runs"]
 fn the_first_paint_is_quick() {
     let Some(stage) = Stage::start("the_first_paint_is_quick", &[]) else { return };
     let page = stage.enter();

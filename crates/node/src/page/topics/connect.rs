@@ -1,5 +1,5 @@
-//! The topic `connect`: where the servers of this node answer, and who reaches them; what a wallet or a Lightning node
-//! needs to be told.
+//! The topic `connect`: where the servers of this node answer, and which clients reach them; the settings for wallets
+//! and Lightning nodes.
 //!
 //! Input: [`Listening`], the settings, and answers of RPC. Output: the keys `service:NAME`, `lightning`, and `qr:TEXT`
 //! for each text that a device may scan. No password and no cookie is shown, only where the cookie is.
@@ -123,7 +123,7 @@ impl Connect {
         urls.iter().map(|url| link(url, texts)).collect()
     }
 
-    /// What a Lightning node above this node is told.
+    /// The settings for a Lightning node that uses this node.
     fn lightning(&self, ask: &Ask<'_>, network: &Value) -> Value {
         let chain = ask("getblockchaininfo").unwrap_or_default();
         let services = network.get("localservicesnames").and_then(Value::as_array);
