@@ -15,7 +15,6 @@
     reason = "tests only: deadlines are those of a clock, and the files are the browser's"
 )]
 
-mod base64;
 mod checks;
 mod connection;
 mod error;

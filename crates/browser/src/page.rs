@@ -3,10 +3,10 @@
 //! Input: URLs and scripts. Output: values, files with screenshots, the page's record. Invariants: a page is closed
 //! when it is dropped; its requests may go to the origins that the test opened or allowed, and any other is a problem.
 
-use crate::base64;
 use crate::connection::{ANSWER, Connection, unexpected};
 use crate::error::BrowserError;
 use crate::record::{Request, origin};
+use lydian_stdx::decode_base64;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::path::Path;
@@ -200,7 +200,7 @@ impl Page {
     pub fn screenshot(&self, path: &Path, whole: bool) -> Result<Vec<u8>, BrowserError> {
         const METHOD: &str = "Page.captureScreenshot";
         let answer = self.call(METHOD, json!({"format": "png", "captureBeyondViewport": whole}))?;
-        let data = answer.get("data").and_then(Value::as_str).and_then(base64::decode);
+        let data = answer.get("data").and_then(Value::as_str).and_then(|text| decode_base64(text.as_bytes()));
         let data = data.ok_or_else(|| unexpected(METHOD, &json!("no picture")))?;
         let failed =
             |error: std::io::Error| BrowserError::Io { what: path.display().to_string(), text: error.to_string() };

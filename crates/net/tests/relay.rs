@@ -11,7 +11,8 @@ mod support;
 use lydian_engine::{Engine, Unobserved};
 use lydian_mempool::Mempool;
 use lydian_oracle::{Daemon, Scratch};
-use lydian_p2p::manager::ConnectSettings;
+use lydian_p2p::manager::{ConnectSettings, Question, Reply};
+use lydian_primitives::Amount;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use support::{TestHost, core, wait_until};
@@ -29,7 +30,7 @@ struct World {
     engine: Arc<Engine>,
     mempool: Arc<Mempool>,
     // Dropped before the folder.
-    _network: lydian_net::Network,
+    network: lydian_net::Network,
     _scratch: Scratch,
 }
 
@@ -57,9 +58,24 @@ impl World {
         settings.manager.local.ignores_transactions = false;
         let host = Arc::new(TestHost::new(name));
         let network = lydian_net::Network::start(&engine, &mempool, &settings, host, Arc::new(Unobserved)).unwrap();
-        let mut world = World { first, second, engine, mempool, _network: network, _scratch: scratch };
+        let mut world = World { first, second, engine, mempool, network, _scratch: scratch };
         world.wait_for_tip();
+        world.wait_for_fee_filters();
         Some(world)
+    }
+
+    /// Waits until no node tells another that its initial download is not over: until then, transactions are neither
+    /// announced nor taken, and no peer announces them again.
+    fn wait_for_fee_filters(&mut self) {
+        let rate = json!(0.000_001);
+        wait_until("all nodes take transactions", || {
+            let cores = [&mut self.first, &mut self.second];
+            let is_told = cores.map(|core| core.call("getpeerinfo", &json!([])).unwrap()[0]["minfeefilter"] == rate);
+            let (reply, answer) = Reply::pair();
+            assert!(self.network.handle().ask(Question::Peers(reply)));
+            let peers = answer.recv().unwrap();
+            is_told == [true; 2] && peers.len() == 2 && peers.iter().all(|peer| peer.fee_filter == Amount(100))
+        });
     }
 
     fn wait_for_tip(&mut self) {

@@ -13,7 +13,7 @@ mod size;
 mod sync;
 mod text;
 
-pub use base64::base64;
+pub use base64::{base64, decode_base64};
 pub use current::Current;
 pub use random::SplitMix64;
 pub use size::saturating_usize;

@@ -79,7 +79,7 @@ fn the_numbers_of_the_panels_are_those_of_rpc() {
         ("Headers known", text(&chain["headers"])),
         ("Last block", end(tip)),
         ("Peers", peers),
-        ("Mempool", format!("{} transactions", pool["size"])),
+        ("Mempool", format!("{} transaction", pool["size"])),
         ("Chain", text(&chain["chain"])),
     ];
     expect(&page, "overview", FACTS, &overview);

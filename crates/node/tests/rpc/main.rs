@@ -33,6 +33,7 @@ mod meanwhile;
 mod mempool;
 mod metrics;
 mod page_blocks;
+mod page_client;
 mod page_explorer;
 mod page_machine;
 mod page_mempool;

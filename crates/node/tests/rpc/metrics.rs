@@ -8,6 +8,7 @@ use crate::electrum::{NO_TLS, NO_WEBSOCKET, Paid, pay, script};
 use crate::electrum_model::Wallet;
 use crate::esplora::Site;
 use crate::http::{Answer, send};
+use crate::page_client::Client;
 use crate::server::Server;
 use lydian_primitives::{OutPoint, to_hex};
 use lydian_stdx::base64;
@@ -280,14 +281,8 @@ fn check_login(story: &Story) {
     assert!(status(Some(cookie.trim())).contains(" 200 "));
     // The figures as JSON are for the page, with a session.
     assert!(story.get("/api/figures", Some(cookie.trim())).status.contains(" 401 "));
-    let (user, password) = cookie.trim().split_once(':').unwrap();
-    let body = json!({"user": user, "password": password}).to_string();
-    let host = format!("Host: 127.0.0.1:{}", story.page);
-    let request = format!("POST /api/login HTTP/1.1\r\n{host}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    let welcome = send(story.page, request.as_bytes()).unwrap();
-    let cookie = welcome.headers.iter().find_map(|line| line.strip_prefix("set-cookie: ")?.split(';').next()).unwrap();
-    let request = format!("GET /api/figures HTTP/1.1\r\n{host}\r\nCookie: {cookie}\r\n\r\n");
-    let figures: Value = serde_json::from_str(&send(story.page, request.as_bytes()).unwrap().body).unwrap();
+    let client = Client::of_cookie(&story.node, story.page);
+    let figures: Value = serde_json::from_str(&client.ask("GET", "/api/figures", "").body).unwrap();
     let blocks = json!({"kind": "gauge", "unit": "blocks", "samples": [{"labels": {}, "value": 222.0}]});
     assert_eq!(figures["bitcoin_blocks"], blocks);
     let pings = &figures["lydian_electrum_request_seconds"]["samples"];

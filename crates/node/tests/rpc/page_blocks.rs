@@ -3,6 +3,7 @@
 
 use crate::alerts::hex;
 use crate::chain::mix;
+use crate::page_client::Client;
 use crate::peers::PATIENCE;
 use crate::server::Server;
 use lydian_chains::presets::maker::{Maker, free_tx, output, seal};
@@ -10,8 +11,6 @@ use lydian_oracle::free_port;
 use lydian_primitives::build::MutBlock;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -36,29 +35,12 @@ impl Shown {
         self.node.restart(&[OPTIONS, &[bind.as_str()]].concat());
     }
 
-    /// A topic as it is now: the first event that a new reader gets.
-    fn topic(&self, name: &str) -> Map<String, Value> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.page)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        write!(stream, "GET /api/live HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", self.page).unwrap();
-        let wanted = format!("event: {name}");
-        let mut is_found = false;
-        for line in BufReader::new(stream).lines() {
-            let line = line.unwrap();
-            is_found |= line == wanted;
-            if is_found && let Some(data) = line.strip_prefix("data: ") {
-                return serde_json::from_str(data).unwrap();
-            }
-        }
-        panic!("the stream has no topic {name}");
-    }
-
     /// The rows by height, once they are all there and `is_so` holds.
     fn rows(&self, what: &str, is_so: impl Fn(&BTreeMap<u64, Value>) -> bool) -> BTreeMap<u64, Value> {
         let count = self.node.result("getblockcount", "[]").as_u64().unwrap() + 1;
         let began = Instant::now();
         loop {
-            let topic = self.topic("blocks").into_iter();
+            let topic = Client::anonymous(self.page).topic("blocks").into_iter();
             let rows: BTreeMap<u64, Value> = topic.filter_map(|(key, row)| Some((key.parse().ok()?, row))).collect();
             if rows.len() as u64 == count.min(2_016) && is_so(&rows) {
                 return rows;
@@ -112,7 +94,7 @@ impl Shown {
             };
             tips.as_array().unwrap().iter().map(tip).collect()
         };
-        let chain = self.topic("chain");
+        let chain = Client::anonymous(self.page).topic("chain");
         let tips = self.node.result("getchaintips", "[]");
         assert_eq!(by_hash(&chain["tips"]), by_hash(&tips));
         assert_eq!((&chain["tips"][0]["status"], &chain["leftOut"]), (&json!("active"), &json!(0)));
@@ -129,7 +111,7 @@ impl Shown {
         let tip = self.node.result("getbestblockhash", "[]");
         let began = Instant::now();
         let miners = loop {
-            let miners = self.topic("miners");
+            let miners = Client::anonymous(self.page).topic("miners");
             if miners["hash"] == tip && miners["known"] == rows.len() {
                 break miners;
             }

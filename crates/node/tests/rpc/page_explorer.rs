@@ -40,11 +40,11 @@ impl World {
     }
 
     fn explore(&self, path: &str) -> Value {
-        self.page.answer("lydian_explore", &json!([path]))
+        self.page.client().result("lydian_explore", &json!([path]))
     }
 
     fn search(&self, text: &str) -> Result<Value, String> {
-        self.page.call("lydian_search", &json!([text])).map_err(|(code, words)| {
+        self.page.client().try_result("lydian_search", &json!([text])).map_err(|(code, words)| {
             assert_eq!(code, -8);
             words
         })
@@ -89,7 +89,7 @@ fn the_explorer_answers_as_esplora() {
     for (path, code) in
         [(format!("/tx/{}", "00".repeat(32)), -5), ("/tx/xyz".to_owned(), -8), ("/broadcast?tx=00".to_owned(), -5)]
     {
-        let (of, words) = world.page.call("lydian_explore", &json!([path])).unwrap_err();
+        let (of, words) = world.page.client().try_result("lydian_explore", &json!([path])).unwrap_err();
         assert_eq!(of, code, "{path}: {words}");
     }
     check_coins(&world, &site);
@@ -101,7 +101,7 @@ fn check_coins(world: &World, site: &Site) {
     let mut coins = Vec::new();
     let mut pages = 0;
     loop {
-        let page = world.page.answer("lydian_scriptcoins", &json!([world.scripthash, coins.len()]));
+        let page = world.page.client().result("lydian_scriptcoins", &json!([world.scripthash, coins.len()]));
         pages += 1;
         coins.extend(page["coins"].as_array().unwrap().clone());
         if page["more"] == false {
@@ -117,7 +117,7 @@ fn check_coins(world: &World, site: &Site) {
     let confirmed = coins.iter().filter(|coin| !coin["height"].is_null()).count();
     // One confirmed coin is spent in the mempool.
     assert_eq!(scanned["unspents"].as_array().unwrap().len(), confirmed + 1);
-    let at_end = world.page.answer("lydian_scriptcoins", &json!([world.scripthash, coins.len()]));
+    let at_end = world.page.client().result("lydian_scriptcoins", &json!([world.scripthash, coins.len()]));
     assert_eq!(at_end, json!({ "coins": [], "more": false }));
     for (params, words) in [
         (json!(["zz"]), "\"zz\" is not a script hash: it has 64 hexadecimal digits."),
@@ -128,7 +128,7 @@ fn check_coins(world: &World, site: &Site) {
             "The parameters of lydian_scriptcoins must be an array: a script hash, and how many coins to skip.",
         ),
     ] {
-        assert_eq!(world.page.call("lydian_scriptcoins", &params), Err((-8, words.to_owned())));
+        assert_eq!(world.page.client().try_result("lydian_scriptcoins", &params), Err((-8, words.to_owned())));
     }
 }
 
@@ -197,7 +197,7 @@ fn the_search_field_finds_what_rpc_knows() {
     let long = "ab".repeat(10_001);
     assert_eq!(world.search(&long), Err("The text has 20002 characters; a search has at most 20000.".to_owned()));
     assert_eq!(world.search(&long[2..]).unwrap()["type"], "nonstandard", "a script of 10,000 bytes");
-    assert!(world.page.call("lydian_unknown", &json!([])).is_err());
+    assert!(world.page.client().try_result("lydian_unknown", &json!([])).is_err());
 }
 
 /// Blocks and their transactions are found without an index; the rest is a sentence that names the option.
@@ -221,16 +221,16 @@ fn without_an_index_blocks_have_their_transactions() {
     let no_index = "the node keeps no index of scripts: start it with -addressindex";
     let asked = [format!("/scripthash/{}", world.scripthash), format!("/tx/{parent}")];
     for path in &asked {
-        let (code, words) = world.page.call("lydian_explore", &json!([path])).unwrap_err();
+        let (code, words) = world.page.client().try_result("lydian_explore", &json!([path])).unwrap_err();
         assert_eq!((code, words.as_str()), (-1, no_index), "{path}");
     }
-    let (_, words) = world.page.call("lydian_scriptcoins", &json!([world.scripthash])).unwrap_err();
+    let (_, words) = world.page.client().try_result("lydian_scriptcoins", &json!([world.scripthash])).unwrap_err();
     assert_eq!(words, no_index);
     // RPC says the rest, as the panel asks for it.
-    let found = world.page.answer("getrawtransaction", &json!([parent, 2, block]));
+    let found = world.page.client().result("getrawtransaction", &json!([parent, 2, block]));
     assert!(found["fee"].is_number() && found["vin"][0]["prevout"]["value"].is_number());
     let (parent, block) = (parent.clone(), block.clone());
-    let spent = world.page.answer("gettxspendingprevout", &json!([[{ "txid": parent, "vout": 0 }]]));
+    let spent = world.page.client().result("gettxspendingprevout", &json!([[{ "txid": parent, "vout": 0 }]]));
     assert_eq!(spent[0]["spendingtxid"], json!(world.child));
     world.page.restart(&["-txindex"]);
     let is_synced = |_| {

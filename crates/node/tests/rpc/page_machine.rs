@@ -1,11 +1,10 @@
 //! The panels Machine, Log and Settings, and the history: what the page shows is what RPC and the system say; a kill
 //! loses nothing of the history; no secret is shown.
 
+use crate::page_client::{Client, wait};
 use crate::server::Server;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
@@ -14,77 +13,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Longer than the node takes to record an interval.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// The page of a node.
-struct Page {
-    port: u16,
-    /// The header of the session; empty without one.
-    cookie: String,
-    token: String,
-}
-
-impl Page {
-    /// Logs in with the cookie of RPC.
-    fn log_in(lydian: &Server, port: u16) -> Page {
-        let cookie = fs::read_to_string(lydian.cookie()).unwrap();
-        let (user, password) = cookie.trim().split_once(':').unwrap();
-        let page = Page { port, cookie: String::new(), token: String::new() };
-        let (head, body) = page.ask("POST", "/api/login", &json!({ "user": user, "password": password }).to_string());
-        let line = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-        let session: Value = serde_json::from_str(&body).unwrap();
-        let cookie = format!("Cookie: {}\r\n", line.split(';').next().unwrap());
-        Page { port, cookie, token: session["token"].as_str().unwrap().to_owned() }
-    }
-
-    fn send(&self, method: &str, path: &str, body: &str, ending: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let (Page { port, cookie, token }, size) = (self, body.len());
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{cookie}X-Lydian-Token: {token}\r\n");
-        stream.write_all(format!("{head}Content-Length: {size}\r\n{ending}\r\n{body}").as_bytes()).unwrap();
-        stream
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &str) -> (String, String) {
-        let mut answer = String::new();
-        self.send(method, path, body, "Connection: close\r\n").read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.to_owned(), body.to_owned())
-    }
-
-    /// The names and first values of all topics that this user may read.
-    fn topics(&self) -> Vec<(String, Value)> {
-        let mut stream = self.send("GET", "/api/live", "", "");
-        let mut bytes = Vec::new();
-        let mut part = [0; 1 << 16];
-        let begin = Instant::now();
-        // All first values come at once, the last of them last.
-        while !(String::from_utf8_lossy(&bytes).contains("\nevent: machine\n") && stream_is_idle(&mut stream)) {
-            assert!(begin.elapsed() < PATIENCE);
-            let count = stream.read(&mut part).unwrap();
-            bytes.extend_from_slice(&part[..count]);
-        }
-        let mut rest = Vec::new();
-        let _ = stream.read_to_end(&mut rest);
-        bytes.extend(rest);
-        let text = String::from_utf8(bytes).unwrap();
-        let event = |event: &str| {
-            let (name, rest) = event.split_once("\nid: ")?;
-            let data = rest.split_once("\ndata: ")?.1.split("\n\n").next()?;
-            Some((name.to_owned(), serde_json::from_str(data).ok()?))
-        };
-        text.split("event: ").filter_map(event).collect()
-    }
-
-    fn topic(&self, name: &str) -> Value {
-        let topics = self.topics();
-        topics.into_iter().find(|(found, _)| found == name).unwrap_or_else(|| panic!("no topic {name}")).1
-    }
-
+impl Client {
     /// The points of a series in the last minutes with their times.
     fn past(&self, name: &str) -> Vec<(u64, f64)> {
         let to = now() + 1;
-        let (_, body) = self.ask("GET", &format!("/api/history?series={name}&from={}&to={to}", to - 300), "");
-        let answer: Value = serde_json::from_str(&body).unwrap();
+        let answer = self.ask("GET", &format!("/api/history?series={name}&from={}&to={to}", to - 300), "");
+        let answer: Value = serde_json::from_str(&answer.body).unwrap();
         let Some(points) = answer["series"][name].as_array() else { return Vec::new() };
         let (from, step) = (answer["from"].as_u64().unwrap(), answer["step"].as_u64().unwrap());
         assert_eq!(step, 10);
@@ -103,16 +37,6 @@ impl Page {
         }
         panic!("no point of {name}");
     }
-}
-
-/// Whether nothing comes for a moment; from then on, a read ends soon.
-fn stream_is_idle(stream: &mut TcpStream) -> bool {
-    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    let is_idle = stream.peek(&mut [0]).is_err();
-    if !is_idle {
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    }
-    is_idle
 }
 
 fn now() -> u64 {
@@ -144,7 +68,7 @@ fn the_history_has_what_rpc_says_and_survives_a_kill() {
     let port = lydian_oracle::free_port().unwrap();
     let options = options(port);
     let mut lydian = Server::lydian("page-past", &texts(&options));
-    let page = Page::log_in(&lydian, port);
+    let page = Client::of_cookie(&lydian, port);
     lydian.result("generatetodescriptor", "[7,\"raw(51)\"]");
     page.next_point("height");
     let recorded = page.next_point("height");
@@ -168,7 +92,7 @@ fn the_history_has_what_rpc_says_and_survives_a_kill() {
     lydian.kill();
     assert_eq!(fs::metadata(lydian.folder.join("regtest/history.dat")).unwrap().len(), 64 << 20);
     lydian.start_again(&texts(&options));
-    let page = Page::log_in(&lydian, port);
+    let page = Client::of_cookie(&lydian, port);
     let begin = Instant::now();
     while page.past("height").is_empty() && begin.elapsed() < PATIENCE {
         sleep(Duration::from_millis(100));
@@ -186,7 +110,7 @@ fn the_history_has_what_rpc_says_and_survives_a_kill() {
     bytes[16_384 + 20] ^= 1;
     fs::write(&path, bytes).unwrap();
     lydian.start_again(&texts(&options));
-    let page = Page::log_in(&lydian, port);
+    let page = Client::of_cookie(&lydian, port);
     page.next_point("height");
     assert!(page.past("height").iter().all(|(time, _)| *time > recorded.0));
     let log = fs::read_to_string(lydian.folder.join("regtest/debug.log")).unwrap();
@@ -198,37 +122,48 @@ fn the_machine_is_as_the_system_says() {
     let port = lydian_oracle::free_port().unwrap();
     let options = options(port);
     let lydian = Server::lydian("page-machine", &texts(&options));
-    let page = Page::log_in(&lydian, port);
+    let page = Client::of_cookie(&lydian, port);
     lydian.result("generatetodescriptor", "[3,\"raw(51)\"]");
-    let begin = Instant::now();
-    let machine = loop {
-        let machine = page.topic("machine");
-        // The folders are added up from time to time, first when some of them may be empty.
-        let is_there = |name: &str| machine["folders"][name].is_u64();
-        if is_there("chainstate") && is_there("blocks/index") || begin.elapsed() > PATIENCE {
-            break machine;
+    // The topic is read once a second, and the folders are added up less often.
+    let began = Instant::now();
+    loop {
+        let different = differences(&page.topic("machine").into(), &lydian);
+        if different.is_empty() {
+            return;
         }
-    };
-    let datadir = lydian.folder.join("regtest");
-    assert_eq!(machine["datadir"], json!(datadir.display().to_string()));
-    let folders = machine["folders"].as_object().unwrap();
-    for name in ["chainstate", "blocks/index"] {
-        assert!(folders[name].as_u64().unwrap() <= occupied(&datadir.join(name)) + (1 << 20), "{folders:?}");
+        assert!(began.elapsed() < PATIENCE, "{different:?}");
     }
-    let sum: u64 = folders.values().map(|bytes| bytes.as_u64().unwrap()).sum();
-    assert!(sum > 0 && sum <= occupied(&datadir) + (1 << 20), "{folders:?}");
-    let resident = machine["resident"].as_u64().unwrap() as f64;
-    assert!((resident / lydian.memory_bytes() as f64 - 1.0).abs() < 0.5);
+}
+
+/// What the panel Machine shows of an idle node, and the system and the node say otherwise.
+fn differences(machine: &Value, lydian: &Server) -> Vec<String> {
+    let datadir = lydian.folder.join("regtest");
+    let number = |name: &str| machine[name].as_u64().unwrap_or_default();
+    let none = Map::new();
+    let folders = machine["folders"].as_object().unwrap_or(&none);
+    let is_within = |bytes: u64, folder: &Path| bytes <= occupied(folder) + (1 << 20);
+    let bytes = |name: &str| folders.get(name).and_then(Value::as_u64);
+    let has = |name: &str| bytes(name).is_some_and(|bytes| is_within(bytes, &datadir.join(name)));
+    let sum = folders.values().filter_map(Value::as_u64).sum();
     let threads = fs::read_dir(format!("/proc/{}/task", lydian.id())).unwrap().count() as u64;
-    assert!(machine["threads"].as_u64().unwrap().abs_diff(threads) <= 8, "{} and {threads}", machine["threads"]);
-    assert!(machine["openFiles"].as_u64().unwrap() > 5);
-    assert_eq!(machine["needed"], Value::Null, "the sync is over");
     let engine = &machine["signatures"];
-    assert_eq!((&engine["is_trusted"], &engine["disagreements"]), (&json!(true), &json!(0)));
-    assert_eq!(machine["secondOpinion"], Value::Null);
-    let stages: Vec<&str> =
-        machine["stages"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
-    assert!(stages.contains(&"signatures") && stages.contains(&"commit"), "{stages:?}");
+    let stages = machine["stages"].as_array().map_or(&[][..], Vec::as_slice);
+    let has_stage = |name: &str| stages.iter().any(|stage| stage["name"] == json!(name));
+    let checks = [
+        ("datadir", machine["datadir"] == json!(datadir.display().to_string())),
+        ("chainstate", has("chainstate")),
+        ("blocks/index", has("blocks/index")),
+        ("sum of the folders", sum > 0 && is_within(sum, &datadir)),
+        ("resident", (number("resident") as f64 / lydian.memory_bytes() as f64 - 1.0).abs() < 0.5),
+        ("threads", number("threads").abs_diff(threads) <= 8),
+        ("openFiles", number("openFiles") > 5),
+        ("needed, since the sync is over", machine["needed"].is_null()),
+        ("signatures", engine["is_trusted"] == json!(true) && engine["disagreements"] == json!(0)),
+        ("secondOpinion", machine["secondOpinion"].is_null()),
+        ("stages", has_stage("signatures") && has_stage("commit")),
+    ];
+    let wrong = checks.iter().filter(|(_, is_so)| !is_so);
+    wrong.map(|(name, _)| format!("{name} with {threads} threads and {machine:?}")).collect()
 }
 
 /// What is planted as a secret.
@@ -245,9 +180,10 @@ fn no_secret_is_shown_and_every_option_is() {
     options.push("-uacomment=shown".to_owned());
     options.push("-debug=http".to_owned());
     let lydian = Server::lydian("page-settings", &texts(&options));
-    let page = Page::log_in(&lydian, port);
+    let page = Client::of_cookie(&lydian, port);
     let settings = page.topic("settings");
-    assert!(!settings.to_string().contains(PLANTED) && !settings.to_string().contains("5c6e4ba7b1f0a1d1"));
+    let text = Value::from(settings.clone()).to_string();
+    assert!(!text.contains(PLANTED) && !text.contains("5c6e4ba7b1f0a1d1"));
     let of = |name: &str| &settings["options"][name];
     for name in ["rpcauth", "torpassword", "blocknotify"] {
         assert_eq!((&of(name)["values"], &of(name)["isSecret"]), (&json!(["set"]), &json!(true)), "{name}");
@@ -264,19 +200,14 @@ fn no_secret_is_shown_and_every_option_is() {
     }
 
     let log = page.topic("log");
-    let lines: Vec<&Value> =
-        log.as_object().unwrap().iter().filter(|(key, _)| key.parse::<u64>().is_ok()).map(|(_, line)| line).collect();
+    let lines: Vec<&Value> = log.iter().filter(|(key, _)| key.parse::<u64>().is_ok()).map(|(_, line)| line).collect();
     let text = fs::read_to_string(lydian.folder.join("regtest/debug.log")).unwrap();
     assert!(lines.len() > 20 && lines.iter().all(|line| text.contains(line["text"].as_str().unwrap())));
     assert!(lines.iter().any(|line| line["level"] == json!("info")));
     assert_eq!((&log["categories"]["http"], &log["categories"]["zmq"]), (&json!(true), &json!(false)));
-    let body = json!({ "method": "logging", "params": [["zmq"], ["http"]] }).to_string();
-    assert!(page.ask("POST", "/api/call", &body).1.contains("\"zmq\":true"));
+    assert_eq!(page.result("logging", &json!([["zmq"], ["http"]]))["zmq"], json!(true));
     // The topic is read once a second.
-    let begin = Instant::now();
-    while page.topic("log")["categories"]["zmq"] != json!(true) {
-        assert!(begin.elapsed() < PATIENCE);
-    }
+    wait("the category is on", || (page.topic("log")["categories"]["zmq"] == json!(true)).then_some(()));
     assert_eq!(page.topic("log")["categories"]["http"], json!(false));
 }
 
@@ -286,8 +217,8 @@ fn log_and_settings_need_a_login_even_where_reading_is_open() {
     let mut options = options(port);
     options.push("-pageopen".to_owned());
     let _lydian = Server::lydian("page-open", &texts(&options));
-    let page = Page { port, cookie: String::new(), token: String::new() };
-    let names: Vec<String> = page.topics().into_iter().map(|(name, _)| name).collect();
+    let page = Client::anonymous(port);
+    let names = page.topics();
     assert!(names.iter().any(|name| name == "machine"), "{names:?}");
     assert!(!names.iter().any(|name| name == "log" || name == "settings"), "{names:?}");
     page.next_point("height");

@@ -1,7 +1,7 @@
 //! The page's data of the mempool: fee bands, projected blocks, rejections and replacements equal what RPC says, after
 //! random changes, blocks and a reorganisation.
 
-use crate::http::send;
+use crate::page_client::{Client, Live};
 use crate::server::Server;
 use lydian_mempool::graph::FeeSize;
 use lydian_mempool::pool::{BAND_COUNT, BAND_RATES, band_of};
@@ -9,8 +9,6 @@ use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Txid, to_hex};
 use lydian_stdx::SplitMix64;
 use serde_json::{Map, Value, json};
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// A node with a page that everyone on this machine may read.
@@ -33,59 +31,29 @@ impl Page {
         self.server.restart(&[options, &["-page", &port, "-pageopen"]].concat());
     }
 
-    /// `POST /api/call`: the result, or the code and the sentence of the error.
-    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, (i64, String)> {
-        let body = json!({ "method": method, "params": params }).to_string();
-        let head = format!("POST /api/call HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n", self.port);
-        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        let answer = send(self.port, request.as_bytes()).unwrap();
-        let mut answer: Value = serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("{method}: {answer:?}"));
-        match answer.get("error") {
-            Some(error) => {
-                let message = error["message"].as_str().unwrap().to_owned();
-                Err((error["code"].as_i64().unwrap_or_default(), message))
-            }
-            None => Ok(answer["result"].take()),
-        }
+    /// A reader without a login.
+    pub(crate) fn client(&self) -> Client {
+        Client::anonymous(self.port)
     }
 
-    pub(crate) fn answer(&self, method: &str, params: &Value) -> Value {
-        self.call(method, params).unwrap_or_else(|error| panic!("{method} {params}: {error:?}"))
-    }
-
-    fn live(&self) -> Live {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        write!(stream, "GET /api/live HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", self.port).unwrap();
-        Live { reader: BufReader::new(stream), state: Map::new() }
+    fn live(&self) -> MempoolData {
+        MempoolData { live: self.client().live(), state: Map::new() }
     }
 }
 
 /// The live data of the topic `mempool`.
-struct Live {
-    reader: BufReader<TcpStream>,
+struct MempoolData {
+    live: Live,
     state: Map<String, Value>,
 }
 
-impl Live {
+impl MempoolData {
     /// Reads one change of the topic.
     fn next(&mut self) {
-        let mut is_ours = false;
-        loop {
-            let mut line = String::new();
-            assert!(self.reader.read_line(&mut line).unwrap() > 0, "the stream ended");
-            let line = line.trim_end();
-            if let Some(name) = line.strip_prefix("event: ") {
-                is_ours = name == "mempool";
-            } else if let Some(data) = line.strip_prefix("data: ").filter(|_| is_ours) {
-                let changes: Map<String, Value> = serde_json::from_str(data).unwrap();
-                for (key, value) in changes {
-                    match value {
-                        Value::Null => drop(self.state.remove(&key)),
-                        value => drop(self.state.insert(key, value)),
-                    }
-                }
-                return;
+        for (key, value) in self.live.next_of("mempool") {
+            match value {
+                Value::Null => drop(self.state.remove(&key)),
+                value => drop(self.state.insert(key, value)),
             }
         }
     }
@@ -184,7 +152,7 @@ fn recount(entries: &Map<String, Value>) -> Value {
 }
 
 /// Waits until the topic shows the mempool as RPC does.
-fn check_sums(page: &Page, live: &mut Live, when: &str) -> usize {
+fn check_sums(page: &Page, live: &mut MempoolData, when: &str) -> usize {
     let entries = page.server.result("getrawmempool", "[true]");
     let info = page.server.result("getmempoolinfo", "[]");
     let expected = recount(entries.as_object().unwrap());
@@ -315,7 +283,7 @@ fn projected_blocks_are_mined() {
 }
 
 /// A block that lacks some transactions, and has one that no mempool had.
-fn check_a_block_of_another_miner(page: &Page, live: &mut Live, coins: &mut Vec<(OutPoint, i64)>) {
+fn check_a_block_of_another_miner(page: &Page, live: &mut MempoolData, coins: &mut Vec<(OutPoint, i64)>) {
     let mut unconfirmed = Vec::new();
     while unconfirmed.len() < 5 {
         let tx = spending(&[coins.pop().unwrap()], 1, 5_000);
@@ -340,7 +308,7 @@ fn check_a_block_of_another_miner(page: &Page, live: &mut Live, coins: &mut Vec<
     let figures = ["expected", "mined", "missing", "added", "unknown", "expectedFees", "fees"]
         .map(|name| row[name].as_i64().unwrap());
     assert_eq!(figures, [5, 3, 3, 1, 1, 25_000, 13_333]);
-    let found = page.answer("lydian_minedblock", &json!([hash]));
+    let found = page.client().result("lydian_minedblock", &json!([hash]));
     let mut missing: Vec<&str> =
         found["missingTxids"].as_array().unwrap().iter().map(|txid| txid.as_str().unwrap()).collect();
     missing.sort_unstable();
@@ -348,7 +316,7 @@ fn check_a_block_of_another_miner(page: &Page, live: &mut Live, coins: &mut Vec<
     expected.sort_unstable();
     assert_eq!(missing, expected);
     assert_eq!(found["addedTxids"], json!([secret.txid().to_string()]));
-    let error = page.call("lydian_minedblock", &json!(["00"])).unwrap_err();
+    let error = page.client().try_result("lydian_minedblock", &json!(["00"])).unwrap_err();
     assert_eq!(error, (-5, "Block 00 was not compared with its projection, or that was too long ago.".to_owned()));
 }
 
@@ -400,9 +368,9 @@ fn rejections_and_replacements_are_shown_within_two_seconds() {
         "replaced": [first.txid().to_string()], "replacedCount": 1, "replacedVsize": vsize(&first), "replacedFees": 1_000,
     });
     assert_eq!(row, expected);
-    let mut rejects = page.answer("lydian_rejects", &json!([]));
+    let mut rejects = page.client().result("lydian_rejects", &json!([]));
     rejects.as_array_mut().unwrap().reverse();
     assert_eq!(rejects, json!(live.rows("reject:")));
-    assert_eq!(page.answer("lydian_replacements", &json!([])), json!([row]));
-    assert_eq!(page.answer("getorphantxs", &json!([1])), page.server.result("getorphantxs", "[1]"));
+    assert_eq!(page.client().result("lydian_replacements", &json!([])), json!([row]));
+    assert_eq!(page.client().result("getorphantxs", &json!([1])), page.server.result("getorphantxs", "[1]"));
 }

@@ -2,103 +2,13 @@
 //! call them.
 
 use crate::electrum_operators::of_client;
-use crate::http::{Answer, send};
-use crate::peers::PATIENCE;
+use crate::http::Answer;
+use crate::page_client::{Client, request, wait};
 use crate::server::Server;
 use lydian_oracle::free_port;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::time::{Duration, Instant};
-
-/// A browser that has logged in.
-pub(crate) struct Browser {
-    pub(crate) port: u16,
-    pub(crate) cookie: String,
-    pub(crate) token: String,
-}
-
-impl Browser {
-    /// Logs in with a password.
-    pub(crate) fn log_in(port: u16, user: &str, password: &str) -> Browser {
-        let body = json!({"user": user, "password": password}).to_string();
-        let answer = post(port, "/api/login", "", &body);
-        assert!(answer.status.contains(" 200 "), "{answer:?}");
-        let cookie = answer.headers.iter().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-        let session: Value = serde_json::from_str(&answer.body).unwrap();
-        Browser {
-            port,
-            cookie: cookie.split(';').next().unwrap().to_owned(),
-            token: session["token"].as_str().unwrap().to_owned(),
-        }
-    }
-
-    /// Logs in as the user of the cookie file.
-    pub(crate) fn of_cookie(server: &Server, port: u16) -> Browser {
-        let cookie = fs::read_to_string(server.cookie()).unwrap();
-        let (user, password) = cookie.trim().split_once(':').unwrap();
-        Browser::log_in(port, user, password)
-    }
-
-    /// The headers of a request of the page.
-    fn headers(&self) -> String {
-        let Browser { port, cookie, token } = self;
-        format!("Origin: http://127.0.0.1:{port}\r\nCookie: {cookie}\r\nX-Lydian-Token: {token}\r\n")
-    }
-
-    pub(crate) fn call(&self, method: &str, params: &Value) -> Answer {
-        self.call_with(&self.headers(), method, params)
-    }
-
-    fn call_with(&self, headers: &str, method: &str, params: &Value) -> Answer {
-        post(self.port, "/api/call", headers, &json!({"method": method, "params": params}).to_string())
-    }
-
-    /// The result of a call that succeeds.
-    fn result(&self, method: &str, params: &Value) -> Value {
-        let answer = self.call(method, params);
-        let body: Value = serde_json::from_str(&answer.body).unwrap();
-        assert!(answer.status.contains(" 200 ") && body["error"].is_null(), "{method} {params}: {answer:?}");
-        body["result"].clone()
-    }
-
-    /// A topic as it is now: the first event that a new reader gets.
-    pub(crate) fn topic(&self, name: &str) -> Map<String, Value> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let (port, cookie) = (self.port, &self.cookie);
-        write!(stream, "GET /api/live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n").unwrap();
-        let wanted = format!("event: {name}");
-        let mut is_found = false;
-        for line in BufReader::new(stream).lines() {
-            let line = line.unwrap();
-            is_found |= line == wanted;
-            if is_found && let Some(data) = line.strip_prefix("data: ") {
-                return serde_json::from_str(data).unwrap();
-            }
-        }
-        panic!("the stream has no topic {name}");
-    }
-}
-
-fn post(port: u16, path: &str, headers: &str, body: &str) -> Answer {
-    let head =
-        format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
-    send(port, [head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap()
-}
-
-/// Waits until a function returns something.
-pub(crate) fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// A node with its page and, as a peer, a second one that listens.
 struct World {
@@ -140,7 +50,7 @@ fn every_field_of_a_peer_is_on_the_page() {
     world.node.result("setban", &json!(["203.0.113.0/24", "add", 1000]).to_string());
     world.peers(1);
     world.node.result("generatetodescriptor", "[3,\"raw(51)\"]");
-    let browser = Browser::of_cookie(&world.node, world.page);
+    let browser = Client::of_cookie(&world.node, world.page);
     // Peers send messages at any time, so all is compared until nothing changed between two answers of RPC.
     let rows = |method: &str| world.node.result(method, "[]");
     wait("the page shows what RPC reports", || {
@@ -181,7 +91,7 @@ fn every_field_of_a_peer_is_on_the_page() {
 #[test]
 fn actions_of_the_page_work_and_are_logged() {
     let world = World::start("actions_of_the_page_work_and_are_logged", &["-pageactions"]);
-    let browser = Browser::of_cookie(&world.node, world.page);
+    let browser = Client::of_cookie(&world.node, world.page);
     browser.result("addnode", &json!([world.address, "onetry"]));
     let id = world.peers(1)[0]["id"].clone();
     browser.result("disconnectnode", &json!(["", id]));
@@ -223,7 +133,7 @@ fn actions_of_the_page_work_and_are_logged() {
     }
     // Line breaks in parameters make no lines of the log.
     let body = "{\"method\":\"setban\",\"params\":[\"192.0.2.9\",\n\"x\\nPage: forged\"]}";
-    post(world.page, "/api/call", &browser.headers(), body);
+    browser.ask("POST", "/api/call", body);
     assert!(!world.log().lines().any(|line| line.starts_with("Page: forged") || line.starts_with("\"x")));
 }
 
@@ -241,7 +151,7 @@ fn sessions_of_wallets_are_ended_on_the_page() {
         "-electrumproxy=127.0.0.1",
     ];
     let world = World::start("sessions_of_wallets_are_ended_on_the_page", &options);
-    let browser = Browser::of_cookie(&world.node, world.page);
+    let browser = Client::of_cookie(&world.node, world.page);
     let mut wallet = of_client(electrum, [203, 0, 113, 7]);
     wallet.result("server.version", &json!(["<img src=x>", "1.4"]));
     let hash = "00".repeat(31) + "77";
@@ -300,13 +210,13 @@ fn actions_are_refused_to_those_who_may_not() {
     world.node.result("addnode", &json!([world.address, "add"]).to_string());
     let id = world.peers(1)[0]["id"].clone();
     let (user, reader) =
-        (Browser::log_in(world.page, "user", "password"), Browser::log_in(world.page, "reader", "password"));
+        (Client::log_in(world.page, "user", "password"), Client::log_in(world.page, "reader", "password"));
     let action = json!(["", id]);
     let refused = |answer: &Answer, status: &str, words: &str| {
         assert!(answer.status.contains(status), "{answer:?}");
         assert!(answer.body.contains(words), "{answer:?}");
     };
-    let headers = |browser: &Browser, token: &str, origin: &str| {
+    let headers = |browser: &Client, token: &str, origin: &str| {
         let token = if token.is_empty() { String::new() } else { format!("X-Lydian-Token: {token}\r\n") };
         format!("Origin: {origin}\r\nCookie: {}\r\n{token}", browser.cookie)
     };
@@ -321,8 +231,8 @@ fn actions_are_refused_to_those_who_may_not() {
     }
     refused(&act(&format!("Origin: {ours}\r\nX-Lydian-Token: {}\r\n", user.token)), " 401 ", "This needs a login");
     // The session has ended, and its token with it.
-    let old = Browser::log_in(world.page, "user", "password");
-    let answer = post(world.page, "/api/logout", &old.headers(), "");
+    let old = Client::log_in(world.page, "user", "password");
+    let answer = old.ask("POST", "/api/logout", "");
     assert!(answer.status.contains(" 200 "), "{answer:?}");
     refused(&old.call("disconnectnode", &action), " 401 ", "This needs a login");
     refused(&act(&headers(&user, &old.token, &ours)), " 403 ", "The token of the session is missing or not current");
@@ -339,12 +249,12 @@ fn actions_are_refused_to_those_who_may_not() {
     // A wrong login waits.
     let began = Instant::now();
     let body = json!({"user": "user", "password": "wrong"}).to_string();
-    refused(&post(world.page, "/api/login", "", &body), " 401 ", "The user or the password is wrong");
+    refused(&request(world.page, "POST", "/api/login", "", &body), " 401 ", "The user or the password is wrong");
     assert!(began.elapsed() >= Duration::from_millis(250));
     // Without -pageactions, no user acts.
     let bind = format!("-pagebind=127.0.0.1:{}", world.page);
     world.node.restart(&[&["-page=1", &bind][..], &USERS].concat());
-    let user = Browser::log_in(world.page, "user", "password");
+    let user = Client::log_in(world.page, "user", "password");
     world.node.result("addnode", &json!([world.address, "onetry"]).to_string());
     let id = world.peers(1)[0]["id"].clone();
     for (method, params) in [

@@ -6,6 +6,7 @@
 use super::cookie::{CookieError, random};
 use lydian_hash::{Sha256, sha256};
 use lydian_primitives::to_hex;
+use lydian_stdx::decode_base64;
 use std::fmt;
 use std::hint::black_box;
 
@@ -128,34 +129,6 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
         difference |= usize::from(byte ^ b[index % b.len()]);
     }
     black_box(difference) == 0
-}
-
-/// RFC 4648 with strict padding: Core's `DecodeBase64`.
-fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0, 0u32);
-    for byte in &text[..text.len() - padding] {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        held = held << 6 | u32::from(value);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push(u8::try_from(held >> bits & 0xff).ok()?);
-        }
-    }
-    // The remaining bits must be zero.
-    (held & ((1 << bits) - 1) == 0).then_some(out)
 }
 
 #[cfg(test)]
