@@ -193,7 +193,7 @@ export function chart(root, series, options = {}) {
       select: { show: false },
       scales: { x: { time: true, range: () => [start(), data.times[data.times.length - 1] + step] },
         y: { range: (_, min, max) => bounds(min, max, low, options.max) } },
-      axes: [{ ...axis, size: 30, space: 70, values: (_, marks, at, space, every) => marks.map((mark) => tick(mark, every)) }, { ...axis, size: 74, values: (_, marks) => marks.map((mark) => format(mark)) }],
+      axes: [{ ...axis, size: 30, space: 70, values: (_, marks, at, space, every) => marks.map((mark) => tick(mark, every)) }, { ...axis, size: 74, values: (_, marks) => labels(marks.map((mark) => format(mark))) }],
       series: [{}, ...lines],
       hooks: { setCursor: [({ cursor }) => show(cursor.idx ?? null)] },
     };
@@ -276,6 +276,9 @@ export function chart(root, series, options = {}) {
     },
   };
 }
+
+// A label that is the same as the one below is left out.
+const labels = (all) => all.map((label, place) => (label === all[place - 1] ? '' : label));
 
 // A range of values that shows zero, unless the values are far from it.
 function bounds(min, max, low, high) {

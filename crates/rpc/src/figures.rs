@@ -11,6 +11,7 @@ use crate::methods::blockchain::progress;
 use crate::methods::blockstats::BlockSums;
 use crate::methods::mining::network_hash_rate;
 use crate::methods::net::VERSION;
+use crate::rest;
 use crate::table::METHODS;
 use lydian_chain::HeaderId;
 use lydian_engine::Engine;
@@ -24,6 +25,8 @@ use std::sync::atomic::Ordering;
 
 const METHOD: Label =
     Label { name: "method", values: || METHODS.iter().map(|method| method.name).chain([OTHER]).collect() };
+
+const PATH: Label = Label { name: "path", values: || rest::prefixes().chain([OTHER]).collect() };
 
 /// The figures of the RPC server itself.
 pub const SERVER_FIGURES: &[Figure<Counts>] = &[
@@ -46,6 +49,19 @@ pub const SERVER_FIGURES: &[Figure<Counts>] = &[
         |counts: &Counts, out| counts.requests.read_errors(out),
     )
     .by(&[METHOD]),
+    Figure::histogram(
+        "lydian_rest_request_seconds",
+        "Duration of the requests for each path of REST, with waiting.",
+        |counts: &Counts, out| counts.rest_requests.read_seconds(out),
+    )
+    .by(&[PATH]),
+    Figure::counter(
+        "lydian_rest_errors_total",
+        "requests",
+        "Requests for each path of REST that were answered with another status than 200.",
+        |counts: &Counts, out| counts.rest_requests.read_errors(out),
+    )
+    .by(&[PATH]),
     Figure::counter(
         "lydian_rpc_refused_total",
         "requests",

@@ -73,3 +73,10 @@ export const small = (words, label, onclick) => h('button', { type: 'button', cl
   event.stopPropagation();
   onclick();
 } }, words);
+
+// An address without its port, for a ban.
+export const hostOf = (addr) => addr.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
+
+// The rows of a kind: {7: row} for the keys peer:7.
+export const rowsOf = (state, kind) => Object.fromEntries(Object.entries(state)
+  .filter(([key]) => key.startsWith(`${kind}:`)).map(([key, row]) => [key.slice(kind.length + 1), row]));

@@ -49,7 +49,7 @@ export default {
 
     const offs = [live.on('blocks', draw), live.on('chain', draw)];
     const off = live.on('overview', (now) => {
-      set(sentence, badge(SIGNS[now.state] ?? 'calm', now.state ?? ''), h('span', {}, now.sentence ?? ''));
+      set(sentence, h('span', { class: `sign ${SIGNS[now.state] ?? 'calm'}`, 'aria-hidden': 'true' }), h('span', {}, now.sentence ?? ''));
       progress.hidden = typeof now.share !== 'number' || now.share >= 1;
       progress.update(now.share, now.sentence);
       set(warnings, (now.warnings ?? []).map((text) => ui.note('bad', text)));

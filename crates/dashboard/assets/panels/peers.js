@@ -1,17 +1,9 @@
 // Every peer with all that getpeerinfo reports, bans and added nodes; actions for those who may.
 
-import { act, durations, input, outcome, small } from '/assets/panels/actions.js';
+import { act, durations, hostOf, input, outcome, rowsOf, small } from '/assets/panels/actions.js';
 import { DEFAULT, FIELDS, NESTED, NETWORKS, field, millis, textOf, valueOf } from '/assets/panels/peer-fields.js';
 
 const STORED = 'lydian.peers.columns';
-
-// The rows of a kind: {7: row} for the keys peer:7.
-function rowsOf(state, kind) {
-  const rows = {};
-  const prefix = `${kind}:`;
-  for (const [key, row] of Object.entries(state)) if (key.startsWith(prefix)) rows[key.slice(prefix.length)] = row;
-  return rows;
-}
 
 function storedColumns() {
   try {
@@ -22,9 +14,6 @@ function storedColumns() {
   }
   return DEFAULT;
 }
-
-// The address of a peer without its port, for a ban.
-const hostOf = (addr) => addr.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
 
 export default {
   name: 'peers',

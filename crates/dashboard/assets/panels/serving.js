@@ -1,9 +1,9 @@
 // What the servers do for programs and wallets: connections, requests by method with their duration, and the sessions
 // of Electrum wallets. What a wallet asks for is not shown.
 
-import { act, durations, outcome, small } from '/assets/panels/actions.js';
+import { act, durations, hostOf, outcome, rowsOf, small } from '/assets/panels/actions.js';
 
-const SERVERS = [['rpc', 'RPC and REST'], ['electrum', 'Electrum'], ['esplora', 'Esplora']];
+const SERVERS = [['rpc', 'RPC'], ['rest', 'REST'], ['electrum', 'Electrum'], ['esplora', 'Esplora']];
 
 // The figures that have a word of their own; others are shown by their name.
 const LABELS = { connections: 'Connections', sessions: 'Sessions', subscriptions: 'Subscriptions', throttled_total: 'Throttled', ended_total: 'Ended for their cost', refused_total: 'Refused, queue full' };
@@ -14,9 +14,6 @@ const labelOf = ({ name, label }) => {
 };
 
 const took = (millis) => (typeof millis !== 'number' ? '–' : millis < 1 ? `${millis.toFixed(2)} ms` : millis < 1000 ? `${millis.toFixed(millis < 10 ? 1 : 0)} ms` : `${(millis / 1000).toFixed(1)} s`);
-
-// The address without its port.
-const hostOf = (addr) => addr.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
 
 export default {
   name: 'serving',
@@ -113,8 +110,6 @@ export default {
       return set(body, [h('dl', { class: 'facts' }, rows.map(([label, value, help]) => h('div', { title: help }, h('dt', {}, label), h('dd', {}, value))))]);
     }
 
-    const rowsOf = (state, prefix) => Object.fromEntries(Object.entries(state).filter(([key]) => key.startsWith(prefix)).map(([key, row]) => [key.slice(prefix.length), row]));
-
     const disconnect = (row) => act(api, said, { title: `Disconnect session ${row.id}?`, sentence: `The wallet at ${row.addr} may connect again.`, verb: 'Disconnect' },
       () => ['disconnectelectrumsession', row.id], () => `Disconnected session ${row.id}.`);
 
@@ -131,14 +126,14 @@ export default {
     const offs = [
       live.on('serving', (state) => {
         servers.forEach((server) => drawServer(server, state[`server:${server.key}`]));
-        requests.update(rowsOf(state, 'request:'));
+        requests.update(rowsOf(state, 'request'));
       }),
       live.on('sessions', (state) => {
         wallets.hidden = Boolean(state.problem);
         problem.hidden = !state.problem;
         set(problem, state.problem ? `${state.problem}.` : '');
-        sessions.update(rowsOf(state, 'session:'));
-        bans.update(rowsOf(state, 'ban:'));
+        sessions.update(rowsOf(state, 'session'));
+        bans.update(rowsOf(state, 'ban'));
       }),
     ];
     return () => offs.forEach((off) => off());

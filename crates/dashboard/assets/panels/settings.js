@@ -11,6 +11,8 @@ export default {
     }
     let text = '';
     let onlyGiven = false;
+    // The groups that are unfolded while nothing is searched for.
+    const open = new Set(['Common options']);
     const input = h('input', { type: 'search', id: 'optiontext', autocomplete: 'off', spellcheck: 'false', oninput: (event) => { text = event.target.value.trim().toLowerCase().replace(/^-+/, ''); draw(); } });
     const given = h('input', { type: 'checkbox', id: 'optiongiven', onchange: (event) => { onlyGiven = event.target.checked; draw(); } });
     const notes = h('div', { class: 'warnings' });
@@ -33,7 +35,14 @@ export default {
         if (!byGroup.has(group)) byGroup.set(group, []);
         byGroup.get(group).push([name, row]);
       }
-      const cards = [...byGroup].map(([group, rows]) => card(group, h('div', { class: 'options' }, rows.map(([name, row]) => option(name, row)))));
+      const isSearch = onlyGiven || text !== '';
+      const cards = [...byGroup].map(([group, rows]) => {
+        const given = rows.filter(([, row]) => row.source !== null).length;
+        const title = h('summary', {}, h('h2', {}, group), h('span', { class: 'muted' }, `${rows.length} options${given > 0 ? `, ${given} given` : ''}`));
+        return h('details', { class: 'card group', open: isSearch || open.has(group), ontoggle: (event) => {
+          if (!isSearch) open[event.target.open ? 'add' : 'delete'](group);
+        } }, title, h('div', { class: 'options' }, rows.map(([name, row]) => option(name, row))));
+      });
       set(groups, cards.length > 0 ? cards : h('p', { class: 'muted' }, 'No option matches.'));
     }
 

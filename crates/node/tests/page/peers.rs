@@ -257,7 +257,7 @@ fn requests_and_sessions_of_the_servers_are_shown() {
         page.text(&script).unwrap()
     };
     assert!(row("other").contains("Electrum11 (100.0 %)"), "{}", row("other"));
-    assert!(row("getblockhash").contains("RPC and REST11 (100.0 %)"), "{}", row("getblockhash"));
+    assert!(row("getblockhash").contains("RPC11 (100.0 %)"), "{}", row("getblockhash"));
     assert!(row("server.version").contains("Electrum10"), "{}", row("server.version"));
     let words = page.text("document.querySelector('main').textContent").unwrap();
     assert!(words.contains("Subscriptions1"), "{words}");

@@ -51,6 +51,8 @@ pub(super) struct Shared {
     pub(super) bodies: Bodies,
     pub(super) stopped: Stopped,
     pub(super) requests: Arc<Requests>,
+    /// Those of REST, by the beginning of the path.
+    pub(super) rest_requests: Arc<Requests>,
     /// Requests that were refused because the queue was full.
     pub(super) refused: Arc<AtomicU64>,
 }
@@ -111,6 +113,7 @@ async fn rest(shared: &Arc<Shared>, connection: Arc<Connection>, parts: Parts, b
     let Some((uri, route)) = uri.and_then(|uri| Some((uri.as_str().to_owned(), Route::find(uri.as_str())?))) else {
         return status(StatusCode::NOT_FOUND);
     };
+    let mut timer = shared.rest_requests.begin(route.prefix);
     if shared.queue.is_full() {
         return overloaded(shared);
     }
@@ -137,6 +140,9 @@ async fn rest(shared: &Arc<Shared>, connection: Arc<Connection>, parts: Parts, b
     match made {
         Ok(Ok(Reply { status, kind, body, room })) => {
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            if code.is_success() {
+                timer.answered();
+            }
             http::answer(code, kind, body, room, &connection)
         }
         Ok(Err(Refused::NoRoom)) => overloaded(shared),

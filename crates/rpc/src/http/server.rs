@@ -71,6 +71,7 @@ pub struct Server {
 #[derive(Clone, Debug)]
 pub struct Counts {
     pub(crate) requests: Arc<Requests>,
+    pub(crate) rest_requests: Arc<Requests>,
     pub(crate) refused: Arc<AtomicU64>,
     pub(crate) control: Control,
 }
@@ -120,6 +121,7 @@ impl Server {
         }
         host.log(LogLevel::Info, &format!("Starting HTTP server with {threads} worker threads"));
         let requests = Arc::new(Requests::new(METHODS.iter().map(|method| method.name)));
+        let rest_requests = Arc::new(Requests::new(ROUTES.iter().map(|route| route.prefix)));
         let refused = Arc::<AtomicU64>::default();
         let shared = Arc::new(Shared {
             context: Arc::clone(&context),
@@ -130,12 +132,13 @@ impl Server {
             bodies: Bodies::default(),
             stopped: listener.stopped(),
             requests: Arc::clone(&requests),
+            rest_requests: Arc::clone(&rest_requests),
             refused: Arc::clone(&refused),
         });
         let router = Router::new().fallback(respond).with_state(shared);
         let server = listener.serve(Http::new(router, settings.idle));
         let addresses = server.addresses().to_vec();
-        let counts = Counts { requests, refused, control: server.control() };
+        let counts = Counts { requests, rest_requests, refused, control: server.control() };
         Ok(Server { server: Some(server), context, addresses, routes, counts })
     }
 

@@ -32,6 +32,8 @@ pub(super) fn read(node: &PageNode) -> Map<String, Value> {
 struct Facts {
     /// Whether a service is wanted.
     on: BTreeMap<Service, bool>,
+    /// `-rest`.
+    has_rest: bool,
     /// `-electrumhost`, as URLs.
     electrum_hosts: Vec<String>,
     /// `-rpcallowip`.
@@ -59,6 +61,7 @@ impl Connect {
                 (Service::Electrum, settings.electrum.is_on),
                 (Service::Esplora, settings.esplora.is_on),
             ]),
+            has_rest: settings.rpc.has_rest,
             electrum_hosts: settings.electrum.hosts.iter().map(ToString::to_string).collect(),
             rpc_allowed: settings.rpc.allow.clone(),
             cookie: cookie.map(|path| settings.datadir.join(path).display().to_string()),
@@ -66,8 +69,11 @@ impl Connect {
         Connect { listening, facts, codes: Mutex::default() }
     }
 
-    /// Whether a service has an address.
+    /// Whether a service has an address. REST has that of RPC.
     pub(super) fn is_listening(&self, key: &str) -> bool {
+        if key == "rest" {
+            return self.facts.has_rest && self.is_listening("rpc");
+        }
         let service = SERVICES.iter().find(|(_, name, ..)| *name == key).map(|(service, ..)| *service);
         self.listening.places().iter().any(|place| Some(place.service) == service)
     }

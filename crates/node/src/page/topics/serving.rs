@@ -10,8 +10,12 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// The servers: their names, and the beginning of their figures' names.
-const SERVERS: [(&str, &str); 3] =
-    [("rpc", "lydian_rpc_"), ("electrum", "lydian_electrum_"), ("esplora", "lydian_esplora_")];
+const SERVERS: [(&str, &str); 4] = [
+    ("rpc", "lydian_rpc_"),
+    ("rest", "lydian_rest_"),
+    ("electrum", "lydian_electrum_"),
+    ("esplora", "lydian_esplora_"),
+];
 
 /// The figures by method: durations, and errors.
 const DURATIONS: &str = "request_seconds";
@@ -105,7 +109,7 @@ mod tests {
         ];
         let values = serving(&families, |name| name == "rpc");
         let keys: Vec<&String> = values.keys().collect();
-        assert_eq!(keys, ["request:rpc:getblock", "server:electrum", "server:esplora", "server:rpc"]);
+        assert_eq!(keys, ["request:rpc:getblock", "server:electrum", "server:esplora", "server:rest", "server:rpc"]);
         let rpc = &values["server:rpc"];
         assert_eq!((&rpc["on"], &rpc["requests"], &rpc["errors"]), (&json!(true), &json!(4), &json!(1.0)));
         assert_eq!(rpc["figures"].as_array().map(Vec::len), Some(1));

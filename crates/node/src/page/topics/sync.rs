@@ -4,7 +4,8 @@
 use super::{object, overview};
 use crate::display::{Figures, Late, Seen};
 use crate::page::PageNode;
-use lydian_engine::Standing;
+use crate::status::IndexStatus;
+
 use serde_json::{Map, Value, json};
 
 pub(super) fn read(node: &PageNode) -> Map<String, Value> {
@@ -82,18 +83,22 @@ fn work(now: &Figures, late: &Late) -> Map<String, Value> {
     }))
 }
 
-/// The indexes and other followers that keep files, by name.
+/// The indexes and other followers that keep files, by the names of `getindexinfo`.
 fn indexes(node: &PageNode) -> Value {
     let Some(engine) = node.engine() else { return json!([]) };
     let tip = engine.tip_update().height.0;
-    let row = |info: lydian_engine::FollowerInfo| {
+    let row = |index: IndexStatus| {
         json!({
-            "name": info.name,
-            "height": info.tip.map(|tip| tip.height.0),
+            "name": index.name,
+            "height": index.height,
             "target": tip,
-            "done": info.standing == Standing::InStep,
-            "error": info.error,
+            "done": index.is_synced,
+            "error": index.error,
         })
     };
-    engine.followers().into_iter().filter(|info| info.has_files).map(row).collect()
+    let indexes = node.context.indexes();
+    let followers = engine.followers().into_iter().filter(|info| info.has_files).map(IndexStatus::from);
+    let open = followers.flat_map(|index| index.by_names(indexes.shared.as_ref()));
+    let unopened = indexes.unopened.iter().map(|(name, reason)| IndexStatus::unopened(name, reason));
+    open.chain(unopened).map(row).collect()
 }
