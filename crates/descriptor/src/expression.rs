@@ -3,14 +3,15 @@
 //! Input: a string. Output: its scripts and the properties that Core reports, or a [`DescriptorError`].
 //!
 //! Supported: addr, raw, pk, pkh, wpkh, combo, multi, sortedmulti, sh, wsh, tr with trees, multi_a, sortedmulti_a,
-//! rawtr, unused, and miniscript in wsh and tr; keys in hex, in WIF, and extended keys with origins, paths, multipath
-//! steps and wildcards. Not supported: musig(). Private keys are kept as long as [`Descriptors`] and are in no answer.
-//! Cost: one multiplication on the curve per path step and position.
+//! rawtr, unused, and miniscript in wsh and tr; keys in hex, in WIF, extended keys with origins, paths, multipath steps
+//! and wildcards, and musig(). Private keys are kept as long as [`Descriptors`], are wiped with it, and are in no
+//! answer. Cost: one multiplication on the curve per path step and position.
 
 mod bip32;
 mod error;
 mod key;
 mod miniscript;
+mod musig;
 mod node;
 mod parse;
 mod sha512;
@@ -39,7 +40,7 @@ impl Descriptors {
     /// Parses a descriptor with keys and addresses of the chain: Core's `Parse`.
     pub fn parse(text: &str, chain: Chain, must_have_checksum: bool) -> Result<Descriptors, DescriptorError> {
         let (mut rest, checksum) = checksum::check(text, must_have_checksum)?;
-        let mut secrets = Secrets::new();
+        let mut secrets = Secrets::default();
         let nodes = Parser { chain, secrets: &mut secrets }.script(&mut rest, Place::Top)?;
         match rest {
             "" => Ok(Descriptors { nodes, secrets, chain, checksum }),

@@ -22,6 +22,12 @@ pub(super) struct Extended {
     pub(super) key: [u8; 33],
 }
 
+/// The chain code of aggregate keys: SHA256 of `MuSig2MuSig2MuSig2` (BIP-0328).
+const MUSIG_CHAIN_CODE: [u8; 32] = [
+    0x86, 0x80, 0x87, 0xca, 0x02, 0xa6, 0xf9, 0x74, 0xc4, 0x59, 0x89, 0x24, 0xc3, 0x6b, 0x57, 0x76, 0x2d, 0x32, 0xcb,
+    0x45, 0x71, 0x71, 0x67, 0xe3, 0x00, 0x62, 0x2c, 0x71, 0x67, 0xe3, 0x89, 0x65,
+];
+
 /// Prefixes of encoded keys: Core's `base58Prefixes`.
 struct Prefixes {
     secret: u8,
@@ -41,10 +47,14 @@ fn prefixes(chain: Chain) -> Prefixes {
 pub(crate) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool)> {
     let mut bytes = base58::decode_check(text, 34)?;
     let found = parse_secret(&bytes, chain);
+    wipe(&mut bytes);
+    found
+}
+
+fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
     // Keeps the compiler from removing a write that nothing reads.
-    std::hint::black_box(&bytes);
-    found
+    std::hint::black_box(bytes);
 }
 
 fn parse_secret(bytes: &[u8], chain: Chain) -> Option<(SecretKey, bool)> {
@@ -60,7 +70,13 @@ fn parse_secret(bytes: &[u8], chain: Chain) -> Option<(SecretKey, bool)> {
 impl Extended {
     /// Decodes an extended key, public or private. Also returns the private key if there is one.
     pub(super) fn decode(text: &str, chain: Chain) -> Option<(Extended, Option<SecretKey>)> {
-        let bytes = base58::decode_check(text, 78)?;
+        let mut bytes = base58::decode_check(text, 78)?;
+        let found = Extended::parse(&bytes, chain);
+        wipe(&mut bytes);
+        found
+    }
+
+    fn parse(bytes: &[u8], chain: Chain) -> Option<(Extended, Option<SecretKey>)> {
         let (version, rest) = bytes.split_first_chunk::<4>()?;
         let (&[depth], rest) = rest.split_first_chunk::<1>()?;
         let (&parent, rest) = rest.split_first_chunk::<4>()?;
@@ -81,6 +97,11 @@ impl Extended {
             return None;
         };
         Some((Extended { depth, parent, number, chain_code, key }, secret))
+    }
+
+    /// The extended key of an aggregate of MuSig2 (BIP-0328).
+    pub(super) fn of_aggregate(key: [u8; 33]) -> Extended {
+        Extended { depth: 0, parent: [0; 4], number: 0, chain_code: MUSIG_CHAIN_CODE, key }
     }
 
     /// The encoded public key.
@@ -105,8 +126,10 @@ impl Extended {
 
     /// The child with any number, including its private key.
     pub(super) fn private_child(&self, secret: &SecretKey, number: u32) -> Option<(Extended, SecretKey)> {
-        let private = [&[0][..], &secret.to_secret_bytes()].concat();
+        let mut private = [0; 33];
+        private[1..].copy_from_slice(&secret.to_secret_bytes());
         let (tweak, chain_code) = self.step(if number & HARDENED == 0 { &self.key } else { &private }, number);
+        wipe(&mut private);
         let secret = (*secret).add_tweak(&Scalar::from_be_bytes(tweak).ok()?).ok()?;
         Some((self.descend(number, chain_code, PublicKey::from_secret_key(&secret))?, secret))
     }

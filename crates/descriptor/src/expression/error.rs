@@ -79,8 +79,23 @@ pub enum DescriptorError {
 /// Why a key of a descriptor is invalid. Displayed with Core's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    MusigNotSupported,
     MusigPlace,
+    /// More than one closing bracket.
+    MusigBrackets,
+    MusigInvalid,
+    MusigEmpty,
+    /// Another character than the comma between participants.
+    MusigComma(char),
+    /// An invalid participant, or an invalid path after musig().
+    Musig(Box<KeyError>),
+    /// A path after musig() whose participants are not all extended keys.
+    MusigNotExtended,
+    /// A path after musig() whose participants have wildcards.
+    MusigRanged,
+    MusigHardenedStar,
+    MusigHardenedStep,
+    MusigMultipath,
+    MusigMultipathLengths,
     /// More than one `]`.
     OriginEnd,
     /// A key origin that starts with this character.
@@ -173,8 +188,22 @@ impl std::error::Error for DescriptorError {}
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::MusigNotSupported => f.write_str("musig() is not supported by Lydian yet"),
             Self::MusigPlace => f.write_str("musig() is only allowed in tr() and rawtr()"),
+            Self::MusigBrackets => f.write_str("Too many ')' in musig() expression"),
+            Self::MusigInvalid => f.write_str("Invalid musig() expression"),
+            Self::MusigEmpty => f.write_str("musig(): Must contain key expressions"),
+            Self::MusigComma(found) => write!(f, "musig(): expected ',', got '{found}'"),
+            Self::Musig(error) => write!(f, "musig(): {error}"),
+            Self::MusigNotExtended => f.write_str("musig(): derivation requires all participants to be xpubs or xprvs"),
+            Self::MusigRanged => {
+                f.write_str("musig(): Cannot have ranged participant keys if musig() also has derivation")
+            }
+            Self::MusigHardenedStar => f.write_str("musig(): Cannot have hardened child derivation"),
+            Self::MusigHardenedStep => f.write_str("musig(): cannot have hardened derivation steps"),
+            Self::MusigMultipath => {
+                f.write_str("musig(): Cannot have multipath participant keys if musig() is also multipath")
+            }
+            Self::MusigMultipathLengths => f.write_str("musig(): Multipath derivation paths have mismatched lengths"),
             Self::OriginEnd => f.write_str("Multiple ']' characters found for a single pubkey"),
             Self::OriginStart(found) => {
                 write!(f, "Key origin start '[ character expected but not found, got '{found}' instead")

@@ -5,6 +5,7 @@
 
 use super::bip32::{Extended, HARDENED, decode_secret, fingerprint};
 use super::error::KeyError;
+use super::musig::Musig;
 use super::parse::{Place, number};
 use lydian_consensus::Chain;
 use lydian_hash::hash160;
@@ -12,10 +13,43 @@ use lydian_primitives::{hex, to_hex};
 use lydian_script::uncompressed_key;
 use secp256k1::{PublicKey, SecretKey};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::OnceLock;
 
-/// Private keys of a descriptor by the hashes of their public keys.
-pub(super) type Secrets = BTreeMap<[u8; 20], SecretKey>;
+/// Private keys of a descriptor by the hashes of their public keys. They are overwritten when they are dropped and are
+/// not in `Debug`.
+#[derive(Default)]
+pub(super) struct Secrets {
+    /// In boxes: a map that moves its entries leaves no copies.
+    keys: BTreeMap<[u8; 20], Box<SecretKey>>,
+}
+
+impl Secrets {
+    pub(super) fn insert(&mut self, public: &[u8], secret: SecretKey) {
+        self.keys.entry(hash160(public)).or_insert_with(|| Box::new(secret));
+    }
+
+    /// The private key of a public key.
+    fn get(&self, public: &[u8]) -> Option<&SecretKey> {
+        self.keys.get(&hash160(public)).map(Box::as_ref)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+impl Drop for Secrets {
+    fn drop(&mut self) {
+        self.keys.values_mut().for_each(|key| key.non_secure_erase());
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Key {
@@ -36,11 +70,12 @@ struct Origin {
 enum Source {
     Plain { key: Vec<u8>, is_x_only: bool },
     Extended(Box<Path>),
+    Musig(Box<Musig>),
 }
 
 /// A derivation path from an extended key.
 #[derive(Clone, Debug)]
-struct Path {
+pub(super) struct Path {
     root: Extended,
     steps: Vec<u32>,
     last: Last,
@@ -51,7 +86,7 @@ struct Path {
 
 /// The wildcard at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Last {
+pub(super) enum Last {
     None,
     Star,
     HardenedStar,
@@ -66,6 +101,11 @@ pub(super) struct Derived {
 }
 
 impl Derived {
+    /// A key that is derived from no other.
+    pub(super) fn of_plain(key: &[u8]) -> Derived {
+        Derived { key: key.to_vec(), fingerprint: fingerprint(key), path: Vec::new() }
+    }
+
     pub(super) fn x_only(&self) -> &[u8] {
         &self.key[1..33]
     }
@@ -88,7 +128,11 @@ impl Key {
     /// Parses a key with its origin: Core's `ParsePubkey`.
     pub(super) fn parse(text: &str, place: Place, chain: Chain, secrets: &mut Secrets) -> Result<Vec<Key>, KeyError> {
         if text.starts_with("musig(") {
-            return Err(if place == Place::Tr { KeyError::MusigNotSupported } else { KeyError::MusigPlace });
+            let keys = Musig::parse(text, place, chain, secrets)?;
+            return Ok(keys
+                .into_iter()
+                .map(|key| Key { origin: None, source: Source::Musig(Box::new(key)) })
+                .collect());
         }
         let parts: Vec<&str> = text.split(']').collect();
         let (origin, text) = match parts[..] {
@@ -107,7 +151,16 @@ impl Key {
     }
 
     pub(super) fn is_range(&self) -> bool {
-        matches!(&self.source, Source::Extended(path) if path.last != Last::None)
+        match &self.source {
+            Source::Plain { .. } => false,
+            Source::Extended(path) => path.last != Last::None,
+            Source::Musig(musig) => musig.is_range(),
+        }
+    }
+
+    /// Whether it is an extended key, from which others can be derived.
+    pub(super) fn is_extended(&self) -> bool {
+        matches!(self.source, Source::Extended(_))
     }
 
     /// Size of the public key in bytes.
@@ -115,6 +168,8 @@ impl Key {
         match &self.source {
             Source::Plain { key, .. } => key.len(),
             Source::Extended(_) => 33,
+            // As in a leaf of tr(); nothing else contains one.
+            Source::Musig(_) => 32,
         }
     }
 
@@ -138,6 +193,7 @@ impl Key {
                     Last::HardenedStar => "/*h",
                 };
             }
+            Source::Musig(musig) => text += &musig.text(chain),
         }
         text
     }
@@ -145,8 +201,9 @@ impl Key {
     /// The public key at a position; `None` if a private key is missing.
     pub(super) fn derive(&self, position: u32, secrets: &Secrets) -> Option<Derived> {
         let mut derived = match &self.source {
-            Source::Plain { key, .. } => Derived { key: key.clone(), fingerprint: fingerprint(key), path: Vec::new() },
+            Source::Plain { key, .. } => Derived::of_plain(key),
             Source::Extended(path) => path.derive(position, secrets)?,
+            Source::Musig(musig) => musig.derive(position, secrets)?,
         };
         if let Some(origin) = &self.origin {
             derived.fingerprint = origin.fingerprint;
@@ -157,7 +214,11 @@ impl Key {
 }
 
 impl Path {
-    fn derive(&self, position: u32, secrets: &Secrets) -> Option<Derived> {
+    pub(super) fn new(root: Extended, steps: Vec<u32>, last: Last, is_apostrophe: bool) -> Path {
+        Path { root, steps, last, is_apostrophe, parent: OnceLock::new() }
+    }
+
+    pub(super) fn derive(&self, position: u32, secrets: &Secrets) -> Option<Derived> {
         let mut steps = self.steps.clone();
         match self.last {
             Last::None => {}
@@ -166,9 +227,14 @@ impl Path {
         }
         let key = match steps.iter().any(|step| step & HARDENED != 0) {
             true => {
-                let secret = secrets.get(&hash160(&self.root.key))?;
-                let start = (self.root.clone(), *secret);
-                steps.iter().try_fold(start, |(key, secret), step| key.private_child(&secret, *step))?.0
+                let (mut key, mut secret) = (self.root.clone(), *secrets.get(&self.root.key)?);
+                for step in &steps {
+                    let child = key.private_child(&secret, *step);
+                    secret.non_secure_erase();
+                    (key, secret) = child?;
+                }
+                secret.non_secure_erase();
+                key
             }
             false => {
                 let walk = || self.steps.iter().try_fold(self.root.clone(), |key, step| key.child(*step));
@@ -208,32 +274,19 @@ impl Source {
                 }
                 let key = PublicKey::from_secret_key(&secret);
                 let key = if is_compressed { key.serialize().to_vec() } else { key.serialize_uncompressed().to_vec() };
-                secrets.insert(hash160(&key), secret);
+                secrets.insert(&key, secret);
                 return Ok(vec![Source::Plain { key, is_x_only: place == Place::Tr }]);
             }
         }
         let Some((root, secret)) = Extended::decode(name, chain) else {
             return Err(KeyError::Invalid(name.to_owned()));
         };
-        let last = match parts.last() {
-            Some(&"*") => Last::Star,
-            Some(&("*'" | "*h")) => Last::HardenedStar,
-            _ => Last::None,
-        };
-        if last != Last::None {
-            let star = parts.pop();
-            if last == Last::HardenedStar {
-                *is_apostrophe = star == Some("*'");
-            }
-        }
+        let last = take_wildcard(&mut parts, is_apostrophe);
         let paths = parse_path(&parts[1..], true, is_apostrophe)?;
         if let Some(secret) = secret {
-            secrets.insert(hash160(&root.key), secret);
+            secrets.insert(&root.key, secret);
         }
-        let source = |steps| {
-            let (root, is_apostrophe) = (root.clone(), *is_apostrophe);
-            Source::Extended(Box::new(Path { root, steps, last, is_apostrophe, parent: OnceLock::new() }))
-        };
+        let source = |steps| Source::Extended(Box::new(Path::new(root.clone(), steps, last, *is_apostrophe)));
         Ok(paths.into_iter().map(source).collect())
     }
 }
@@ -274,8 +327,26 @@ fn parse_origin(text: &str, is_apostrophe: &mut bool) -> Result<([u8; 4], Vec<u3
     Ok((fingerprint, paths.swap_remove(0)))
 }
 
+/// Takes the wildcard from the end of a path: Core's `ParseDeriveType`.
+pub(super) fn take_wildcard(parts: &mut Vec<&str>, is_apostrophe: &mut bool) -> Last {
+    let last = match parts.last() {
+        Some(&"*") => Last::Star,
+        Some(&("*'" | "*h")) => Last::HardenedStar,
+        _ => return Last::None,
+    };
+    let star = parts.pop();
+    if last == Last::HardenedStar {
+        *is_apostrophe = star == Some("*'");
+    }
+    last
+}
+
 /// Parses a path: one, or one for each alternative of `<a;b>`. Core's `ParseKeyPath`.
-fn parse_path(parts: &[&str], may_branch: bool, is_apostrophe: &mut bool) -> Result<Vec<Vec<u32>>, KeyError> {
+pub(super) fn parse_path(
+    parts: &[&str],
+    may_branch: bool,
+    is_apostrophe: &mut bool,
+) -> Result<Vec<Vec<u32>>, KeyError> {
     let mut path = Vec::new();
     let mut branches: Option<(usize, Vec<u32>)> = None;
     for part in parts {

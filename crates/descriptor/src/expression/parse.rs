@@ -21,6 +21,8 @@ pub(super) enum Place {
     Wpkh,
     Wsh,
     Tr,
+    /// Inside musig(), which is inside tr() or rawtr().
+    Musig,
 }
 
 /// Core's `MAX_PUBKEYS_PER_MULTISIG`, `MAX_PUBKEYS_PER_MULTI_A`, `TAPROOT_CONTROL_MAX_NODE_COUNT` and

@@ -256,8 +256,6 @@ fn every_error_of_a_key_has_cores_words() {
     let x = &KEY[2..];
     let y = "483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8";
     let cases = [
-        (format!("tr(musig({KEY}))"), "tr(): musig() is not supported by Lydian yet".to_owned()),
-        (format!("pk(musig({KEY}))"), "pk(): musig() is only allowed in tr() and rawtr()".to_owned()),
         (format!("pk([00000000]]{KEY})"), "pk(): Multiple ']' characters found for a single pubkey".to_owned()),
         (
             format!("pk(00000000]{KEY})"),
@@ -297,7 +295,130 @@ fn every_error_of_a_key_has_cores_words() {
         let DescriptorError::Key { error, .. } = error else { panic!("{error:?}") };
         variants.insert(name(&error));
     }
-    assert_eq!(variants.len(), 18, "{variants:?}");
+    assert_eq!(variants.len(), 16, "{variants:?}");
+}
+
+/// Each variant of [`KeyError`] about musig().
+#[test]
+fn every_error_of_musig_has_cores_words() {
+    let derivation = "musig(): derivation requires all participants to be xpubs or xprvs";
+    let cases = [
+        (format!("pk(musig({KEY}))"), "pk", "musig() is only allowed in tr() and rawtr()"),
+        (format!("tr(musig(musig({KEY})))"), "tr", "Too many ')' in musig() expression"),
+        (format!("tr(musig(pk({KEY})))"), "tr", "Too many ')' in musig() expression"),
+        (format!("tr(musig({KEY}/0)"), "tr", "Invalid musig() expression"),
+        ("rawtr(musig())".to_owned(), "rawtr", "musig(): Must contain key expressions"),
+        (format!("tr(musig({KEY}}}{{))"), "tr", "musig(): expected ',', got '}'"),
+        (format!("tr(musig({KEY},))"), "tr", "musig(): No key provided"),
+        (format!("tr(musig(,{KEY}))"), "tr", "musig(): No key provided"),
+        (format!("tr(musig({KEY},{KEY})/0)"), "tr", derivation),
+        (format!("tr(musig({XPUB},{KEY})/*)"), "tr", derivation),
+        (
+            format!("tr(musig({XPUB}/*)/0)"),
+            "tr",
+            "musig(): Cannot have ranged participant keys if musig() also has derivation",
+        ),
+        (format!("tr(musig({XPUB})/*')"), "tr", "musig(): Cannot have hardened child derivation"),
+        (format!("tr(musig({XPUB})/<0;1h>/*)"), "tr", "musig(): cannot have hardened derivation steps"),
+        (format!("tr(musig({XPUB})/)"), "tr", "musig(): Key path value '' is not a valid uint32"),
+        (
+            format!("tr(musig({XPUB}/<0;1>)/<0;1>)"),
+            "tr",
+            "musig(): Cannot have multipath participant keys if musig() is also multipath",
+        ),
+        (
+            format!("tr(musig({XPUB}/<0;1>,{XPUB}/<0;1;2>))"),
+            "tr",
+            "musig(): Multipath derivation paths have mismatched lengths",
+        ),
+    ];
+    let mut variants = BTreeSet::new();
+    for (text, function, words) in cases {
+        let error = parse(&text).unwrap_err();
+        assert_eq!(error.to_string(), format!("{function}(): {words}"), "{text}");
+        let DescriptorError::Key { error, .. } = error else { panic!("{error:?}") };
+        variants.insert(name(&error));
+    }
+    assert_eq!(variants.len(), 12, "{variants:?}");
+    // A key inside is named by neither function.
+    let error = parse(&format!("tr({},pk(musig([0])))", &KEY[2..])).unwrap_err().to_string();
+    assert!(error.starts_with("pk(): musig(): "), "{error}");
+}
+
+/// The vectors of BIP-0328, and scripts of BIP-0390 from Core's descriptor tests.
+#[test]
+fn aggregate_keys() {
+    let vectors: Vec<serde_json::Value> = serde_json::from_str(BIP_0328).unwrap();
+    assert_eq!(vectors.len(), 3);
+    for vector in vectors {
+        let bytes = |text: &serde_json::Value| lydian_primitives::hex(text.as_str().unwrap()).unwrap();
+        let mut keys: Vec<Vec<u8>> = vector["keys"].as_array().unwrap().iter().map(bytes).collect();
+        let aggregate = musig::aggregate(&keys).unwrap();
+        assert_eq!(aggregate.to_vec(), bytes(&vector["aggregate_pubkey"]));
+        let extended = bip32::Extended::of_aggregate(aggregate);
+        assert_eq!(extended.encode(Chain::Main), vector["xpub"].as_str().unwrap());
+        // The vectors are not sorted, and musig() sorts.
+        let texts: Vec<String> = keys.iter().map(|key| to_hex(key)).collect();
+        keys.sort_unstable();
+        let sorted = musig::aggregate(&keys).unwrap();
+        assert_ne!(sorted, aggregate);
+        let scripts = scripts_of(&format!("rawtr(musig({}))", texts.join(",")), 0).unwrap();
+        assert_eq!(scripts, [format!("5120{}", to_hex(&sorted[1..]))]);
+    }
+    assert_eq!(musig::aggregate(&[]), None);
+    let keys = "02f9308a019258c31049344f85f89d5229b531c845836f99b08601f113bce036f9,03dff1d77f2a671c5f36183726db2341be58feae1da2deced843240f7b502ba659,023590a94e768f8e1815c2f24b4d80a8e3149316c3518ce7b7ad338368d038ca66";
+    let first = "xpub6ERApfZwUNrhLCkDtcHTcxd75RbzS1ed54G1LkBUHQVHQKqhMkhgbmJbZRkrgZw4koxb5JaHWkY4ALHY2grBGRjaDMzQLcgJvLJuZZvRcEL";
+    let second = "xpub68NZiKmJWnxxS6aaHmn81bvJeTESw724CRDs6HbuccFQN9Ku14VQrADWgqbhhTHBaohPX4CjNLf9fq9MYo6oDaPPLPxSb7gwQN3ih19Zm4Y";
+    for (text, expected) in [
+        (format!("rawtr(musig({keys}))"), "5120789d937bade6673538f3e28d8368dda4d0512f94da44cf477a505716d26a1575"),
+        (format!("tr(musig({keys}))"), "512079e6c3e628c9bfbce91de6b7fb28e2aec7713d377cf260ab599dcbc40e542312"),
+        (
+            format!("rawtr(musig({first}/0/*,{second}/0/*))"),
+            "5120754ccfd18ed4051de3b1144b6145cad4b2999387338dfb85ec392f2963ceaa3a",
+        ),
+        (
+            format!("rawtr(musig({first},{second})/0/*)"),
+            "51209508c08832f3bb9d5e8baf8cb5cfa3669902e2f2da19acea63ff47b93faa9bfc",
+        ),
+        (
+            format!("rawtr(musig({first}/0,{second})/1)"),
+            "51200e355f2bc9e754268e12bbd337499c2f7ffafc3101c41792709007b25a862532",
+        ),
+    ] {
+        assert_eq!(scripts_of(&text, 0).unwrap(), [expected], "{text}");
+    }
+}
+
+const BIP_0328: &str = include_str!("../../../../testdata/vectors/bips/bip-0328/vectors.json");
+
+/// Alternatives and wildcards before and after the bracket, and private keys of participants.
+#[test]
+fn positions_of_musig() {
+    let of = |text: &str, index: usize, position: u32| {
+        let outputs = parse(text).unwrap().expand(index, position)?;
+        Some(outputs.into_iter().map(|output| output.script).collect::<Vec<_>>())
+    };
+    let single = of(&format!("tr(musig({XPUB}/1/7,{KEY}))"), 0, 0);
+    assert!(single.is_some());
+    assert_eq!(of(&format!("tr(musig({KEY},{XPUB}/<0;1>/*))"), 1, 7), single, "sorted, multipath, ranged");
+    let after = of(&format!("tr(musig({XPUB}/5,{XPUB}/6)/1/7)"), 0, 0);
+    assert!(after.is_some() && after != single);
+    for position in [7, 0, 7] {
+        let found = of(&format!("tr(musig({XPUB}/5,{XPUB}/6)/<0;1>/*)"), 1, position);
+        assert_eq!(found == after, position == 7);
+    }
+    let descriptor = parse(&format!("tr(musig({XPUB}/5,{XPUB}/6)/<0;1;2>/*)")).unwrap();
+    assert_eq!((descriptor.count(), descriptor.is_range(), descriptor.has_secrets()), (3, true, false));
+    // The aggregate key is computed once, and derived from for every position.
+    assert_ne!(descriptor.expand(1, 0), descriptor.expand(1, 1));
+    assert_eq!(descriptor.expand(1, 7).unwrap()[0].script, after.unwrap()[0]);
+    // A hardened participant needs its private key.
+    assert_eq!(of(&format!("tr(musig({XPUB}/5h,{KEY}))"), 0, 0), None);
+    let hardened = parse(&format!("tr(musig({XPRV}/5h,{WIF}))")).unwrap();
+    assert!(hardened.has_secrets() && hardened.expand(0, 0).is_some());
+    assert_eq!(hardened.texts()[0].split('#').next(), Some(format!("tr(musig({XPUB}/5h,{KEY}))").as_str()));
+    // Core ignores what follows the bracket without a slash.
+    assert_eq!(of(&format!("tr(musig({KEY})x)"), 0, 0), of(&format!("tr(musig({KEY}))"), 0, 0));
 }
 
 /// Mutated descriptors give a descriptor that is written and read again, or an error.
@@ -308,6 +429,7 @@ fn mangled_text_is_total() {
         format!("tr({XPUB}/*,{{pk({}),and_v(v:pkh({KEY}),older(144))}})#xxxxxxxx", &KEY[2..]),
         format!("wsh(thresh(2,pk({KEY}),s:pk({WIF}),sln:after(5)))"),
         "addr(bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4)#8lvh9jxk".to_owned(),
+        format!("tr(musig({XPUB}/<0;1>/*,{KEY}),pk(musig({XPUB},{XPRV})/1/*))"),
     ];
     // A linear congruential generator by Knuth; any generator would do.
     let mut state: u64 = 1;

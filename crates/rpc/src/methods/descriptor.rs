@@ -8,8 +8,8 @@ use crate::result::{cases, result};
 use lydian_consensus::Chain;
 use lydian_descriptor::{Address, DescriptorError, Descriptors, Output, TxoutType, solve};
 
-/// Which descriptors are supported.
-pub(crate) const UNDERSTOOD: &str = "All of Core's descriptors except musig() are supported.";
+/// How descriptors differ from Core's.
+pub(crate) const UNDERSTOOD: &str = "Miniscript nested deeper than 250 expressions is refused.";
 
 pub(crate) const METHODS: &[Method] = &[
     Method {

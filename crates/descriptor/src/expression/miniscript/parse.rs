@@ -24,7 +24,7 @@ pub(in super::super) fn parse(parser: &mut Parser<'_>, text: &str, place: Place)
     }
     let size_max = if is_leaf { LEAF_SIZE_MAX } else { SCRIPT_SIZE_MAX };
     let Some(mut fragment) = found.filter(|fragment| fragment.size <= size_max) else { return Ok(None) };
-    let no_secrets = Secrets::new();
+    let no_secrets = Secrets::default();
     let first = |key: &Vec<Key>| key[0].derive(0, &no_secrets).map(|derived| derived.key);
     let points: Vec<Option<Vec<u8>>> = reader.keys.iter().map(first).collect();
     // The result is also stored in the fragments.
