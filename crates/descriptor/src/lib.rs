@@ -3,6 +3,8 @@
 //! Input: text, or an output script; the chain. Output: scripts, or text, as Core converts them; for bad text, an error
 //! that is displayed with Core's message.
 //!
+//! [`Multisig`]: multisig outputs from keys. [`sign_message`], [`verify_message`]: signed messages.
+//!
 //! [`Address`]: addresses. [`Descriptors`]: descriptors and miniscript. [`solve`]: the type of a script.
 //! [`write_inferred`]: the descriptor of a script alone. [`write_asm`]: its operations by name. [`sign_transaction`]:
 //! signatures with given keys.
@@ -21,6 +23,7 @@ mod expression;
 mod infer;
 mod infer_wsh;
 pub mod limits;
+mod multisig;
 mod sign;
 mod solver;
 
@@ -31,5 +34,8 @@ pub use checksum::ChecksumError;
 pub use expression::{DescriptorError, Descriptors, KeyError, MiniscriptFault, Output};
 pub use infer::write_inferred;
 pub use infer_wsh::infer_wsh;
-pub use sign::{AMOUNT_NOT_GIVEN, InputError, Keystore, PrivateKey, Signed, combine, sign_transaction};
+pub use multisig::{Multisig, MultisigType};
+pub use sign::{
+    AMOUNT_NOT_GIVEN, InputError, Keystore, PrivateKey, Signed, combine, sign_message, sign_transaction, verify_message,
+};
 pub use solver::{TxoutType, solve};

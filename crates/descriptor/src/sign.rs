@@ -12,9 +12,11 @@
 
 mod data;
 mod key;
+mod message;
 mod produce;
 
 pub use key::PrivateKey;
+pub use message::{sign_message, verify_message};
 
 use data::SignatureData;
 use lydian_hash::hash160;

@@ -24,6 +24,7 @@ pub const METHODS: Methods = Methods::new(&[
     methods::rawtransaction::METHODS,
     methods::address::METHODS,
     methods::descriptor::METHODS,
+    methods::keys::METHODS,
     methods::scan::METHODS,
     methods::filters::METHODS,
     methods::control::METHODS,
@@ -34,7 +35,7 @@ const NO_PRIVATE: &str = "Lydian has no private broadcast (-privatebroadcast)";
 const NO_ESTIMATES: &str = "Lydian does not estimate fees yet";
 const NO_TEMPLATE: &str = "Lydian makes no block templates for miners yet";
 const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
-const NO_TOOLS: &str = "Lydian has no tools for PSBTs, multisig addresses and messages yet";
+const NO_TOOLS: &str = "Lydian has no tools for PSBTs yet";
 
 /// Methods of Core that Lydian answers with "Method not found", and why.
 pub const REFUSED: &[(&str, &str)] = &[
@@ -44,7 +45,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("bumpfee", NO_WALLET),
     ("combinepsbt", NO_TOOLS),
     ("converttopsbt", NO_TOOLS),
-    ("createmultisig", NO_TOOLS),
     ("createpsbt", NO_TOOLS),
     ("createwallet", NO_WALLET),
     ("createwalletdescriptor", NO_WALLET),
@@ -90,12 +90,10 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("setlabel", NO_WALLET),
     ("setwalletflag", NO_WALLET),
     ("signmessage", NO_WALLET),
-    ("signmessagewithprivkey", NO_TOOLS),
     ("signrawtransactionwithwallet", NO_WALLET),
     ("simulaterawtransaction", NO_WALLET),
     ("unloadwallet", NO_WALLET),
     ("utxoupdatepsbt", NO_TOOLS),
-    ("verifymessage", NO_TOOLS),
     ("walletcreatefundedpsbt", NO_WALLET),
     ("walletpassphrase", NO_WALLET),
     ("walletpassphrasechange", NO_WALLET),

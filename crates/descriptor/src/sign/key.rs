@@ -33,6 +33,10 @@ impl PrivateKey {
         &self.public
     }
 
+    pub(super) fn secret(&self) -> &SecretKey {
+        &self.secret
+    }
+
     pub(super) fn is_compressed(&self) -> bool {
         self.public.len() == 33
     }

@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod descriptor;
 pub(crate) mod electrum;
 pub(crate) mod filters;
+pub(crate) mod keys;
 pub(crate) mod mempool;
 pub(crate) mod mempool_fees;
 pub(crate) mod mempool_file;

@@ -1,0 +1,191 @@
+//! Signed messages: Core's common/signmessage.cpp, `CKey::SignCompact` and `CPubKey::RecoverCompact`.
+//!
+//! Input: a message, and a private key or a signature. Output: the signature in 65 bytes, or whether it is from the key
+//! with a given hash. The first byte says which of up to four keys has made the signature, and whether the key is
+//! compressed. Invariants: signatures are byte for byte Core's (RFC 6979, not ground for a low r); no signature causes a
+//! panic. Cost: signing multiplies on the curve up to five times, verifying twice.
+
+use super::PrivateKey;
+use lydian_hash::{hash160, sha256d};
+use lydian_primitives::build::write_var_bytes;
+use secp256k1::constants::CURVE_ORDER;
+use secp256k1::{Message, PublicKey, Scalar, SecretKey, ecdsa};
+
+/// Size of a signature that reveals its key: Core's `CPubKey::COMPACT_SIGNATURE_SIZE`.
+const SIGNATURE_SIZE: usize = 65;
+
+/// The first byte of signatures starts here.
+const HEADER: u8 = 27;
+
+/// Added to the first byte for a compressed key.
+const COMPRESSED: u8 = 4;
+
+/// Core's `MESSAGE_MAGIC`, which keeps a message from being a transaction.
+const MAGIC: &[u8] = b"Bitcoin Signed Message:\n";
+
+/// Core's `MessageHash`.
+fn digest_of(message: &str) -> [u8; 32] {
+    let mut bytes = Vec::with_capacity(MAGIC.len() + message.len() + 10);
+    write_var_bytes(&mut bytes, MAGIC);
+    write_var_bytes(&mut bytes, message.as_bytes());
+    sha256d(&bytes)
+}
+
+/// Signs a message: Core's `MessageSign`. `None` only if the signature does not reveal the key, which no message is
+/// known to cause.
+pub fn sign_message(key: &PrivateKey, message: &str) -> Option<[u8; SIGNATURE_SIZE]> {
+    let digest = digest_of(message);
+    let pair = ecdsa::sign(Message::from_digest(digest), key.secret()).serialize_compact();
+    let compressed = if key.is_compressed() { COMPRESSED } else { 0 };
+    let mut signature = [0; SIGNATURE_SIZE];
+    signature[1..].copy_from_slice(&pair);
+    for which in 0..4 {
+        signature[0] = HEADER + which + compressed;
+        if recover(&digest, &signature).as_deref() == Some(key.public_key()) {
+            return Some(signature);
+        }
+    }
+    None
+}
+
+/// Returns whether the key with this hash has signed the message: Core's `MessageVerify` after its checks of the text.
+pub fn verify_message(key_hash: &[u8; 20], signature: &[u8], message: &str) -> bool {
+    let Ok(signature) = signature.try_into() else { return false };
+    recover(&digest_of(message), signature).is_some_and(|key| hash160(&key) == *key_hash)
+}
+
+/// The public key that has made a signature: Core's `CPubKey::RecoverCompact`.
+///
+/// With the point R of the signature, the key is (s R - z G) / r. The signature has x of R, reduced by the order of the
+/// group, and its first byte whether y is odd and whether x was reduced.
+fn recover(digest: &[u8; 32], signature: &[u8; SIGNATURE_SIZE]) -> Option<Vec<u8>> {
+    let [header, pair @ ..] = signature;
+    let (r, s) = pair.split_first_chunk::<32>()?;
+    let header = header.wrapping_sub(HEADER);
+    // Numbers below the order that are not 0, as r and s have to be. None of these is secret.
+    let [r_number, s_number] = [*r, s.try_into().ok()?].map(|bytes| SecretKey::from_secret_bytes(bytes).ok());
+    let mut point = [2 + (header & 1); 33];
+    point[1..].copy_from_slice(&if header & 2 == 0 { *r } else { plus_order(r)? });
+    let point = PublicKey::from_slice(&point).ok()?;
+    let inverse = Scalar::from(inverse(r_number?)?);
+    let of_point = Scalar::from(s_number?.mul_tweak(&inverse).ok()?);
+    let of_generator = SecretKey::from_secret_bytes(*digest).ok()?.mul_tweak(&inverse).ok()?.negate();
+    let key = point.mul_tweak(&of_point).ok()?.combine(&PublicKey::from_secret_key(&of_generator)).ok()?;
+    Some(match header & COMPRESSED {
+        0 => key.serialize_uncompressed().to_vec(),
+        _ => key.serialize().to_vec(),
+    })
+}
+
+/// The sum with the order of the group, below 2^256.
+fn plus_order(number: &[u8; 32]) -> Option<[u8; 32]> {
+    let (mut sum, mut carry) = ([0; 32], false);
+    for at in (0..32).rev() {
+        let (partial, first) = number[at].overflowing_add(CURVE_ORDER[at]);
+        let (byte, second) = partial.overflowing_add(u8::from(carry));
+        (sum[at], carry) = (byte, first || second);
+    }
+    (!carry).then_some(sum)
+}
+
+/// The inverse modulo the order of the group, by Fermat: the power with the order less 2.
+fn inverse(number: SecretKey) -> Option<SecretKey> {
+    let mut exponent = CURVE_ORDER;
+    // The last byte is 0x41.
+    exponent[31] -= 2;
+    let factor = Scalar::from(number);
+    let mut power: Option<SecretKey> = None;
+    for bit in exponent.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)) {
+        if let Some(root) = power {
+            power = Some(root.mul_tweak(&Scalar::from(root)).ok()?);
+        }
+        if bit == 1 {
+            power = Some(match power {
+                Some(power) => power.mul_tweak(&factor).ok()?,
+                None => number,
+            });
+        }
+    }
+    power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_consensus::Chain;
+
+    /// The private keys 1 and 2, the second for an uncompressed public key.
+    const KEYS: [&str; 2] =
+        ["KwDiBf89QgGbjEhKnhXJuH7LrciVrZi3qYjgd9M7rFU73sVHnoWn", "5HpHagT65TZzG1PH3CSu63k8DbpvD8s5ip4nEB3kEsreAvUcVfH"];
+
+    fn key(index: usize) -> PrivateKey {
+        PrivateKey::from_wif(KEYS[index], Chain::Main).unwrap()
+    }
+
+    #[test]
+    fn a_signed_message_is_verified_and_no_other() {
+        let mut headers = std::collections::BTreeSet::new();
+        for index in [0, 1] {
+            let key = key(index);
+            let hash = hash160(key.public_key());
+            for length in [0, 1, 2, 3, 4, 5, 6, 7, 252, 253, 70_000] {
+                let message = "é".repeat(length);
+                let signature = sign_message(&key, &message).unwrap();
+                headers.insert(signature[0]);
+                assert!(verify_message(&hash, &signature, &message));
+                assert!(!verify_message(&hash, &signature, &format!("{message} ")));
+                assert!(!verify_message(&[0; 20], &signature, &message));
+                for place in 0..SIGNATURE_SIZE {
+                    let mut other = signature;
+                    other[place] ^= 1;
+                    assert!(!verify_message(&hash, &other, &message), "{place}");
+                }
+                // Only the low three bits of the header count, as in Core.
+                let mut other = signature;
+                other[0] = other[0].wrapping_add(8);
+                assert!(verify_message(&hash, &other, &message));
+                assert!(!verify_message(&hash, &signature[..64], &message));
+            }
+        }
+        assert_eq!(headers.into_iter().collect::<Vec<_>>(), [27, 28, 31, 32]);
+    }
+
+    /// The values at the ends of r and s.
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        let less = |by: u8| {
+            let mut number = CURVE_ORDER;
+            number[31] -= by;
+            number
+        };
+        let signature = |header: u8, r: &[u8; 32], s: &[u8; 32]| [&[header][..], r, s].concat().try_into().unwrap();
+        let one = *SecretKey::from_secret_bytes(less(1)).unwrap().negate().as_secret_bytes();
+        // 1 is x of a point, and so is 2; 5 is not. 1 plus the order is x of none.
+        assert!(recover(&[1; 32], &signature(27, &one, &one)).is_some());
+        assert!(recover(&[1; 32], &signature(27, &one, &less(1))).is_some());
+        for bad in [[0; 32], CURVE_ORDER, [255; 32]] {
+            assert_eq!(recover(&[1; 32], &signature(27, &bad, &one)), None);
+            assert_eq!(recover(&[1; 32], &signature(27, &one, &bad)), None);
+        }
+        assert_eq!(recover(&[1; 32], &signature(29, &less(1), &one)), None, "x is above the field");
+        let mut five = one;
+        five[31] = 5;
+        assert_eq!(recover(&[1; 32], &signature(27, &five, &one)), None);
+        assert_eq!(plus_order(&less(1)), None);
+        assert_eq!(plus_order(&[0; 32]), Some(CURVE_ORDER));
+    }
+
+    #[test]
+    fn a_number_times_its_inverse_is_one() {
+        for byte in [1, 2, 77, 250] {
+            let number = SecretKey::from_secret_bytes([byte; 32]).unwrap();
+            let product = number.mul_tweak(&Scalar::from(inverse(number).unwrap())).unwrap();
+            assert_eq!(product.to_secret_bytes(), SecretKey::from_secret_bytes(one()).unwrap().to_secret_bytes());
+        }
+        fn one() -> [u8; 32] {
+            let mut one = [0; 32];
+            one[31] = 1;
+            one
+        }
+    }
+}
