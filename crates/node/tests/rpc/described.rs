@@ -267,6 +267,15 @@ fn others(described: &Described) {
         let checksum = info["checksum"].as_str().unwrap();
         described.ask("deriveaddresses", &format!("[\"{descriptor}#{checksum}\"]"));
     }
+    // Legacy with an uncompressed key, which is warned of, and bech32.
+    let long = format!("04{}483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8", &key[2..]);
+    for key in [&long, key] {
+        described.ask("createmultisig", &format!("[1,[\"{key}\"],\"bech32\"]"));
+    }
+    let secret = "cMahea7zqjxrtgAbB7LSGbcQUr1uX1ojuat9jZodMN87JcbXMTcA";
+    let signature = described.ask("signmessagewithprivkey", &format!("[\"{secret}\",\"x\"]"));
+    let address = "mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r";
+    assert_eq!(described.ask("verifymessage", &format!("[\"{address}\",{signature},\"x\"]")), true);
     described.ask_all(&[
         ("echo", "[1,null,{\"a\":[]}]"),
         ("echoipc", "[\"x\"]"),

@@ -1,6 +1,8 @@
-//! Methods about single transactions, held against Core: decoding, creating, finding, proving, signing and combining.
+//! Methods about single transactions and about keys, held against Core: decoding, creating, finding, proving, signing
+//! and combining; multisig addresses, signed messages, aggregate keys.
 //! Answers field by field, errors word by word, signatures byte by byte.
 
+mod keys;
 mod locks;
 mod proofs;
 mod scripts;
