@@ -455,8 +455,13 @@ fn mangled_text_is_total() {
             }
         }
         let text: String = letters.into_iter().collect();
-        for written in parse(&text).map(|read| read.texts()).unwrap_or_default() {
+        let Ok(read) = parse(&text) else { continue };
+        for (index, written) in read.texts().into_iter().enumerate() {
             let again = Descriptors::parse(&written, Chain::Main, true).unwrap();
+            for output in read.expand(index, 7).unwrap_or_default() {
+                let described = Descriptors::parse(&output.descriptor, Chain::Main, true).unwrap();
+                assert_eq!(described.expand(0, 0).unwrap()[0].script, output.script, "{text}");
+            }
             assert_eq!(again.texts(), [written], "{text}");
         }
     }

@@ -175,6 +175,26 @@ mod tests {
         assert_eq!(plus_order(&[0; 32]), Some(CURVE_ORDER));
     }
 
+    /// The library verifies each signature with the key that was recovered from it.
+    #[test]
+    fn recovered_keys_verify_their_signatures() {
+        let mut found = 0;
+        for round in 0..400_u32 {
+            let number = |part: u8| lydian_hash::sha256(&[&round.to_be_bytes()[..], &[part]].concat());
+            let (digest, r, s) = (number(0), number(1), number(2));
+            let header = HEADER + COMPRESSED + u8::try_from(round % 2).unwrap();
+            let signature: [u8; 65] = [&[header][..], &r, &s].concat().try_into().unwrap();
+            let Some(key) = recover(&digest, &signature) else { continue };
+            let mut verified = ecdsa::Signature::from_compact(&signature[1..]).unwrap();
+            verified.normalize_s();
+            let key = PublicKey::from_slice(&key).unwrap();
+            assert!(ecdsa::verify(&verified, Message::from_digest(digest), &key).is_ok(), "{round}");
+            found += 1;
+        }
+        // Half of all numbers are x of a point.
+        assert!((150..250).contains(&found), "{found}");
+    }
+
     #[test]
     fn a_number_times_its_inverse_is_one() {
         for byte in [1, 2, 77, 250] {
