@@ -1,12 +1,12 @@
 //! Keys that are aggregated from others: `musig(KEY,KEY,...)/path` (BIP-0390).
 //!
-//! Input: the text of the expression. Output: [`Musig`], or several for multipath expressions; from it, its text without
-//! private keys, and the aggregate key at a position. Core's `MuSigPubkeyProvider` (script/descriptor.cpp).
+//! Input: the text of the expression. Output: [`Musig`], or several for a multipath expression; from it, its text
+//! without private keys, and the aggregate key at a position. Core's `MuSigPubkeyProvider` (script/descriptor.cpp).
 //!
-//! Participants are sorted and aggregated by BIP-0327. A path after the bracket starts at the extended key that BIP-0328
-//! makes of the aggregate key. Invariants: either the participants or the aggregate key have a wildcard or alternatives,
-//! never both; no step after the bracket is hardened. Cost: one multiplication on the curve per participant, once for
-//! all positions unless participants have a wildcard.
+//! Participants are sorted and aggregated by BIP-0327. A path after the bracket starts at the extended key that
+//! BIP-0328 makes of the aggregate key. Invariants: if there is such a path, no participant has a wildcard; either
+//! the participants or the path have alternatives, never both; no step of the path is hardened. Cost: one
+//! multiplication on the curve per participant, once for all positions unless a participant has a wildcard.
 
 use super::bip32::{Extended, HARDENED};
 use super::error::KeyError;

@@ -1,9 +1,9 @@
 //! Signed messages: Core's common/signmessage.cpp, `CKey::SignCompact` and `CPubKey::RecoverCompact`.
 //!
-//! Input: a message, and a private key or a signature. Output: the signature in 65 bytes, or whether it is from the key
-//! with a given hash. The first byte says which of up to four keys has made the signature, and whether the key is
-//! compressed. Invariants: signatures are byte for byte Core's (RFC 6979, not ground for a low r); no signature causes a
-//! panic. Cost: signing multiplies on the curve up to five times, verifying twice.
+//! Input: a message, and a private key or a signature. Output: the signature in 65 bytes, or whether it is from the
+//! key with a given hash. The first byte selects one of up to four keys that can have made the signature, and says
+//! whether the key is compressed. Invariants: signatures are byte for byte Core's (RFC 6979, not ground for a low r);
+//! no signature causes a panic. Cost: signing multiplies on the curve up to nine times, verifying twice.
 
 use super::PrivateKey;
 use lydian_hash::{hash160, sha256d};
