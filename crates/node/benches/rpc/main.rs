@@ -1,8 +1,9 @@
-//! RPC benchmark against Bitcoin Core: simple calls, batches, and full blocks at every verbosity and over REST.
+//! RPC benchmark against Bitcoin Core: simple calls, batches, full blocks at every verbosity and over REST, and
+//! signatures.
 //!
-//! Input: a generated chain whose last block is full. Output: a table with the median time and the server's CPU time
-//! for each call; then the time for a full block that is not in the page cache, beside a plain read of the same bytes
-//! from disk.
+//! Input: a generated chain whose last block is full, and transactions of 1,000 inputs. Output: a table with the median
+//! time and the server's CPU time for each call; then the time for a full block that is not in the page cache, beside a
+//! plain read of the same bytes from disk.
 //!
 //! `cargo bench -p lydian-node --bench rpc` measures; `cargo test` makes the same runs with a few calls each. One
 //! connection sends a request and waits for the answer, as most programs do. Answers must be equal. CPU time has a
@@ -57,6 +58,17 @@ fn main() {
         let body = call("getblock", &format!("[{tip},{verbosity}]"));
         calls.push((format!("getblock {verbosity}"), body, count));
     }
+    for (name, script) in SIGNED {
+        let (tx, spent) = unsigned(&servers[0], script);
+        let params = format!("[{tx},[\"{SECRET}\"],[{spent}]]");
+        let name = format!("signrawtransactionwithkey, {INPUTS} {name}");
+        calls.push((name, call("signrawtransactionwithkey", &params), 10));
+    }
+    let signed = servers[0].result("signmessagewithprivkey", &format!("[\"{SECRET}\",\"message\"]"));
+    let params = format!("[\"{SECRET}\",\"message\"]");
+    calls.push(("signmessagewithprivkey".to_owned(), call("signmessagewithprivkey", &params), 5_000));
+    let params = format!("[\"mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r\",{signed},\"message\"]");
+    calls.push(("verifymessage".to_owned(), call("verifymessage", &params), 5_000));
     let mut asked: Vec<(String, Ask, u32)> =
         calls.into_iter().map(|(name, body, count)| (name, Ask::Call(body), count)).collect();
     let hash = tip.as_str().unwrap();
@@ -94,6 +106,30 @@ fn main() {
         "getblock 0 from the disk",
         measure_after(&servers[0], &ask, times, &forget).wall_us
     );
+}
+
+/// Inputs of the transactions that are signed.
+const INPUTS: u32 = 1_000;
+
+/// The private key 1.
+const SECRET: &str = "cMahea7zqjxrtgAbB7LSGbcQUr1uX1ojuat9jZodMN87JcbXMTcA";
+
+/// Output scripts of its public key.
+const SIGNED: [(&str, &str); 3] = [
+    ("P2WPKH", "0014751e76e8199196d454941c45d1b3a323f1433bd6"),
+    ("P2TR", "512079be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"),
+    ("P2PKH", "76a914751e76e8199196d454941c45d1b3a323f1433bd688ac"),
+];
+
+/// A transaction that spends outputs with this script, and the outputs, as JSON.
+fn unsigned(server: &Server, script: &str) -> (serde_json::Value, String) {
+    let txid = "11".repeat(32);
+    let list = |more: &str| {
+        let output = |index| format!("{{\"txid\":\"{txid}\",\"vout\":{index}{more}}}");
+        (0..INPUTS).map(output).collect::<Vec<_>>().join(",")
+    };
+    let tx = server.result("createrawtransaction", &format!("[[{}],[{{\"data\":\"00\"}}]]", list("")));
+    (tx, list(&format!(",\"scriptPubKey\":\"{script}\",\"amount\":1")))
 }
 
 /// Drops a file from the system's page cache.
