@@ -101,6 +101,11 @@ pub trait ReadFile: Debug + Send + Sync {
     /// Whether the path still names this file: it was not removed, renamed or replaced since it was opened.
     fn is_named(&self) -> bool;
 
+    /// When the file was last changed, in seconds since 1970; `None` if the disk does not know.
+    fn modified_seconds(&self) -> Option<i64> {
+        None
+    }
+
     /// Fills `buffer` from `offset`, or fails.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError>;
 

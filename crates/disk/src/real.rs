@@ -254,6 +254,11 @@ impl ReadFile for RealReadFile {
         self.identity.is_at(&self.path)
     }
 
+    fn modified_seconds(&self) -> Option<i64> {
+        use std::os::unix::fs::MetadataExt;
+        self.file.metadata().ok().map(|metadata| metadata.mtime())
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         self.check_end(offset, buffer.len())?;
         many::fill(&self.file, offset, buffer).map_err(|failure| failure.at(&self.path, offset))

@@ -76,7 +76,7 @@ pub const ROUTES: &[Route] = &[
     get("/mempool", "sums and the fee histogram", mempool::totals),
     get("/mempool/txids", "all txids", mempool::txids),
     get("/mempool/recent", "the 10 transactions that came last", mempool::recent),
-    get("/fee-estimates", "estimated fee rates by target: none until the node estimates fees", mempool::fee_estimates),
+    get("/fee-estimates", "estimated fee rates in sat/vB by target: 1 to 25, 144, 504 and 1,008 blocks", mempool::fee_estimates),
     get("/mempool/txids/page", "10,000 txids, by their bytes", mempool::txids_page),
     get("/mempool/txids/page/{last_seen}", "the 10,000 after a txid", mempool::txids_page),
     get("/address/{address}/txs/summary", "what the 5,000 newest transactions of the chain change in the balance", script::summary),

@@ -16,6 +16,6 @@ pub mod scripts;
 mod service;
 
 pub use service::{
-    Clock, ImportError, ImportOptions, Imported, Mempool, Mined, Records, Reject, Replacement, Report, Secrets,
-    StepwiseDisconnect, SubmitError, dump, load,
+    Clock, FeeSource, ImportError, ImportOptions, Imported, Mempool, Mined, Records, Reject, Replacement, Report,
+    Secrets, StepwiseDisconnect, SubmitError, dump, load,
 };

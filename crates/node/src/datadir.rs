@@ -237,6 +237,7 @@ mod tests {
             ("chainstate", status::STATUS_FILES),
             (".", lydian_p2p::files::NETWORK_FILES),
             (".", lydian_mempool::files::MEMPOOL_FILES),
+            (".", lydian_fees::FEE_ESTIMATES_FILES),
             (".", MOVED_FILES),
             (".", lydian_dashboard::history::HISTORY_FILES),
             (lydian_index::COINSTATS_DIR, lydian_index::COINSTATS_FILES),

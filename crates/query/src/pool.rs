@@ -9,6 +9,7 @@
 use crate::error::QueryError;
 use crate::source::{FeeRow, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched};
 use lydian_engine::Engine;
+use lydian_fees::{Horizon, Mode};
 use lydian_index::ScriptHash;
 use lydian_mempool::Mempool;
 use lydian_mempool::pool::{Change, ChangeKind, Entry, Snapshot};
@@ -224,6 +225,14 @@ impl Pool for NodePool {
             relay: relay.fee_per_kvb(),
             incremental: settings.incremental_relay_fee.fee_per_kvb(),
         }
+    }
+
+    fn estimate(&self, target: u32, is_conservative: bool) -> Option<i64> {
+        let mode = if is_conservative { Mode::Conservative } else { Mode::Economical };
+        let estimates = self.mempool.fees()?;
+        let target = target.clamp(1, estimates.highest_target(Horizon::Long));
+        let feerate = estimates.smart(target, mode).feerate?;
+        Some(feerate.max(self.fees().min))
     }
 
     fn totals(&self) -> PoolTotals {

@@ -242,6 +242,11 @@ pub trait Pool: Debug + Send + Sync {
 
     fn fees(&self) -> PoolFees;
 
+    /// The feerate for confirmation within this many blocks, at least the minimum of the mempool, in satoshis per 1,000
+    /// virtual bytes; `None` if the node has no estimate. A target out of range counts as the nearest one. With
+    /// `is_conservative`, longer horizons count too.
+    fn estimate(&self, target: u32, is_conservative: bool) -> Option<i64>;
+
     fn totals(&self) -> PoolTotals;
 
     /// The txids of the mempool, in the order in which Bitcoin Core lists them.

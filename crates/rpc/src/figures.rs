@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::http::Counts;
 use crate::methods::blockchain::progress;
 use crate::methods::blockstats::BlockSums;
+use crate::methods::fees::smart_feerate;
 use crate::methods::mining::network_hash_rate;
 use crate::methods::net::VERSION;
 use crate::rest;
@@ -110,6 +111,8 @@ struct PoolReading {
     /// In satoshi per 1,000 virtual bytes.
     min_fee: i64,
     unbroadcast: usize,
+    /// In satoshi per 1,000 virtual bytes.
+    estimates: [Option<i64>; ESTIMATE_TARGETS.len()],
 }
 
 impl Reading {
@@ -129,6 +132,7 @@ impl Reading {
                     usage: snapshot.info().usage,
                     min_fee: mempool.min_fee_at_once().max(least).fee_per_kvb(),
                     unbroadcast: snapshot.unbroadcast().len(),
+                    estimates: ESTIMATE_TARGETS.map(|target| smart_feerate(mempool, target)),
                 }
             }),
             network,
@@ -244,8 +248,13 @@ fn bitcoin(satoshi: i64) -> f64 {
 /// Lydian locks no memory: see `getmemoryinfo`.
 const NO_MEMORY: fn(&Reading, &mut Samples) = |_, out| out.count(0);
 
-/// There are no estimates yet.
-const NO_ESTIMATE: fn(&Reading, &mut Samples) = |_, _| {};
+/// The targets of the exporter's estimates, in blocks.
+const ESTIMATE_TARGETS: [u32; 4] = [2, 3, 5, 20];
+
+/// The estimate for the target at this place of [`ESTIMATE_TARGETS`].
+fn of_estimate(reading: &Reading, out: &mut Samples, place: usize) {
+    out.known(reading.pool.as_ref().and_then(|pool| pool.estimates[place]).map(bitcoin));
+}
 
 /// The figures of the exporter, in its order.
 #[rustfmt::skip]
@@ -258,10 +267,10 @@ pub const CORE_FIGURES: &[Figure<Reading>] = &[
     Figure::gauge("bitcoin_hashps", "hashes per second", "Estimated hash rate of the network over the last 120 blocks.", |reading, out| of_chain(reading, out, |chain| chain.hashes[0])),
     Figure::gauge("bitcoin_hashps_1", "hashes per second", "Estimated hash rate of the network over the last block.", |reading, out| of_chain(reading, out, |chain| chain.hashes[1])),
     Figure::gauge("bitcoin_hashps_neg1", "hashes per second", "Estimated hash rate of the network since the last change of the difficulty.", |reading, out| of_chain(reading, out, |chain| chain.hashes[2])),
-    Figure::gauge("bitcoin_est_smart_fee_2", "BTC/kvB", "Estimated fee rate for confirmation within 2 blocks. Missing: Lydian does not estimate fees yet.", NO_ESTIMATE),
-    Figure::gauge("bitcoin_est_smart_fee_3", "BTC/kvB", "Estimated fee rate for confirmation within 3 blocks. Missing: Lydian does not estimate fees yet.", NO_ESTIMATE),
-    Figure::gauge("bitcoin_est_smart_fee_5", "BTC/kvB", "Estimated fee rate for confirmation within 5 blocks. Missing: Lydian does not estimate fees yet.", NO_ESTIMATE),
-    Figure::gauge("bitcoin_est_smart_fee_20", "BTC/kvB", "Estimated fee rate for confirmation within 20 blocks. Missing: Lydian does not estimate fees yet.", NO_ESTIMATE),
+    Figure::gauge("bitcoin_est_smart_fee_2", "BTC/kvB", "Estimated fee rate for confirmation within 2 blocks. Missing until the node has an estimate.", |reading, out| of_estimate(reading, out, 0)),
+    Figure::gauge("bitcoin_est_smart_fee_3", "BTC/kvB", "Estimated fee rate for confirmation within 3 blocks. Missing until the node has an estimate.", |reading, out| of_estimate(reading, out, 1)),
+    Figure::gauge("bitcoin_est_smart_fee_5", "BTC/kvB", "Estimated fee rate for confirmation within 5 blocks. Missing until the node has an estimate.", |reading, out| of_estimate(reading, out, 2)),
+    Figure::gauge("bitcoin_est_smart_fee_20", "BTC/kvB", "Estimated fee rate for confirmation within 20 blocks. Missing until the node has an estimate.", |reading, out| of_estimate(reading, out, 3)),
     Figure::counter("bitcoin_warnings_total", "scrapes", "Scrapes at which the node had a warning: the exporter's bitcoin_warnings, as its library writes it.", |reading, out| out.count(reading.warned)),
     Figure::gauge("bitcoin_uptime", "seconds", "Time since the start of the node.", |reading, out| out.count(reading.uptime)),
     Figure::gauge("bitcoin_meminfo_used", "bytes", "Locked memory that is in use. Always 0: Lydian locks no memory.", NO_MEMORY),

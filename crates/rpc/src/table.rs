@@ -13,6 +13,7 @@ pub const METHODS: Methods = Methods::new(&[
     methods::mempool_submit::METHODS,
     methods::mempool_fees::METHODS,
     methods::mempool_file::METHODS,
+    methods::fees::METHODS,
     methods::zmq::METHODS,
     methods::submit::METHODS,
     methods::mining::METHODS,
@@ -32,7 +33,6 @@ pub const METHODS: Methods = Methods::new(&[
 ]);
 
 const NO_PRIVATE: &str = "Lydian has no private broadcast (-privatebroadcast)";
-const NO_ESTIMATES: &str = "Lydian does not estimate fees yet";
 const NO_TEMPLATE: &str = "Lydian makes no block templates for miners yet";
 const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
 const NO_TOOLS: &str = "Lydian has no tools for PSBTs yet";
@@ -53,8 +53,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("dumptxoutset", "Lydian does not write or load UTXO snapshots yet"),
     ("encryptwallet", NO_WALLET),
     ("enumeratesigners", NO_WALLET),
-    ("estimaterawfee", NO_ESTIMATES),
-    ("estimatesmartfee", NO_ESTIMATES),
     ("exportasmap", "Lydian does not support ASMap (-asmap)"),
     ("finalizepsbt", NO_TOOLS),
     ("fundrawtransaction", NO_WALLET),

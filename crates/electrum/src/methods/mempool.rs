@@ -14,15 +14,20 @@ pub(super) const METHODS: &[Method] = &[
     Method::new("mempool.recent", recent).from(V1_7),
 ];
 
-/// The node estimates no fees yet, which the protocol says with -1.
+/// As with bitcoind behind another server: -1 stands for no estimate.
 fn estimate(call: &Call<'_>) -> Result<Json, Fault> {
-    call.params.number(0)?;
-    if let Some(mode) = call.params.value(1)
-        && !mode.is_string()
-    {
-        return Err(Fault::params("argument 2 (mode) must be a string"));
-    }
-    Ok(b"-1".to_vec())
+    let target = call.params.number(0)?;
+    let is_conservative = match call.params.value(1).map(Value::as_str) {
+        None => false,
+        Some(None) => return Err(Fault::params("argument 2 (mode) must be a string")),
+        Some(Some(mode)) => match mode.to_ascii_lowercase().as_str() {
+            "unset" | "economical" => false,
+            "conservative" => true,
+            _ => return Err(Fault::params("argument 2 (mode) must be one of: unset, economical, conservative")),
+        },
+    };
+    let estimate = call.shared.query.pool().estimate(target, is_conservative);
+    Ok(estimate.map_or_else(|| "-1".to_owned(), btc).into_bytes())
 }
 
 fn relay_fee(call: &Call<'_>) -> Result<Json, Fault> {

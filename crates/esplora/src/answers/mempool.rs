@@ -87,7 +87,15 @@ pub(crate) fn recent(call: &Call<'_>) -> Result<Reply, Fault> {
     Ok(Reply::json(&all, RECENTLY))
 }
 
-/// The node estimates no fees yet, which Esplora answers as bitcoind without estimates makes it: with no targets.
-pub(crate) fn fee_estimates(_: &Call<'_>) -> Result<Reply, Fault> {
-    Ok(Reply::json(&json!({}), SHORTLY))
+/// In satoshis per virtual byte. As in Esplora, targets without an estimate are left out.
+pub(crate) fn fee_estimates(call: &Call<'_>) -> Result<Reply, Fault> {
+    let pool = call.query().pool();
+    let estimate = |target: u32| {
+        let feerate = pool.estimate(target, false)?;
+        #[allow(clippy::cast_precision_loss, reason = "feerates are small")]
+        let feerate = feerate as f64 / 1_000.0;
+        Some((target.to_string(), json!(feerate)))
+    };
+    let all: serde_json::Map<String, Value> = (1..=25).chain([144, 504, 1_008]).filter_map(estimate).collect();
+    Ok(Reply::json(&all, SHORTLY))
 }

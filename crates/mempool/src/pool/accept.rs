@@ -45,6 +45,8 @@ pub(crate) struct How {
     /// The pool is limited by the caller, after all transactions of the package.
     pub(crate) is_package: bool,
     pub(crate) feerate_max: Option<FeeRate>,
+    /// The chain is current, so that its fee counts: Core's `IsCurrentForFeeEstimation`.
+    pub(crate) is_chain_current: bool,
     /// Only to see what will be asked for.
     pub(crate) is_ahead: bool,
     /// When it came, in seconds since 1970: the time of its entry.
@@ -59,6 +61,7 @@ impl How {
             is_test: false,
             is_package: false,
             feerate_max: None,
+            is_chain_current: false,
             is_ahead: false,
             time: now,
             now,
@@ -311,7 +314,8 @@ impl Pool {
             None => Err(Rejection::of(PolicyRule::MempoolFull)),
             Some(member) => {
                 let entry = Arc::clone(&member.entry);
-                self.announce(entry, Arc::clone(&candidate.coins));
+                let counts = how.is_chain_current && !how.is_package && !how.mode.bypass_limits;
+                self.announce(entry, Arc::clone(&candidate.coins), counts);
                 Ok(accepted)
             }
         }

@@ -101,6 +101,7 @@ impl Pool {
         self.tip = Tip { height, hash: block.hash() };
         self.moves += 1;
         self.disconnected.remove(block);
+        let mut mined = Vec::new();
         if self.len() > 0 || self.has_deltas() {
             // From the graph all at once, so that a cluster is put in order once.
             let node_of = |tx: Tx<'_>| self.get(&tx.txid()).map(|member| member.node);
@@ -110,13 +111,17 @@ impl Pool {
             self.graph.remove(&nodes);
             for (tx, node) in block.txs().zip(found) {
                 match node {
-                    Some(node) => self.forget(&[node], RemovalReason::Block),
+                    Some(node) => {
+                        mined.extend(self.entry_of(node).map(Arc::clone));
+                        self.forget(&[node], RemovalReason::Block);
+                    }
                     // What was in the pool has no conflicts there.
                     None => self.remove_conflicts(tx),
                 }
                 self.clear_delta(&tx.txid());
             }
         }
+        self.note_block_fees(height.0, &mined);
         self.block_connected(now);
     }
 

@@ -230,7 +230,7 @@ impl Pool {
         }
         for candidate in candidates {
             if let Some(entry) = self.get(&candidate.txid()).map(|member| Arc::clone(&member.entry)) {
-                self.announce(entry, candidate.coins);
+                self.announce(entry, candidate.coins, false);
             }
         }
         Ok(PackageResult { rejection: None, results })

@@ -20,6 +20,7 @@ use crate::policy::{FeeRate, Settings};
 use lydian_consensus::Coin;
 use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
 use lydian_engine::Tip;
+use lydian_fees::{Event, TxInfo};
 use lydian_primitives::Txid;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
@@ -45,12 +46,20 @@ pub(crate) struct Pool {
     min_fee: Cell<MinFee>,
     sequence: u64,
     changes: Vec<Change>,
+    /// What happened, for the fee estimator; `None` if nothing estimates.
+    fee_events: Option<Vec<Event>>,
     /// Transactions of disconnected blocks, and whether a block was disconnected since the last reorganisation ended.
     pub(super) disconnected: Disconnected,
     pub(super) is_reorganising: bool,
     /// Blocks that joined and left.
     pub(super) moves: u64,
     pub(crate) is_loaded: bool,
+}
+
+/// What the fee estimator needs to know of a transaction.
+fn tx_info(entry: &Entry) -> TxInfo {
+    let feerate = FeeRate::new(entry.fee.0, i64::from(entry.vsize)).fee_per_kvb();
+    TxInfo { txid: entry.txid(), feerate, height: entry.height.0 }
 }
 
 impl Pool {
@@ -74,6 +83,7 @@ impl Pool {
             // As in Core, the first change is the first.
             sequence: 1,
             changes: Vec::new(),
+            fee_events: None,
             disconnected: Disconnected::default(),
             is_reorganising: false,
             moves: 0,
@@ -146,6 +156,24 @@ impl Pool {
         std::mem::take(&mut self.changes)
     }
 
+    /// Keeps events for the fee estimator from now on.
+    pub(crate) fn keep_fee_events(&mut self) {
+        self.fee_events.get_or_insert_default();
+    }
+
+    /// Takes the events since the last call.
+    pub(crate) fn take_fee_events(&mut self) -> Vec<Event> {
+        self.fee_events.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A block joined the chain, with these transactions of the pool in the order of the block.
+    pub(crate) fn note_block_fees(&mut self, height: u32, mined: &[Arc<Entry>]) {
+        if let Some(events) = &mut self.fee_events {
+            let txs = mined.iter().map(|entry| tx_info(entry)).collect();
+            events.push(Event::Block { height, txs });
+        }
+    }
+
     fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence - 1
@@ -172,8 +200,14 @@ impl Pool {
         entry
     }
 
-    /// Tells the feed that a transaction was added. Core does so after the pool was limited.
-    pub(crate) fn announce(&mut self, entry: Arc<Entry>, spent: Arc<[Coin]>) {
+    /// Tells the feed that a transaction was added, and the fee estimator whether it counts. Core does so after the
+    /// pool was limited.
+    pub(crate) fn announce(&mut self, entry: Arc<Entry>, spent: Arc<[Coin]>, counts: bool) {
+        if self.fee_events.is_some() {
+            let counts = counts && !entry.tx.view().inputs().any(|input| self.get(&input.prevout.txid).is_some());
+            let tx = tx_info(&entry);
+            self.fee_events.get_or_insert_default().push(Event::Added { tx, counts });
+        }
         let sequence = self.next_sequence();
         self.changes.push(Change { sequence, entry, kind: ChangeKind::Added { spent } });
     }
@@ -200,6 +234,11 @@ impl Pool {
             self.vsize -= u64::from(entry.vsize.unsigned_abs());
             self.fees -= entry.fee.0;
             self.remove_unbroadcast(&entry.txid());
+            if let Some(events) = &mut self.fee_events
+                && reason != RemovalReason::Block
+            {
+                events.push(Event::Removed(entry.txid()));
+            }
             let sequence = self.next_sequence();
             self.changes.push(Change { sequence, entry, kind: ChangeKind::Removed { reason } });
         }

@@ -8,12 +8,14 @@
 //! one batch or one package at most. Invariants: the published pool is always that of its tip; readers never wait for
 //! the writer.
 
+mod fees;
 mod follower;
 mod headers;
 mod persist;
 mod records;
 mod worker;
 
+pub use fees::FeeSource;
 pub use persist::{ImportError, ImportOptions, Imported, Report, dump, load};
 pub use records::{Mined, Records, Reject, Replacement};
 pub use worker::SubmitError;
@@ -25,6 +27,7 @@ use crate::scripts::{OnWrong, ScriptCache, SecondCheck};
 use follower::PoolFollower;
 use lydian_consensus::KnownScripts;
 use lydian_engine::{Engine, Event, Follower, Observer, Tip};
+use lydian_fees::FeeEstimates;
 use lydian_primitives::{Amount, BlockHash, Height, Transaction, Txid};
 use lydian_script::Flags;
 use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
@@ -61,6 +64,7 @@ struct Shared {
     published: Mutex<Arc<Snapshot>>,
     feed: Arc<Feed>,
     records: Records,
+    fees: OnceLock<FeeSource>,
     clock: Arc<dyn Clock>,
     cache: Arc<ScriptCache>,
     /// Calls that disconnect blocks one after another are under way: [`StepwiseDisconnect`].
@@ -81,6 +85,9 @@ impl Shared {
 
     /// Shows readers the pool as it is now. During a reorganisation they keep the last whole pool.
     fn publish(&self, pool: &mut Pool) {
+        if let Some(fees) = self.fees.get() {
+            fees.estimates.push(pool.take_fee_events());
+        }
         if pool.is_reorganising() {
             return self.feed.push(pool.take_changes());
         }
@@ -128,6 +135,7 @@ impl Mempool {
             published: Mutex::new(snapshot),
             feed,
             records: Records::default(),
+            fees: OnceLock::new(),
             clock,
             cache,
             stepwise: AtomicUsize::new(0),
@@ -225,6 +233,18 @@ impl Mempool {
     /// The last rejections and replacements, once they are switched on.
     pub fn records(&self) -> &Records {
         &self.shared.records
+    }
+
+    /// Has the estimator learn from what happens from now on. To be called once, before the pool is started.
+    pub fn set_fees(&self, fees: FeeSource) {
+        if self.shared.fees.set(fees).is_ok() {
+            lock(&self.shared.pool).keep_fee_events();
+        }
+    }
+
+    /// The fee estimator; `None` if the node has none.
+    pub fn fees(&self) -> Option<&Arc<FeeEstimates>> {
+        self.shared.fees.get().map(|fees| &fees.estimates)
     }
 
     /// Records a rejection of a transaction that was tried first, before it would have been submitted.

@@ -6,6 +6,7 @@
 //! scripts that is missing by then is made on the spot.
 
 use super::Shared;
+use super::fees::FeeSource;
 use super::headers::Headers;
 use crate::limits::BATCH_MAX;
 use crate::policy::steps::check_alone;
@@ -323,11 +324,14 @@ impl Worker {
                 continue;
             }
             let now = self.shared.now();
+            let is_current = |fees: &FeeSource| fees.is_chain_current(&self.engine, &snapshot, now);
+            let is_chain_current = self.shared.fees.get().is_some_and(is_current);
             let decide = |(tx, arrival): &(Arc<Transaction>, Arrival)| {
                 if arrival.fee_delta != 0 {
                     pool.prioritise(&tx.view().txid(), arrival.fee_delta);
                 }
-                let how = How { is_test: arrival.is_test, time: arrival.time.unwrap_or(now), ..How::single(now) };
+                let time = arrival.time.unwrap_or(now);
+                let how = How { is_test: arrival.is_test, time, is_chain_current, ..How::single(now) };
                 let accepted = pool.accept(tx, &how, &chain)?;
                 self.remember(tx, &known.borrow());
                 Ok(accepted)

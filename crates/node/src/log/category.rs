@@ -46,6 +46,7 @@ impl Category {
     pub(crate) const NET: Category = Category(0);
     pub(crate) const BENCH: Category = Category(4);
     pub(crate) const ZMQ: Category = Category(5);
+    pub(crate) const ESTIMATEFEE: Category = Category(8);
     pub(crate) const COINDB: Category = Category(17);
     pub(crate) const VALIDATION: Category = Category(20);
 

@@ -25,7 +25,6 @@ pub(crate) enum Given {
     Refused,
 }
 
-const NO_ESTIMATES: &str = "Lydian estimates no fees yet";
 const REPLACED_BY_CLUSTERS: &str = "Bitcoin Core replaced it by -limitclustersize";
 const NO_MINING: &str = "Lydian creates no block templates yet";
 const NO_I2P: &str = "Lydian does not support I2P yet";
@@ -52,7 +51,6 @@ pub(crate) fn rules(name: &str) -> Option<Rules> {
 
 /// By name.
 pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
-    accepted("acceptstalefeeestimates", NO_ESTIMATES),
     accepted("addresstype", NO_WALLET),
     refused("asmap", "peers would be grouped by address, not by your map"),
     accepted("avoidpartialspends", NO_WALLET),

@@ -70,6 +70,8 @@ pub(crate) struct Settings {
     pub(crate) rpc: RpcSettings,
     pub(crate) net: NetSettings,
     pub(crate) mempool: lydian_mempool::policy::Settings,
+    /// `-acceptstalefeeestimates`.
+    pub(crate) acceptstalefeeestimates: bool,
     pub(crate) zmq: ZmqSettings,
     pub(crate) electrum: ElectrumSettings,
     pub(crate) esplora: EsploraSettings,
@@ -187,6 +189,7 @@ impl Settings {
             rpc: RpcSettings::default(),
             net,
             mempool: lydian_mempool::policy::Settings::default(),
+            acceptstalefeeestimates: false,
             zmq: ZmqSettings::default(),
             electrum: ElectrumSettings::default(),
             esplora: EsploraSettings::default(),

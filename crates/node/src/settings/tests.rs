@@ -324,7 +324,6 @@ fn options_of_core_are_passed_over_in_silence() {
         // Core warns about these three, and accepts only certain texts for some options.
         let removed = ["checkpoints", "limitancestorsize", "limitdescendantsize"].contains(&option.name);
         let value = match option.name {
-            "acceptstalefeeestimates" => "0",
             "blockmaxweight" | "blockreservedweight" => "8000",
             "i2psam" | "torcontrol" => "127.0.0.1:9051",
             _ => "1",

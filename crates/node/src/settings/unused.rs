@@ -87,7 +87,9 @@ pub(super) fn check(given: &Given<'_>, listens: bool) -> Result<(), SettingsErro
 /// The checks after them: `CheckHostPortOptions` and what follows it.
 pub(super) fn check_later(chain: Chain, given: &Given<'_>) -> Result<(), SettingsError> {
     ports(given)?;
-    if chain != Chain::Regtest && given.core("acceptstalefeeestimates").is_some_and(switch) {
+    // As in Core, a node that accepts no transactions of peers does not look at it.
+    let is_on = |name| given.switch(name).unwrap_or(false);
+    if chain != Chain::Regtest && is_on("acceptstalefeeestimates") && !is_on("blocksonly") {
         return Err(UnusedProblem::StaleEstimates { chain: chain.name() }.into());
     }
     Ok(())

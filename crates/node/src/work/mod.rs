@@ -10,6 +10,7 @@ mod alerts;
 pub(crate) mod beside;
 mod changes;
 mod failure;
+mod fees;
 mod filters;
 mod finish;
 pub(crate) mod imported;
@@ -135,6 +136,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
             server.has_mempool(mempool, mempool::file(session));
         }
     }
+    let _fees = mempool.as_ref().map(|mempool| fees::Keeper::start(session, mempool)).transpose()?;
     let _ends = mempool.clone().map(mempool::End);
     watcher.has_indexes(&indexes);
     if let Some(monitor) = second_opinion {

@@ -5,10 +5,10 @@ use super::Task;
 use super::changes::{self, PassingOn};
 use super::failure::Failure;
 use super::finish;
-use super::mempool;
 use super::opinion;
 use super::space::{self, IndexSize, NewIndex};
 use super::words;
+use super::{fees, mempool};
 use crate::clock::mockable_now;
 use crate::disagreement;
 use crate::index;
@@ -107,6 +107,7 @@ fn try_open(
     let mempool = mempool::new(session, task);
     let mut passing_on = None;
     if let Some(mempool) = &mempool {
+        fees::open(session, mempool);
         let (follower, thread) = changes::follow(mempool, feed, &session.log)?;
         followers.push(follower);
         passing_on = thread;

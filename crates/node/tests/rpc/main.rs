@@ -23,6 +23,7 @@ mod electrum_wallet;
 mod electrum_web;
 mod esplora;
 mod esplora_added;
+mod fees;
 mod filters;
 mod foreign;
 mod http;

@@ -161,6 +161,10 @@ impl Pool for Empty {
         PoolFees { min: 0, relay: 0, incremental: 0 }
     }
 
+    fn estimate(&self, _: u32, _: bool) -> Option<i64> {
+        None
+    }
+
     fn totals(&self) -> PoolTotals {
         PoolTotals::default()
     }

@@ -72,7 +72,8 @@ pub(crate) const METHODS: &[Method] = &[
         help: "Bumps the scheduler into the future (-regtest only).",
         args: &[Arg::new("delta_time", Kind::Number, "seconds, 1 to 3600")],
         examples: &[],
-        remark: "The scheduled tasks are saving addresses and bans, and the checks for a stale tip and for extra peers.",
+        remark: "The scheduled tasks are saving addresses, bans and fee estimates, and the checks for a stale tip and for \
+                 extra peers.",
         call: &returns("", mockscheduler),
     },
     Method {
@@ -303,7 +304,10 @@ fn mockscheduler(call: &Call<'_>) -> Result<(), RpcError> {
     let Some(seconds) = u64::try_from(seconds).ok().filter(|seconds| (1..=3600).contains(seconds)) else {
         return Err(RpcError::misc("delta_time must be between 1 and 3600 seconds (1 hr)"));
     };
-    // All scheduled tasks belong to the network, so there is nothing to do on a node without one.
+    if let Some(fees) = call.context.mempool().ok().and_then(|mempool| mempool.fees()) {
+        fees.forward(seconds);
+    }
+    // The other scheduled tasks belong to the network, so there is nothing to do on a node without one.
     let delta = Duration::from_secs(seconds);
     let _ = call.context.ask_peers(|reply| Question::MockForward { delta, reply });
     Ok(())

@@ -7,6 +7,7 @@ pub(crate) mod blockstats;
 pub(crate) mod control;
 pub(crate) mod descriptor;
 pub(crate) mod electrum;
+pub(crate) mod fees;
 pub(crate) mod filters;
 pub(crate) mod keys;
 pub(crate) mod mempool;

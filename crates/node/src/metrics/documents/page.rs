@@ -52,7 +52,7 @@ bitcoin-prometheus-exporter](https://github.com/jvstein/bitcoin-prometheus-expor
 names and in the same units, so that dashboards for it work without it. The values are those that it
 computes from RPC, with these exceptions:
 
-- `bitcoin_est_smart_fee_*` are missing until Lydian estimates fees.
+- `bitcoin_est_smart_fee_*` are missing until the node has an estimate.
 - `bitcoin_ban_created` and `bitcoin_banned_until` have one series without labels, since the
   exporter's labels name the banned addresses. `lydian_bans` is their number.
 - The exporter refreshes its values every five seconds at most; these are always current.

@@ -91,6 +91,13 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt {
+        name: "acceptstalefeeestimates",
+        group: group::DEBUG,
+        help: "Read fee estimates even if they are stale (regtest only); fee estimates are considered stale if they are 60 hours old",
+        set: Set::Switch(|settings, is_on| settings.acceptstalefeeestimates = is_on),
+        ..SWITCH
+    },
+    Opt {
         name: "incrementalrelayfee",
         group: group::DEBUG,
         default: "0.000001",

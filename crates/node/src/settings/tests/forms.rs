@@ -166,6 +166,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("minrelaytxfee", "0.00001", Some("-minrelaytxfee=x")),
     ("permitbaremultisig", "0", None),
     ("acceptnonstdtxn", "1", Some("-chain=main -acceptnonstdtxn")),
+    ("acceptstalefeeestimates", "1", Some("-chain=main -acceptstalefeeestimates")),
     ("incrementalrelayfee", "0.00001", Some("-incrementalrelayfee=-1")),
     ("dustrelayfee", "0", Some("-dustrelayfee=22000000")),
     ("checkmempool", "7", None),
@@ -203,6 +204,7 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         let context: Vec<&str> = match *name {
             "testactivationheight" | "vbparams" | "test" => vec!["-regtest"],
             "acceptnonstdtxn" => vec!["-testnet4"],
+            "acceptstalefeeestimates" => vec!["-regtest"],
             "debugexclude" => vec!["-debug"],
             "peerblockfilters" => vec!["-blockfilterindex"],
             "electrumcert" | "electrumkey" => vec!["-electrumcert=a.pem", "-electrumkey=a.pem"],
