@@ -31,6 +31,9 @@ lab peers list
 say "Knots syncs from Lydian and Lydian from Knots, by v1 and v2, through reorganisations of 10 and 150 blocks; UTXO hashes must be equal"
 cargo test --locked --workspace --test peers -- --ignored
 
+say "Core and Lydian estimate fees after the same thousand blocks; all estimates and the files must be equal"
+cargo test --locked -p lydian-node --test rpc fees::estimates_after_a_thousand_blocks -- --ignored
+
 chain="--preset mainnet-mix --blocks 440 --full 4 --seed 2"
 say "Lydian, Core and Knots reindex the same chains; tip and UTXO hash must be those that follow from the blocks"
 # shellcheck disable=SC2086 # the chain is several words
