@@ -57,6 +57,23 @@ impl CheckedBlock {
         Ok(CheckedBlock { block, height, flags })
     }
 
+    /// Checks a proposed child of a block as [`CheckedBlock::check`] does, but not its proof of work, nor on signet its
+    /// solution, which a proposal lacks: Core's `TestBlockValidity` without `check_pow`.
+    pub fn check_proposal(
+        block: impl Into<Arc<Block>>,
+        parent: Height,
+        headers: &impl HeaderView,
+        now: i64,
+        params: &Params,
+    ) -> Result<CheckedBlock, Violation> {
+        let block: Arc<Block> = block.into();
+        check_body(&block, true)?;
+        let height = check_header_in_chain(block.header(), parent, headers, now, params)?;
+        check_block_in_chain(&block, height, headers, params)?;
+        let flags = script_flags(height, &block.hash(), params);
+        Ok(CheckedBlock { block, height, flags })
+    }
+
     /// Checks a block of the chain again by itself, without checking its context: Core's `ConnectBlock` in `CVerifyDB`.
     /// The script flags are those that the rules now assign to its height.
     pub fn check_again(block: Block, height: Height, params: &Params) -> Result<CheckedBlock, Violation> {
@@ -123,10 +140,15 @@ pub const BLOCK_CHECKS: &[Check<BlockFacts>] = &[
 /// Checks everything that depends on a block's bytes alone: Core's `CheckBlock`.
 pub fn check_block(block: &Block, params: &Params) -> Result<(), Violation> {
     check_header(block.header(), &block.hash(), params)?;
+    check_body(block, is_signet_solved(block, params))
+}
+
+/// The part of [`check_block`] that needs no proof of work.
+fn check_body(block: &Block, is_signet_solved: bool) -> Result<(), Violation> {
     let facts = BlockFacts {
         tx_count: block.tx_count(),
         base_size: block.base_size(),
-        is_signet_solved: is_signet_solved(block, params),
+        is_signet_solved,
         is_merkle_root_matching: block.merkle_root() == block.header().merkle_root,
         is_merkle_mutated: block.is_merkle_mutated(),
         is_first_coinbase: block.txs().next().is_some_and(|tx| tx.is_coinbase()),

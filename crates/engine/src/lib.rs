@@ -56,6 +56,7 @@ pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
 pub use read::branches::{Branch, Branches, Fork, Leaves};
 pub use read::check::{Inconsistency, LastBlocks, LastBlocksEnd};
 pub use read::followers::FollowerInfo;
+pub use read::proposal::BadProposal;
 pub use read::snapshot::ChainSnapshot;
 pub use read::utxo::{CoinsSummary, UtxoHash, UtxoHashes};
 pub use read::view::{ChainTip, ChainTipStatus, HeaderInfo};
