@@ -100,6 +100,7 @@ impl Pool {
     pub(crate) fn connect(&mut self, block: &Block, height: Height, now: i64) {
         self.tip = Tip { height, hash: block.hash() };
         self.moves += 1;
+        self.updated();
         self.disconnected.remove(block);
         let mut mined = Vec::new();
         if self.len() > 0 || self.has_deltas() {
@@ -140,6 +141,7 @@ impl Pool {
         self.tip = tip;
         self.is_reorganising = true;
         self.moves += 1;
+        self.updated();
         for tx in self.disconnected.add(block) {
             self.remove_with_descendants(&tx);
         }

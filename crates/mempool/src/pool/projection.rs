@@ -1,7 +1,7 @@
 //! [`Projection`]: the next blocks, if they were made of the pool as it is now.
 //!
 //! Input: a snapshot, and what the block builder of `template` needs. Output: the first blocks, each filled by that
-//! builder with what the blocks before it left. The first one is exactly [`Snapshot::block_content`].
+//! builder with what the blocks before it left. The first one is [`Snapshot::block_content`].
 //!
 //! Cost: a walk over the pool, and a sort of the chunks that pay at least the feerate above which the bands have enough
 //! for the blocks. If those do not fill the blocks after all, the other chunks are sorted too.

@@ -47,6 +47,9 @@ pub struct PoolInfo {
     pub tip: Tip,
     /// The number of the next change: Core's `GetSequence`.
     pub sequence: u64,
+    /// The number of changes that may matter to miners, blocks included: Core's `GetTransactionsUpdated`, which wraps
+    /// around.
+    pub updates: u32,
     /// The sum of virtual sizes.
     pub vsize: u64,
     /// The sum of fees without deltas, in satoshi.

@@ -45,6 +45,7 @@ pub(crate) struct Pool {
     /// Changes when it is asked, as in Core.
     min_fee: Cell<MinFee>,
     sequence: u64,
+    updates: u32,
     changes: Vec<Change>,
     /// What happened, for the fee estimator; `None` if nothing estimates.
     fee_events: Option<Vec<Event>>,
@@ -82,6 +83,7 @@ impl Pool {
             min_fee: Cell::new(MinFee::new(now)),
             // As in Core, the first change is the first.
             sequence: 1,
+            updates: 0,
             changes: Vec::new(),
             fee_events: None,
             disconnected: Disconnected::default(),
@@ -151,6 +153,11 @@ impl Pool {
         !self.deltas.is_empty()
     }
 
+    /// Counts a change that may matter to miners.
+    pub(crate) fn updated(&mut self) {
+        self.updates = self.updates.wrapping_add(1);
+    }
+
     /// Takes the changes since the last call.
     pub(crate) fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
@@ -186,6 +193,7 @@ impl Pool {
 
     /// Adds a transaction whose node is in the graph, with its dependencies.
     pub(crate) fn add(&mut self, entry: Entry, node: TxRef) -> Arc<Entry> {
+        self.updated();
         let entry = Arc::new(entry);
         let txid = entry.txid();
         self.by_time.insert((entry.time, node));
@@ -227,6 +235,7 @@ impl Pool {
     pub(crate) fn forget(&mut self, nodes: &[TxRef], reason: RemovalReason) {
         for node in nodes {
             let Some(member) = self.tables.remove(*node) else { continue };
+            self.updated();
             let entry = member.entry;
             self.changed.remove(node);
             self.by_time.remove(&(entry.time, *node));
@@ -333,6 +342,7 @@ impl Pool {
             self.tables.set(member);
             self.touch(&[node]);
             self.graph.set_fee(node, fee);
+            self.updated();
         }
         sum
     }
@@ -365,6 +375,7 @@ impl Pool {
         let info = PoolInfo {
             tip: self.tip,
             sequence: self.sequence,
+            updates: self.updates,
             vsize: self.vsize,
             fees: self.fees,
             usage: self.usage(),

@@ -2,8 +2,8 @@
 //!
 //! Input: a snapshot of the pool, what the options of mining set, the height of the block, and the median time past of
 //! the tip. Output: chunks of the pool in mining order, as many as fit. Invariant: parents come before children, since
-//! a chunk is taken whole, and after one that is left out, none of its cluster is taken. Cost: a sort of the pool's
-//! chunks.
+//! a chunk is taken whole, and after one that is left out, none of its cluster is taken. Cost: that of
+//! [`super::projection`] for one block.
 
 use super::entry::Entry;
 use super::snapshot::{PoolChunk, Snapshot};
@@ -60,12 +60,22 @@ pub struct BlockContent {
 impl Snapshot {
     /// The transactions of a block at `height`, whose parent has this median time past.
     pub fn block_content(&self, options: &BlockOptions, height: Height, median_time: i64) -> BlockContent {
-        let mut chunks = self.chunks_in_mining_order().into_iter();
-        BlockContent::fill(options, height, median_time, &mut chunks, |_, _| {})
+        let first = self.projection(options, height, median_time, 1).blocks.into_iter().next();
+        first.map_or_else(|| BlockContent::empty(options), |block| block.content)
     }
 }
 
 impl BlockContent {
+    /// A block with nothing but its coinbase.
+    pub fn empty(options: &BlockOptions) -> BlockContent {
+        BlockContent {
+            entries: Vec::new(),
+            fees: Amount(0),
+            weight: options.reserved_weight,
+            sigops_cost: options.reserved_sigops_cost,
+        }
+    }
+
     /// Takes chunks in mining order as long as the block has room. `look` gets each chunk that was looked at, and
     /// whether it was taken; the others are left in the iterator.
     pub(super) fn fill<'a>(
@@ -75,12 +85,7 @@ impl BlockContent {
         chunks: &mut impl Iterator<Item = PoolChunk<'a>>,
         mut look: impl FnMut(PoolChunk<'a>, bool),
     ) -> BlockContent {
-        let mut content = BlockContent {
-            entries: Vec::new(),
-            fees: Amount(0),
-            weight: options.reserved_weight,
-            sigops_cost: options.reserved_sigops_cost,
-        };
+        let mut content = BlockContent::empty(options);
         let (mut skipped, mut failures): (HashSet<Txid>, usize) = (HashSet::new(), 0);
         for chunk in chunks {
             let Some(cluster) = chunk.cluster.entries().next().map(|entry| entry.txid()) else { continue };

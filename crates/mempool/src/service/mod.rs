@@ -165,6 +165,10 @@ impl Mempool {
             let mut pool = lock(&self.shared.pool);
             if pool.tip.hash == BlockHash::ZERO {
                 pool.tip = engine.snapshot().tip();
+                if pool.tip.height == Height(0) {
+                    // Core connects the genesis block as any other.
+                    pool.updated();
+                }
             }
             self.shared.publish(&mut pool);
         }
