@@ -72,6 +72,9 @@ if [ "$servers" = lydian,electrs,electrumx ]; then
   cargo test --locked --workspace --test electrum -- --ignored the_servers
 fi
 
+say "Core accepts the blocks of our templates of 1,000 random mempools, and long polls end when Core's do"
+cargo test --locked -p lydian-node --test rpc templates:: -- --ignored
+
 libraries=${XDG_CACHE_HOME:-$HOME/.cache}/lydian/electrum-libraries-1
 install_libraries() {
   rm -rf -- "$libraries.new" && mkdir -p "$libraries.new" &&

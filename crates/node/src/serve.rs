@@ -17,12 +17,13 @@ use lydian_p2p::manager::Question;
 use lydian_primitives::{BlockHash, Height};
 use lydian_rpc::{
     Context, Counts, Host, Indexes, MempoolFile, NodeSettings, Peers, ProgressOf, PruneMode, Server, ServerError,
-    ServerSettings, SharedObserver, Whitelist,
+    ServerSettings, SharedObserver, TemplateBuilder, Whitelist,
 };
 use lydian_serve::{BadAddress, Cookie, CookieError, CookiePermissions, Login, Subnet, Users, bind_addresses};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::fmt;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A running server.
@@ -31,6 +32,7 @@ pub(crate) struct Serving {
     context: Arc<Context>,
     // Declared, and so dropped, before the cookie.
     server: Server,
+    templates: OnceLock<TemplateBuilder>,
     _cookie: Option<Cookie>,
     users: Users,
     whitelist: Whitelist,
@@ -121,6 +123,7 @@ impl Serving {
             check_blocks: i32::try_from(settings.checkblocks).unwrap_or(i32::MAX),
             check_level: i32::from(settings.checklevel),
             block_version: settings.blockversion,
+            block: settings.block,
             deprecated: settings.rpc.deprecated.clone(),
             checks_help: settings.rpc.checks_help,
             notifiers: settings.zmq.notifiers().into_iter().map(to_rpc).collect(),
@@ -151,7 +154,7 @@ impl Serving {
         if let Some(seconds) = settings.mocktime {
             context.set_mock_time(i64::from(seconds));
         }
-        Ok(Serving { context, server, _cookie: cookie, users, whitelist })
+        Ok(Serving { context, server, templates: OnceLock::new(), _cookie: cookie, users, whitelist })
     }
 
     /// The observer that must receive everything the engine does; it notifies the others.
@@ -201,8 +204,11 @@ impl Serving {
     }
 
     /// From now on, all calls are answered, for as long as the engine exists.
-    pub(crate) fn begins(&self, engine: &Arc<Engine>) {
+    pub(crate) fn begins(&self, engine: &Arc<Engine>) -> io::Result<()> {
         self.context.set_ready(engine);
+        // It begins once.
+        let _ = self.templates.set(self.context.start_builder()?);
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{RpcError, code};
 use crate::limits::{ANSWERS_SIZE_MAX, PARSED_SIZE_MAX};
 use crate::scan_state::ScanState;
 use crate::sources::{SpenderIndex, TransactionIndex};
+use crate::templates::Templates;
 use crate::tip_watch::TipWatch;
 use crate::warnings::Warnings;
 use lydian_consensus::{Params, U256};
@@ -16,6 +17,7 @@ pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
 use lydian_index::{CoinStatsReader, FilterReader};
 use lydian_mempool::Mempool;
+use lydian_mempool::pool::BlockOptions;
 use lydian_p2p::manager::{Question, Reply};
 use lydian_primitives::{Transaction, Txid};
 use lydian_serve::Budget;
@@ -115,6 +117,8 @@ pub struct NodeSettings {
     pub notifiers: Vec<Notifier>,
     /// `-blockversion`, for blocks that methods create.
     pub block_version: Option<i32>,
+    /// `-blockmaxweight`, `-blockreservedweight` and `-blockmintxfee`, for blocks that methods create.
+    pub block: BlockOptions,
 }
 
 impl NodeSettings {
@@ -157,6 +161,8 @@ pub struct Context {
     pub settings: NodeSettings,
     /// Notified when the tip changes.
     pub tips: TipWatch,
+    /// The last block template.
+    pub(crate) templates: Templates,
     /// State of a running `scantxoutset`.
     pub(crate) scan: ScanState,
     /// State of a running `scanblocks`.
@@ -234,6 +240,7 @@ impl Context {
             host,
             settings,
             tips: TipWatch::default(),
+            templates: Templates::default(),
             scan: ScanState::default(),
             block_scan: ScanState::default(),
             engine: OnceLock::new(),
@@ -375,6 +382,7 @@ impl Context {
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::SeqCst);
         self.tips.wake();
+        self.templates.wake();
     }
 
     pub fn is_stopping(&self) -> bool {
@@ -431,6 +439,7 @@ impl Observer for Context {
         self.observer.event(event);
         if let Event::Settled { .. } = event {
             self.tips.wake();
+            self.templates.wake();
         }
     }
 }

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod builder;
 mod context;
 mod document;
 mod electrum;
@@ -31,12 +32,14 @@ mod result;
 mod scan_state;
 mod sources;
 pub mod table;
+mod templates;
 mod tip_watch;
 mod versionbits;
 mod wait;
 mod warnings;
 mod whitelist;
 
+pub use builder::TemplateBuilder;
 pub use context::{
     Context, Host, Indexes, LogLevel, MempoolFile, NodeSettings, Notifier, Peers, ProgressOf, PruneMode, SharedObserver,
 };

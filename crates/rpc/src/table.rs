@@ -17,6 +17,7 @@ pub const METHODS: Methods = Methods::new(&[
     methods::zmq::METHODS,
     methods::submit::METHODS,
     methods::mining::METHODS,
+    methods::template::METHODS,
     methods::net::METHODS,
     methods::net_addresses::METHODS,
     methods::net_bans::METHODS,
@@ -33,7 +34,6 @@ pub const METHODS: Methods = Methods::new(&[
 ]);
 
 const NO_PRIVATE: &str = "Lydian has no private broadcast (-privatebroadcast)";
-const NO_TEMPLATE: &str = "Lydian makes no block templates for miners yet";
 const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
 const NO_TOOLS: &str = "Lydian has no tools for PSBTs yet";
 
@@ -58,7 +58,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("fundrawtransaction", NO_WALLET),
     ("getaddressesbylabel", NO_WALLET),
     ("getbalance", NO_WALLET),
-    ("getblocktemplate", NO_TEMPLATE),
     ("gethdkeys", NO_WALLET),
     ("getnewaddress", NO_WALLET),
     ("getprivatebroadcastinfo", NO_PRIVATE),

@@ -166,15 +166,38 @@ pub(crate) fn testdummy(tree: &HeaderTree, id: HeaderId, deployment: &VersionBit
     Some((bip9, active_since))
 }
 
-/// The version of the next block: Core's `ComputeBlockVersion`.
-pub(crate) fn next_version(tree: &HeaderTree, id: HeaderId, deployment: &VersionBits) -> i32 {
-    const TOP_BITS: i32 = 0x2000_0000;
-    if !deployment.is_enabled() {
-        return TOP_BITS;
+/// What the test deployment means for the block after another: Core's `ComputeBlockVersion` and `GBTStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signalling {
+    /// The bit that signals, while the deployment is started or locked in.
+    pub(crate) bit: Option<u32>,
+    pub(crate) is_locked_in: bool,
+    pub(crate) is_active: bool,
+}
+
+impl Signalling {
+    pub(crate) fn after(tree: &HeaderTree, id: HeaderId, deployment: &VersionBits) -> Signalling {
+        let none = Signalling { bit: None, is_locked_in: false, is_active: false };
+        if !deployment.is_enabled() {
+            return none;
+        }
+        match Signals::new(tree, id, deployment).state(deployment, tree.height(id).0.saturating_add(1)).0 {
+            State::Started => Signalling { bit: Some(deployment.bit), ..none },
+            State::LockedIn => Signalling { bit: Some(deployment.bit), is_locked_in: true, ..none },
+            State::Active => Signalling { is_active: true, ..none },
+            State::Defined | State::Failed => none,
+        }
     }
-    match Signals::new(tree, id, deployment).state(deployment, tree.height(id).0.saturating_add(1)) {
-        (State::Started | State::LockedIn, _) => TOP_BITS | 1 << deployment.bit,
-        _ => TOP_BITS,
+
+    /// The bits of the version that signal.
+    pub(crate) fn mask(self) -> i32 {
+        self.bit.map_or(0, |bit| 1 << bit)
+    }
+
+    /// The version of the block.
+    pub(crate) fn version(self) -> i32 {
+        const TOP_BITS: i32 = 0x2000_0000;
+        TOP_BITS | self.mask()
     }
 }
 

@@ -26,7 +26,6 @@ pub(crate) enum Given {
 }
 
 const REPLACED_BY_CLUSTERS: &str = "Bitcoin Core replaced it by -limitclustersize";
-const NO_MINING: &str = "Lydian creates no block templates yet";
 const NO_I2P: &str = "Lydian does not support I2P yet";
 const NO_ONION_SERVICE: &str = "Lydian creates no onion service yet";
 const NO_WALLET: &str = "Lydian has no wallet";
@@ -54,9 +53,6 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("addresstype", NO_WALLET),
     refused("asmap", "peers would be grouped by address, not by your map"),
     accepted("avoidpartialspends", NO_WALLET),
-    accepted("blockmaxweight", NO_MINING),
-    accepted("blockmintxfee", NO_MINING),
-    accepted("blockreservedweight", NO_MINING),
     accepted("changetype", NO_WALLET),
     accepted("checkpoints", "Bitcoin Core removed checkpoints"),
     accepted("choosedatadir", NO_WINDOW),
@@ -82,7 +78,7 @@ pub(crate) const CORE_OPTIONS: &[CoreOption] = &[
     accepted("natpmp", "Lydian does not map ports on routers yet"),
     accepted("peerbloomfilters", "Lydian serves no bloom filters"),
     accepted("prevoutfetchthreads", NO_SUCH_MEMORY),
-    accepted("printpriority", NO_MINING),
+    accepted("printpriority", "Lydian logs no fee rates of the transactions of a block"),
     refused("privatebroadcast", "your transactions would be announced to your peers"),
     accepted("resetguisettings", NO_WINDOW),
     accepted("signer", NO_WALLET),

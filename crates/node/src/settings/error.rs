@@ -1,6 +1,7 @@
 //! [`SettingsError`]: why the settings cannot be used, in Bitcoin Core's words wherever Core has the same error.
 
 use super::mempool::MempoolProblem;
+use super::mining::MiningProblem;
 use super::net::NetProblem;
 use super::unused::UnusedProblem;
 use super::values::PRUNE_MIB_MIN;
@@ -52,6 +53,8 @@ pub(crate) enum SettingsError {
     /// Errors in the settings of connections to peers.
     Net(NetProblem),
     Mempool(MempoolProblem),
+    /// Errors in the options of the blocks that the node makes.
+    Mining(MiningProblem),
     /// Errors in options that Core checks and that have no effect here.
     Unused(UnusedProblem),
     Deployment(DeploymentError),
@@ -178,6 +181,7 @@ impl fmt::Display for SettingsError {
             Self::Value(problem) => problem.fmt(f),
             Self::Net(problem) => problem.fmt(f),
             Self::Mempool(problem) => problem.fmt(f),
+            Self::Mining(problem) => problem.fmt(f),
             Self::Unused(problem) => problem.fmt(f),
             Self::Deployment(error) => error.fmt(f),
             Self::OtherNetwork { names, chain } => names.iter().try_for_each(|name| {
@@ -284,6 +288,12 @@ impl From<ConfProblem> for SettingsError {
 impl From<MempoolProblem> for SettingsError {
     fn from(problem: MempoolProblem) -> SettingsError {
         SettingsError::Mempool(problem)
+    }
+}
+
+impl From<MiningProblem> for SettingsError {
+    fn from(problem: MiningProblem) -> SettingsError {
+        SettingsError::Mining(problem)
     }
 }
 

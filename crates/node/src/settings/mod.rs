@@ -4,8 +4,8 @@
 //!
 //! Steps: [`words`] splits the command line, [`resolve`] reads the files and looks at the host; the syntax and the
 //! precedence of values are those of the library `options`. [`table`] is the only list of our options, and its entries
-//! store most values in [`settled`]; options that depend on each other are read in [`net`], [`mempool`], [`rpc`],
-//! [`logging`] and [`deployments`], by their names. [`core`] lists Bitcoin Core's options that we lack.
+//! store most values in [`settled`]; options that depend on each other are read in [`net`], [`mempool`], [`mining`],
+//! [`rpc`], [`logging`] and [`deployments`], by their names. [`core`] lists Bitcoin Core's options that we lack.
 //!
 //! Invariants: nothing is created here; a value is read as Core reads it, and is an error if it is one in Core. Cost: a
 //! few small files are read.
@@ -20,6 +20,7 @@ mod given;
 pub(crate) mod help;
 mod logging;
 mod mempool;
+mod mining;
 pub(crate) mod net;
 pub(crate) mod page;
 mod resolve;

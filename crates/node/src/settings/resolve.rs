@@ -19,6 +19,7 @@ use super::words::Words;
 use crate::host::Host;
 use lydian_consensus::{Chain, Params};
 use lydian_disk::{Disk, PathKind};
+use lydian_mempool::pool::BlockOptions;
 use lydian_options::{
     CONF_FILENAMES, ConfProblem, ConfigFiles, DatadirProblem, Notice, Setting, SettingsFile, Sources, Value, apply,
     base_chain, chain_name, switch,
@@ -99,12 +100,14 @@ fn settle(
     let mut net = NetSettings::new(chain, &given, host, notices)?;
     let mut policy = lydian_mempool::policy::Settings::default();
     mempool::blocks_only(net.blocks_only, &given, &mut policy, &mut net.notes);
-    unused::check(&given, net.listens)?;
+    let mut block = BlockOptions::default();
+    unused::check(&given, net.listens, &mut block)?;
     mempool::read(chain, &given, &mut policy, notices)?;
     unused::check_later(chain, &given)?;
     mempool::check_size(&given, &mut policy)?;
     let mut settings = Settings::new(params, is_signet_of_others, datadir, net);
     settings.mempool = policy;
+    settings.block = block;
     apply(options(), sources, &mut settings)?;
     settings.threads = threads(given.integer("par").unwrap_or(0), host.cores);
     settings.loadblock = given.texts("loadblock").iter().map(|path| host.absolute(Path::new(path))).collect();

@@ -12,6 +12,7 @@ use super::zmq::ZmqSettings;
 use crate::log::{Categories, Levels, LogForm};
 use lydian_consensus::{Chain, Params, U256};
 use lydian_engine::TIP_AGE_SECONDS_DEFAULT;
+use lydian_mempool::pool::BlockOptions;
 use lydian_options::{Notice, SettingsFile};
 use lydian_primitives::{BlockHash, Height};
 use std::path::PathBuf;
@@ -72,6 +73,8 @@ pub(crate) struct Settings {
     pub(crate) mempool: lydian_mempool::policy::Settings,
     /// `-acceptstalefeeestimates`.
     pub(crate) acceptstalefeeestimates: bool,
+    /// Of the blocks that the node makes.
+    pub(crate) block: BlockOptions,
     pub(crate) zmq: ZmqSettings,
     pub(crate) electrum: ElectrumSettings,
     pub(crate) esplora: EsploraSettings,
@@ -190,6 +193,7 @@ impl Settings {
             net,
             mempool: lydian_mempool::policy::Settings::default(),
             acceptstalefeeestimates: false,
+            block: BlockOptions::default(),
             zmq: ZmqSettings::default(),
             electrum: ElectrumSettings::default(),
             esplora: EsploraSettings::default(),

@@ -10,6 +10,7 @@ mod electrum;
 mod esplora;
 mod general;
 mod mempool;
+mod mining;
 mod page;
 mod rpc;
 mod zmq;
@@ -34,6 +35,7 @@ pub(crate) mod group {
     pub(crate) const RPC: Group = Group("RPC server options");
     pub(crate) const CONNECTION: Group = Group("Connection options");
     pub(crate) const RELAY: Group = Group("Node relay options");
+    pub(crate) const BLOCK_CREATION: Group = Group("Block creation options");
     pub(crate) const ELECTRUM: Group = Group("Electrum server options");
     pub(crate) const ESPLORA: Group = Group("Esplora server options");
     pub(crate) const PAGE: Group = Group("Page options");
@@ -42,8 +44,8 @@ pub(crate) mod group {
     pub(crate) const COMMAND: Group = Group("Options of commands");
 
     /// In the order of help.
-    pub(crate) const SHOWN: [Group; 12] =
-        [START, COMMAND, OPTIONS, PAGE, ELECTRUM, ESPLORA, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, RPC];
+    pub(crate) const SHOWN: [Group; 13] =
+        [START, COMMAND, OPTIONS, PAGE, ELECTRUM, ESPLORA, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, BLOCK_CREATION, RPC];
 }
 
 /// A command: the first word that is not an option.
@@ -115,6 +117,7 @@ const COMMAND: Opt = Opt { argument: "<cmd>", is_list: true, is_command: true, .
 const PARTS: &[&[Opt]] = &[
     general::OPTIONS,
     mempool::OPTIONS,
+    mining::OPTIONS,
     debug::OPTIONS,
     rpc::OPTIONS,
     electrum::OPTIONS,

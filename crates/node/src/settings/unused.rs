@@ -1,27 +1,19 @@
-//! Options that Bitcoin Core checks and that have no effect here: those of mining, indexes, I2P and Tor; and the ports
-//! of the notifications, which Core checks at the same place. Input: [`Given`]. Output: nothing, or the first error in
-//! Core's words, so that a start script fails here if it fails with Core.
+//! Options that Bitcoin Core checks and that have no effect here: those of indexes, I2P and Tor; and those of mining
+//! and the ports of the notifications, which Core checks at the same places. Input: [`Given`]. Output: the options of
+//! mining, or the first error in Core's words, so that a start script fails here if it fails with Core.
 
 use super::error::SettingsError;
 use super::given::Given;
+use super::mining;
 use super::net::{NetProblem, has_good_port};
-use super::values::money;
 use lydian_consensus::Chain;
+use lydian_mempool::pool::BlockOptions;
 use lydian_options::{atoi, switch};
 use std::fmt;
-
-/// Core's `MINIMUM_BLOCK_RESERVED_WEIGHT`, `DEFAULT_BLOCK_RESERVED_WEIGHT`, `MAX_BLOCK_WEIGHT`.
-const RESERVED_WEIGHT_MIN: u64 = 2_000;
-const RESERVED_WEIGHT: u64 = 8_000;
-const WEIGHT_MAX: u64 = 4_000_000;
 
 /// Errors in such options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UnusedProblem {
-    Amount { option: &'static str, text: String },
-    ReservedWeightLow { weight: u64 },
-    WeightHigh { option: &'static str, weight: u64 },
-    ReservedAboveMax { reserved: u64, weight: u64 },
     StaleEstimates { chain: &'static str },
     FetchThreads { count: i64 },
     PruneWithTxIndex,
@@ -34,17 +26,6 @@ pub(crate) enum UnusedProblem {
 impl fmt::Display for UnusedProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Amount { option, text } => write!(f, "Invalid amount for -{option}=<amount>: '{text}'"),
-            Self::ReservedWeightLow { weight } => write!(
-                f,
-                "-blockreservedweight ({weight}) is lower than minimum safety value of ({RESERVED_WEIGHT_MIN})"
-            ),
-            Self::WeightHigh { option, weight } => {
-                write!(f, "-{option} ({weight}) exceeds consensus maximum block weight ({WEIGHT_MAX})")
-            }
-            Self::ReservedAboveMax { reserved, weight } => {
-                write!(f, "-blockreservedweight ({reserved}) exceeds -blockmaxweight ({weight})")
-            }
             Self::StaleEstimates { chain } => {
                 write!(f, "acceptstalefeeestimates is not supported on {chain} chain.")
             }
@@ -62,7 +43,7 @@ impl fmt::Display for UnusedProblem {
 }
 
 /// The checks before those of the mempool's options, in Core's order: `AppInitParameterInteraction`.
-pub(super) fn check(given: &Given<'_>, listens: bool) -> Result<(), SettingsError> {
+pub(super) fn check(given: &Given<'_>, listens: bool, block: &mut BlockOptions) -> Result<(), SettingsError> {
     let number = |name| given.core(name).map(atoi);
     let switch = |name| given.core(name).is_some_and(switch);
     filters(given, &switch)?;
@@ -77,7 +58,7 @@ pub(super) fn check(given: &Given<'_>, listens: bool) -> Result<(), SettingsErro
     if !listens && switch("listenonion") {
         return Err(UnusedProblem::OnionWithoutListen.into());
     }
-    block_creation(given)?;
+    mining::read(given, block)?;
     if let Some(count) = number("prevoutfetchthreads").filter(|count| *count < 0) {
         return Err(UnusedProblem::FetchThreads { count: count.max(i64::from(i32::MIN)) }.into());
     }
@@ -105,30 +86,6 @@ fn filters(given: &Given<'_>, switch: &dyn Fn(&'static str) -> bool) -> Result<(
     match value == "0" && switch("peerblockfilters") {
         true => Err(UnusedProblem::FiltersWithoutIndex.into()),
         false => Ok(()),
-    }
-}
-
-/// Core's `ReadMiningArgs` and `CheckMiningOptions`.
-fn block_creation(given: &Given<'_>) -> Result<(), SettingsError> {
-    amount(given, "blockmintxfee")?;
-    // Core reads these as unsigned numbers: a negative number is 0.
-    let weight = |name| given.core(name).map(|text| u64::try_from(atoi(text)).unwrap_or(0));
-    let reserved = weight("blockreservedweight").unwrap_or(RESERVED_WEIGHT);
-    let max = weight("blockmaxweight").unwrap_or(WEIGHT_MAX);
-    let problem = match () {
-        () if reserved < RESERVED_WEIGHT_MIN => UnusedProblem::ReservedWeightLow { weight: reserved },
-        () if reserved > WEIGHT_MAX => UnusedProblem::WeightHigh { option: "blockreservedweight", weight: reserved },
-        () if max > WEIGHT_MAX => UnusedProblem::WeightHigh { option: "blockmaxweight", weight: max },
-        () if reserved > max => UnusedProblem::ReservedAboveMax { reserved, weight: max },
-        () => return Ok(()),
-    };
-    Err(problem.into())
-}
-
-fn amount(given: &Given<'_>, option: &'static str) -> Result<(), SettingsError> {
-    match given.core(option) {
-        Some(text) if money(text).is_none() => Err(UnusedProblem::Amount { option, text: text.to_owned() }.into()),
-        _ => Ok(()),
     }
 }
 

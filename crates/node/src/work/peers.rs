@@ -127,7 +127,7 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Wallets)
     node.page.iter().for_each(|page| page.metrics.has_network(&network));
     if let Some(server) = server {
         server.has_peers(&network);
-        server.begins(&node.engine);
+        server.begins(&node.engine)?;
     }
     let wallets = server.map(|server| serve_wallets(node, mempool, server, &network)).transpose()?.unwrap_or_default();
     init_message(session, server, "Done loading");

@@ -163,6 +163,7 @@ fn mempool(described: &Described) {
     let outputs = format!("[{{\"txid\":{txid},\"vout\":0}},{{\"txid\":{txid},\"vout\":1}}]");
     described.ask("gettxspendingprevout", &format!("[{outputs},{{\"return_spending_tx\":true}}]"));
     described.ask_all(&[
+        ("getblocktemplate", "[{\"rules\":[\"segwit\"]}]"),
         ("getmempoolfeeratediagram", "[]"),
         ("getmempoolinfo", "[]"),
         ("getprioritisedtransactions", "[]"),

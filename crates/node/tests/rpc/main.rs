@@ -50,6 +50,7 @@ mod startup;
 mod strange;
 #[path = "../../../zmq/tests/common/subscriber.rs"]
 mod subscriber;
+mod templates;
 mod txindex;
 mod typed;
 mod verify;

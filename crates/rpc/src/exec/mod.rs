@@ -144,7 +144,7 @@ impl Execution {
     pub(crate) fn run(&mut self, calls: &Calls<'_>, sink: &mut dyn Sink) -> Step {
         if let Some(mut waiting) = self.waiting.take() {
             let start = self.out.len();
-            let mut result = (waiting.wait.finish)(calls.context, &mut self.out);
+            let mut result = waiting.wait.finish(calls.context, &mut self.out);
             if result.is_ok() && calls.context.settings.checks_help {
                 result = check_answer(waiting.method, &self.out[start..]);
             }

@@ -182,7 +182,7 @@ impl Answer for Stopping {
 }
 
 impl Finish for Stopping {
-    fn finish(_: &Context) -> Result<Stopping, RpcError> {
+    fn finish(_: &Context, _: Until) -> Result<Stopping, RpcError> {
         Ok(Stopping)
     }
 }

@@ -1,7 +1,6 @@
 //! Methods that create blocks for tests, such as `generatetoaddress`, and methods about mining. The blocks are
 //! identical to Core's if both nodes have the same clock and the same mempool.
 
-use crate::context::LogLevel;
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json};
 use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
@@ -10,15 +9,13 @@ use crate::methods::descriptor::{UNDERSTOOD, paid_script};
 use crate::output::{Hex, target};
 use crate::raw_tx::{Reading, decode};
 use crate::result::result;
-use crate::versionbits::next_version;
-use lydian_consensus::limits::{MAX_TIMEWARP, WITNESS_SCALE_FACTOR};
-use lydian_consensus::{Deployment, HeaderView, U256, block_subsidy, pow};
+use crate::templates::NextBlock;
+use lydian_consensus::{U256, pow};
 use lydian_descriptor::Address;
 use lydian_engine::Engine;
-use lydian_mempool::pool::{BlockContent, BlockOptions};
-use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, RawBlock, Txid, difficulty, write_compact_size};
-use lydian_script::ScriptBuilder;
+use lydian_mempool::pool::BlockContent;
+use lydian_primitives::build::{MutBlock, MutTx};
+use lydian_primitives::{Block, BlockHash, Height, RawBlock, Txid, difficulty};
 
 const TRIES: Arg = Arg::new("maxtries", Kind::Number, "the number of nonces to try").default("1000000");
 
@@ -89,105 +86,10 @@ pub(crate) const METHODS: &[Method] = &[
 
 /// The child of the tip with the best of the mempool, without its proof of work: Core's `CreateNewBlock`.
 fn assemble(call: &Call<'_>, engine: &Engine, script: &[u8]) -> Result<MutBlock, RpcError> {
-    let mempool = call.context.mempool()?;
-    while !call.context.is_stopping() {
-        let (tip, height, median_time) = engine.with_tree(|tree| {
-            let last = tree.node(tree.tip());
-            let median_time = tree.branch(tree.tip()).median_time_past(last.height).unwrap_or(0);
-            (last.hash, Height(last.height.0.saturating_add(1)), median_time)
-        });
-        // A block may be on its way from the chain to the mempool, and transactions of a reorganisation on their way
-        // back.
-        if !mempool.wait_for(&tip) {
-            continue;
-        }
-        mempool.settle();
-        let snapshot = mempool.snapshot();
-        if snapshot.info().tip.hash != tip {
-            continue;
-        }
-        let content = snapshot.block_content(&BlockOptions::default(), height, median_time);
-        let txs: Vec<MutTx> = content.entries.iter().map(|entry| MutTx::from(entry.tx().view())).collect();
-        let block = template(call, engine, script.to_vec(), txs, content.fees.0);
-        if block.header.prev_block == tip {
-            assembled(call, &block, &content);
-            return Ok(block);
-        }
-    }
-    Err(RpcError::misc("Failed to make block."))
-}
-
-/// Logs a block that was assembled, and keeps its figures for `getmininginfo`.
-fn assembled(call: &Call<'_>, block: &MutBlock, content: &BlockContent) {
-    let count = content.entries.len();
-    call.context.note_assembled(content.weight, count);
-    let mut head = block.header.to_bytes().to_vec();
-    write_compact_size(&mut head, block.txs.len());
-    let of_coinbase = block.txs.first().map_or(0, |tx| tx.encode().len() + 3 * tx.encode_stripped().len());
-    let weight: usize = content.entries.iter().map(|entry| entry.tx().view().weight()).sum();
-    let weight = weight + of_coinbase + WITNESS_SCALE_FACTOR * head.len();
-    let BlockContent { fees: lydian_primitives::Amount(fees), sigops_cost, .. } = content;
-    let line = format!("CreateNewBlock(): block weight: {weight} txs: {count} fees: {fees} sigops {sigops_cost}");
-    call.context.host.log(LogLevel::Info, &line);
-}
-
-/// The child of the tip with these transactions, without its proof of work.
-fn template(call: &Call<'_>, engine: &Engine, script: Vec<u8>, txs: Vec<MutTx>, fees: i64) -> MutBlock {
-    let (params, now) = (engine.params(), call.context.now());
-    // Core only allows it on chains where blocks are mined on demand.
-    let forced = call.context.settings.block_version.filter(|_| params.no_retargeting);
-    engine.with_tree(|tree| {
-        let tip = tree.tip();
-        let (branch, last) = (tree.branch(tip), tree.node(tip));
-        let height = Height(last.height.0.saturating_add(1));
-        let mut least = branch.median_time_past(last.height).unwrap_or(0) + 1;
-        if height.0.is_multiple_of(params.difficulty_adjustment_interval()) {
-            least = least.max(i64::from(last.header.time) - MAX_TIMEWARP);
-        }
-        let mut header = Header {
-            version: forced.unwrap_or_else(|| next_version(tree, tip, &params.testdummy)),
-            prev_block: last.hash,
-            merkle_root: [0; 32],
-            time: u32::try_from(now.max(least)).unwrap_or(u32::MAX),
-            bits: 0,
-            nonce: 0,
-        };
-        // All ancestors of the tip are in the tree.
-        header.bits = pow::next_work_required(&header, last.height, &branch, params).unwrap_or(last.header.bits);
-        let is_segwit = params.is_active(Deployment::Segwit, height);
-        let reward = block_subsidy(height, params).0.saturating_add(fees);
-        let mut block = MutBlock { header, txs: vec![coinbase(height, script, reward, is_segwit)] };
-        block.txs.extend(txs);
-        block.seal_witness_commitment();
-        block.seal_merkle_root();
-        block
-    })
-}
-
-fn coinbase(height: Height, script: Vec<u8>, reward: i64, is_segwit: bool) -> MutTx {
-    let mut signature = ScriptBuilder::new().push_int(i64::from(height.0));
-    if height.0 <= 16 {
-        // A script of one byte would be too short.
-        signature = signature.push_int(0);
-    }
-    let mut commitment = vec![0; 38];
-    commitment[..6].copy_from_slice(&[0x6a, 0x24, 0xaa, 0x21, 0xa9, 0xed]);
-    let amount = lydian_primitives::Amount;
-    MutTx {
-        version: 2,
-        inputs: vec![MutInput {
-            prevout: OutPoint::NULL,
-            script_sig: signature.into_bytes(),
-            sequence: u32::MAX - 1,
-            // The witness commitment is computed with these zeros in either case.
-            witness: if is_segwit { vec![vec![0; 32]] } else { Vec::new() },
-        }],
-        outputs: vec![
-            MutOutput { value: amount(reward), script_pubkey: script },
-            MutOutput { value: amount(0), script_pubkey: commitment },
-        ],
-        lock_time: height.0 - 1,
-    }
+    call.context.settle_mempool();
+    let Some(chosen) = call.context.choose(engine)? else { return Err(RpcError::misc("Failed to make block.")) };
+    let txs: Vec<MutTx> = chosen.content.entries.iter().map(|entry| MutTx::from(entry.tx().view())).collect();
+    Ok(chosen.next.block(engine, call.context.now(), script.to_vec(), txs, chosen.content.fees))
 }
 
 /// Result of the search for a nonce.
@@ -288,11 +190,9 @@ fn generateblock(call: &Call<'_>) -> Result<Generated, RpcError> {
     }
     let is_submitted = call.bool_or(2, true)?;
     let engine = call.context.engine()?;
-    let block = template(call, &engine, script, txs, 0);
-    let options = BlockOptions::default();
-    let (weight, sigops_cost) = (options.reserved_weight, options.reserved_sigops_cost);
-    let fees = lydian_primitives::Amount(0);
-    assembled(call, &block, &BlockContent { entries: Vec::new(), fees, weight, sigops_cost });
+    let next = call.context.next_block(&engine)?;
+    call.context.assembled(&next, &BlockContent::empty(&call.context.settings.block));
+    let block = next.block(&engine, call.context.now(), script, txs, lydian_primitives::Amount(0));
     let mut tries = TRIES_DEFAULT;
     let Mined::Block(block) = mine(call, &engine, block, &mut tries)? else {
         return Err(RpcError::misc("Failed to make block."));
@@ -346,7 +246,7 @@ result! {
         /// current network name (main, test, testnet4, signet, regtest)
         chain: &'static str,
         /// the next block
-        next: NextBlock,
+        next: NextInfo,
         /// the block challenge (aka. block script), in hexadecimal (only present if the current network is a signet)
         signet_challenge: Option<Hex<Vec<u8>>>,
         warnings: Warnings,
@@ -354,7 +254,7 @@ result! {
 }
 
 result! {
-    struct NextBlock {
+    struct NextInfo {
         /// the next height
         height: u32,
         /// the next target nBits
@@ -370,7 +270,8 @@ fn getmininginfo(call: &Call<'_>) -> Result<MiningInfo, RpcError> {
     let engine = call.context.engine()?;
     let (params, tip) = (engine.params(), engine.tip_info());
     let bits = tip.node.header.bits;
-    let next = template(call, &engine, Vec::new(), Vec::new(), 0).header.bits;
+    let next = NextBlock::after_tip(&engine, None);
+    let next = next.header(&engine, next.time(call.context.now())).bits;
     let assembled = call.context.last_assembled();
     Ok(MiningInfo {
         blocks: tip.node.height.0,
@@ -381,9 +282,9 @@ fn getmininginfo(call: &Call<'_>) -> Result<MiningInfo, RpcError> {
         target: target(bits, params),
         networkhashps: Double(network_hash_rate(&engine, 120, -1)?),
         pooledtx: call.context.mempool()?.snapshot().len(),
-        blockmintxfee: Amount(1),
+        blockmintxfee: Amount(call.context.settings.block.min_feerate.fee_per_kvb()),
         chain: params.chain.name(),
-        next: NextBlock {
+        next: NextInfo {
             height: tip.node.height.0.saturating_add(1),
             bits: Hex(next.to_be_bytes()),
             difficulty: Double(difficulty(next)),

@@ -24,6 +24,7 @@ mod rawtransaction_create;
 mod rawtransaction_sign;
 pub(crate) mod scan;
 pub(crate) mod submit;
+pub(crate) mod template;
 pub(crate) mod testing;
 pub(crate) mod txoutproof;
 pub(crate) mod waiting;

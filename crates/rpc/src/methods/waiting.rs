@@ -69,7 +69,7 @@ fn wait(call: &Call<'_>, millis: Option<u64>, until: Until) -> Later<TipAnswer> 
 }
 
 impl Finish for TipAnswer {
-    fn finish(context: &Context) -> Result<TipAnswer, RpcError> {
+    fn finish(context: &Context, _: Until) -> Result<TipAnswer, RpcError> {
         let tip = context.engine()?.settled_tip();
         Ok(TipAnswer { hash: tip.hash, height: tip.height.0 })
     }

@@ -4,6 +4,7 @@
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
 use lydian_engine::{Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_mempool::pool::BlockOptions;
 use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_rpc::{Context, Host, NodeSettings, ProgressOf, PruneMode};
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub(crate) fn context() -> Context {
         deprecated: Vec::new(),
         checks_help: true,
         block_version: None,
+        block: BlockOptions::default(),
     };
     Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
 }
