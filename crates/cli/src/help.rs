@@ -15,7 +15,8 @@ pub(crate) fn help() -> String {
         "{}\n\nCalls the RPC methods of a running node: lydian, or bitcoind.\n\n\
          Usage:  lydian-cli [options] <method> [arguments]\n\
          \u{20}       lydian-cli [options] -named <method> [name=value]...\n\
-         \u{20}       lydian-cli [options] help [method]     list the methods, or describe one\n\n\
+         \u{20}       lydian-cli [options] help [method]     list the methods, or describe one\n\
+         \u{20}       lydian-cli grind <hex-block-header>    find the nonce of a header, as bitcoin-util does\n\n\
          Examples:\n\
          \u{20}       lydian-cli -getinfo\n\
          \u{20}       lydian-cli getblockhash 1000\n\

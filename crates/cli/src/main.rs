@@ -2,9 +2,9 @@
 //!
 //! Input: the command line, `lydian.conf`, and standard input if an option asks for it. Output: the result on stdout,
 //! errors on stderr, and an exit code. [`settings`] reads the options, [`convert`] turns the words after the method
-//! into parameters, [`call`] makes the request over [`http`], and the result is printed here. Invariants: nothing is
-//! written to disk; except for names and help, the same command line prints the same bytes as with Core's client. Only
-//! [`clock`] reads the clock.
+//! into parameters, [`call`] makes the request over [`http`], and the result is printed here. [`grind`] asks
+//! no node. Invariants: nothing is written to disk; except for names and help, the same command line prints the same
+//! bytes as with Core's client. Only [`clock`] reads the clock.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod clock;
 mod convert;
 mod error;
 mod getinfo;
+mod grind;
 mod help;
 mod http;
 mod limits;
@@ -55,6 +56,16 @@ fn run(arguments: Vec<OsString>) -> u8 {
     if is_empty || ["help", "h", "?"].into_iter().any(|name| settings.is_set(name)) {
         print_line(&help::help());
         return if is_empty { refuse("Error: too few parameters") } else { 0 };
+    }
+    if let Some(("grind", header)) = words.split_first().map(|(name, rest)| (name.as_str(), rest)) {
+        // No node is asked, and no file is read.
+        return match grind::grind(header) {
+            Ok(text) => {
+                print_line(&text);
+                0
+            }
+            Err(error) => refuse(&error.to_string()),
+        };
     }
     if let Err(error) = settings.load() {
         return refuse(&error.to_string());

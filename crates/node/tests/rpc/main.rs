@@ -46,6 +46,7 @@ mod rest;
 mod same;
 mod second_opinion;
 mod server;
+mod signet;
 mod startup;
 mod strange;
 #[path = "../../../zmq/tests/common/subscriber.rs"]

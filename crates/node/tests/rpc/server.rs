@@ -28,6 +28,8 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     /// The data directory; it is removed with the program.
     pub(crate) folder: PathBuf,
+    /// Core's name of the chain, which is that of its folder.
+    chain: &'static str,
     credentials: String,
     child: Child,
     program: PathBuf,
@@ -37,24 +39,41 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn lydian(name: &str, options: &[&str]) -> Server {
-        Server::start(Path::new(env!("CARGO_BIN_EXE_lydian")), name, LYDIAN_OPTIONS, options)
+        Server::lydian_on("regtest", name, options)
+    }
+
+    /// On another test chain.
+    pub(crate) fn lydian_on(chain: &'static str, name: &str, options: &[&str]) -> Server {
+        Server::start(Path::new(env!("CARGO_BIN_EXE_lydian")), chain, name, LYDIAN_OPTIONS, options)
     }
 
     pub(crate) fn core(program: &Path, name: &str, options: &[&str]) -> Server {
-        Server::start(program, name, CORE_OPTIONS, options)
+        Server::core_on("regtest", program, name, options)
     }
 
-    fn start(program: &Path, name: &str, own: &[&str], options: &[&str]) -> Server {
+    pub(crate) fn core_on(chain: &'static str, program: &Path, name: &str, options: &[&str]) -> Server {
+        Server::start(program, chain, name, CORE_OPTIONS, options)
+    }
+
+    fn start(program: &Path, chain: &'static str, name: &str, own: &[&str], options: &[&str]) -> Server {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("lydian-rpc-{name}-{}-{count}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
         let port = lydian_oracle::free_port().unwrap();
-        let own: Vec<String> = own.iter().map(|option| (*option).to_owned()).collect();
+        let own = own.iter().map(|option| (*option).to_owned());
+        let own: Vec<String> = own.chain([format!("-chain={chain}")]).collect();
         let child = spawn(program, &folder, port, &own, options);
-        let mut server =
-            Server { port, folder, credentials: String::new(), child, program: program.to_owned(), options: own };
+        let mut server = Server {
+            port,
+            folder,
+            chain,
+            credentials: String::new(),
+            child,
+            program: program.to_owned(),
+            options: own,
+        };
         server.wait_until_up();
         server
     }
@@ -101,7 +120,7 @@ impl Server {
     }
 
     pub(crate) fn cookie(&self) -> PathBuf {
-        self.folder.join("regtest/.cookie")
+        self.folder.join(self.chain).join(".cookie")
     }
 
     /// The bytes of a request with this body.
@@ -179,7 +198,7 @@ const LYDIAN_OPTIONS: &[&str] =
 fn spawn(program: &Path, folder: &Path, port: u16, own: &[String], options: &[&str]) -> Child {
     Command::new(program)
         .arg(format!("-datadir={}", folder.display()))
-        .args(["-regtest", &format!("-rpcport={port}")])
+        .arg(format!("-rpcport={port}"))
         .args(own)
         .args(options)
         .stdin(Stdio::null())
