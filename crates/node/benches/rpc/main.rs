@@ -1,13 +1,13 @@
-//! RPC benchmark against Bitcoin Core: simple calls, batches, full blocks at every verbosity and over REST, and
-//! signatures.
+//! RPC benchmark against Bitcoin Core: simple calls, batches, full blocks at every verbosity and over REST,
+//! signatures and block templates.
 //!
 //! Input: a generated chain whose last block is full, and transactions of 1,000 inputs. Output: a table with the median
 //! time and the server's CPU time for each call; then the time for a full block that is not in the page cache, beside a
 //! plain read of the same bytes from disk.
 //!
-//! `cargo bench -p lydian-node --bench rpc` measures; `cargo test` makes the same runs with a few calls each. One
-//! connection sends a request and waits for the answer, as most programs do. Answers must be equal. CPU time has a
-//! resolution of 10 ms.
+//! `cargo bench -p lydian-node --bench rpc` measures (with `-- templates` the templates alone); `cargo test` makes the
+//! same runs with a few calls each. One connection sends a request and waits for the answer, as most programs do.
+//! Answers must be equal. CPU time has a resolution of 10 ms.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -21,6 +21,7 @@
 mod http;
 #[path = "../../tests/rpc/server.rs"]
 mod server;
+mod templates;
 
 use http::read;
 use lydian_chains::plan::MixSettings;
@@ -35,6 +36,9 @@ use std::time::Instant;
 fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let Some(built) = or_skip("rpc", build::locate()) else { return };
+    if std::env::args().any(|argument| argument == "templates") {
+        return templates::run(&built, is_bench);
+    }
     let chain = Scratch::new("rpc-bench");
     let blocks = 442;
     let settings = MixSettings { blocks, full: 2, seed: 5, reuse_per_mille: 0 };
@@ -106,6 +110,8 @@ fn main() {
         "getblock 0 from the disk",
         measure_after(&servers[0], &ask, times, &forget).wall_us
     );
+    drop(servers);
+    templates::run(&built, is_bench);
 }
 
 /// Inputs of the transactions that are signed.

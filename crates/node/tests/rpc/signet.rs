@@ -1,5 +1,5 @@
-//! A signet of one's own: Lydian makes the templates, a signer solves the challenge (BIP-0325), `lydian-cli grind` finds
-//! the nonces, and both programs accept the blocks of the other.
+//! A signet of one's own: Lydian makes the templates, a signer solves the challenge (BIP-0325), `lydian-cli grind`
+//! finds the nonces, and both programs accept the blocks of the other.
 
 use crate::chain::Pair;
 use crate::compare::Comparison;
