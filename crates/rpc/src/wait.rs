@@ -105,8 +105,8 @@ impl Wait {
             Until::Height(height) => i64::from(tip.height.0) >= i64::from(height),
             Until::OtherThan(hash) => tip.hash != hash,
             Until::OtherTemplate { tip: hash, updates, since_micros, .. } => {
-                let is_looked_at = since_micros.saturating_add(micros(POLL_FIRST)) <= context.host.steady_micros();
-                tip.hash != hash || (is_looked_at && has_changed(context, updates))
+                let is_time = is_time_to_look(since_micros, context.host.steady_micros());
+                tip.hash != hash || (is_time && has_changed(context, updates))
             }
             Until::Time => false,
         }
@@ -134,14 +134,24 @@ impl Wait {
     /// The time after which the condition is looked at again, if nothing happens before.
     fn left(&self, context: &Context) -> Option<Duration> {
         if let Until::OtherTemplate { since_micros, .. } = self.until {
-            let (first, now) = (since_micros.saturating_add(micros(POLL_FIRST)), context.host.steady_micros());
-            return Some(Duration::from_micros(match first > now {
-                true => first - now,
-                false => micros(POLL_NEXT) - (now - first) % micros(POLL_NEXT),
-            }));
+            return Some(until_next_look(since_micros, context.host.steady_micros()));
         }
         self.end_micros.map(|end| Duration::from_micros(end.saturating_sub(context.host.steady_micros())))
     }
+}
+
+/// Whether a long poll that began at `since` looks at the mempool.
+fn is_time_to_look(since: u64, now: u64) -> bool {
+    since.saturating_add(micros(POLL_FIRST)) <= now
+}
+
+/// The time until it looks at the mempool again; never zero.
+fn until_next_look(since: u64, now: u64) -> Duration {
+    let first = since.saturating_add(micros(POLL_FIRST));
+    Duration::from_micros(match first > now {
+        true => first - now,
+        false => micros(POLL_NEXT) - (now - first) % micros(POLL_NEXT),
+    })
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -157,3 +167,18 @@ fn has_changed(context: &Context, updates: u32) -> bool {
 const WITHOUT_END: Duration = Duration::from_secs(3_600);
 
 const BLOCKED_STEP: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_poll_looks_after_a_minute_and_then_every_ten_seconds() {
+        let at = |seconds: u64| 7_000_000 + seconds * 1_000_000;
+        let looks = [0, 59, 60, 61, 69, 70, 75]
+            .map(|now| (is_time_to_look(at(0), at(now)), until_next_look(at(0), at(now)).as_secs()));
+        let (no, yes) = (false, true);
+        assert_eq!(looks, [(no, 60), (no, 1), (yes, 10), (yes, 9), (yes, 1), (yes, 10), (yes, 5)]);
+        assert_eq!(until_next_look(at(0), at(60) - 1), Duration::from_micros(1));
+    }
+}
