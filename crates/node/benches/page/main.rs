@@ -37,8 +37,10 @@ fn main() {
     let chain = Scratch::new("page-bench");
     let blocks = 441 + full;
     mainnet_mix::write(MixSettings { blocks, full, seed: 7, reuse_per_mille: 0 }, 2, chain.path()).unwrap();
-    let file = format!("-loadblock={}", chain.path().join("blk00000.dat").display());
-    let run = |pages| sync(&file, blocks, pages);
+    let files = (0..).map(|number| chain.path().join(format!("blk{number:05}.dat"))).take_while(|path| path.is_file());
+    let files: Vec<String> = files.map(|path| format!("-loadblock={}", path.display())).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let run = |pages| sync(&files, blocks, pages);
     // The first run reads the files into memory.
     run(0);
     let mut runs: [Vec<Cost>; 2] = [Vec::new(), Vec::new()];
@@ -66,7 +68,7 @@ fn main() {
     println!("{:44} {:9.1} % {:8.1} %", "more", more(without.wall, with.wall), more(without.cpu, with.cpu));
 
     let port = free_port().unwrap();
-    let server = page(&[&file], port);
+    let server = page(&files, port);
     wait_for(&server, blocks);
     let idle = share(&server, seconds);
     let received = Arc::<AtomicU64>::default();
@@ -103,10 +105,10 @@ fn page(options: &[&str], port: u16) -> Server {
 }
 
 /// Validates the chain with this number of open pages.
-fn sync(file: &str, blocks: u32, pages: usize) -> Cost {
+fn sync(files: &[&str], blocks: u32, pages: usize) -> Cost {
     let port = free_port().unwrap();
     let start = Instant::now();
-    let server = page(&[file], port);
+    let server = page(files, port);
     for _ in 0..pages {
         open(port, &Arc::default());
     }
