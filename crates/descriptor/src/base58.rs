@@ -5,7 +5,7 @@
 use lydian_hash::sha256d;
 
 /// Encodes bytes with their checksum: Core's `EncodeBase58Check`.
-pub(crate) fn encode_check(mut bytes: Vec<u8>) -> String {
+pub fn encode_check(mut bytes: Vec<u8>) -> String {
     let checksum = sha256d(&bytes);
     bytes.extend_from_slice(&checksum[..4]);
     bs58::encode(bytes).into_string()

@@ -18,13 +18,15 @@ mod sha512;
 
 pub(crate) use bip32::decode_secret;
 pub use error::{DescriptorError, KeyError, MiniscriptFault};
-pub(crate) use miniscript::{Means, decode as decode_miniscript};
+pub(crate) use miniscript::{Means, Preimage, decode as decode_miniscript};
 pub use node::Output;
+pub(crate) use node::{Multi, Node, TAPSCRIPT};
+pub(crate) use sha512::hmac_sha512;
 
 use crate::checksum::{self, with_checksum};
-use key::Secrets;
+pub(crate) use key::{Key, Secrets};
 use lydian_consensus::Chain;
-use node::Node;
+pub(crate) use musig::{Musig, aggregate};
 use parse::{Parser, Place};
 
 /// A descriptor, or several for a multipath descriptor.
@@ -76,6 +78,14 @@ impl Descriptors {
     /// Whether it contains private keys.
     pub fn has_secrets(&self) -> bool {
         !self.secrets.is_empty()
+    }
+
+    pub(crate) fn node(&self, index: usize) -> Option<&Node> {
+        self.nodes.get(index)
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     /// The scripts of one descriptor at a position; `None` if a private key is missing.

@@ -18,7 +18,7 @@ pub fn infer_wsh(script: &[u8]) -> Option<String> {
             format!("multi({required}{keys})")
         }
         _ => {
-            let (fragment, keys) = decode_miniscript(script, &|_| None)?;
+            let (fragment, keys) = decode_miniscript(script, false, &mut |_| None)?;
             let text = |index: usize, _: bool| keys.get(index).map_or_else(String::new, |key| to_hex(key));
             Some(fragment).filter(|fragment| fragment.is_sane())?.text(&text)
         }
@@ -55,7 +55,7 @@ mod tests {
         // n:n:...pk(), in which the sequence, the check and the key take three levels.
         let nested = |wrappers: usize| {
             let script = [&[33][..], &key, &[0xac], &vec![0x92; wrappers]].concat();
-            decode_miniscript(&script, &|_| None).is_some()
+            decode_miniscript(&script, false, &mut |_| None).is_some()
         };
         assert!(nested(MINISCRIPT_DEPTH_MAX - 3));
         assert!(!nested(MINISCRIPT_DEPTH_MAX - 2));

@@ -7,7 +7,7 @@
 //!
 //! [`Address`]: addresses. [`Descriptors`]: descriptors and miniscript. [`solve`]: the type of a script.
 //! [`write_inferred`]: the descriptor of a script alone. [`write_asm`]: its operations by name. [`sign_transaction`]:
-//! signatures with given keys.
+//! signatures with given keys; [`Signer`]: of one input, for partially signed transactions.
 //!
 //! Invariants: no input causes a panic; private keys are in no text that this crate writes, nor in `Debug`. No I/O, no
 //! clock, no chain state.
@@ -24,11 +24,13 @@ mod infer;
 mod infer_wsh;
 pub mod limits;
 mod multisig;
+mod provide;
 mod sign;
 mod solver;
 
 pub use address::{Address, AddressError, UnknownProgram};
 pub use asm::write_asm;
+pub use base58::encode_check as encode_base58_check;
 pub use bech32::{Bech32Error, Bech32Fault};
 pub use checksum::ChecksumError;
 pub use expression::{DescriptorError, Descriptors, KeyError, MiniscriptFault, Output};
@@ -36,6 +38,8 @@ pub use infer::write_inferred;
 pub use infer_wsh::infer_wsh;
 pub use multisig::{Multisig, MultisigType};
 pub use sign::{
-    AMOUNT_NOT_GIVEN, InputError, Keystore, PrivateKey, Signed, combine, sign_message, sign_transaction, verify_message,
+    AMOUNT_NOT_GIVEN, CompressedKey, ControlBlock, InputError, KeyOrigin, Keystore, LeafScripts, Missing, MusigNonces,
+    MusigPartials, MusigParticipants, MusigSession, Preimages, PrivateKey, SignatureData, Signatures, Signed, Signer,
+    TaprootLeaf, TaprootSpend, TaprootTree, combine, sign_message, sign_transaction, verify_message,
 };
 pub use solver::{TxoutType, solve};

@@ -5,36 +5,60 @@
 //! verify. [`combine`] only joins signatures that exist.
 //!
 //! Signed are pay-to-pubkey, pay-to-pubkey-hash, multisig and witness key hashes, each also in P2SH; witness scripts of
-//! these kinds or of miniscript; and taproot outputs whose key is given as it is (rawtr). Invariants: signatures are
+//! these kinds or of miniscript; and taproot outputs by their key or by a leaf script of miniscript, with MuSig2. PSBTs
+//! are signed with the same [`Signer`]. Invariants: signatures are
 //! byte for byte Core's (RFC 6979 with low r; BIP-0340 without auxiliary randomness); private keys are wiped when a
 //! [`Keystore`] is dropped and are in no text. Cost: a signature hash and two curve multiplications per signature, and
 //! a verification of each input before and after.
 
+mod checker;
 mod data;
 mod key;
+mod material;
 mod message;
+mod musig;
 mod produce;
+mod taproot;
+mod tree;
 
+pub use data::SignatureData;
 pub use key::PrivateKey;
+pub use material::{
+    CompressedKey, ControlBlock, KeyOrigin, LeafScripts, Missing, MusigNonces, MusigPartials, MusigParticipants,
+    MusigSession, Preimages, Signatures,
+};
 pub use message::{sign_message, verify_message};
+pub use produce::Signer;
+pub use tree::{TaprootLeaf, TaprootSpend, TaprootTree};
 
-use data::SignatureData;
-use lydian_hash::hash160;
+use crate::expression::Secrets;
+use crate::solver::{TxoutType, solve};
+use lydian_hash::{hash160, sha256};
 use lydian_primitives::build::MutTx;
 use lydian_primitives::{Amount, Output, Tx};
-use lydian_script::sighash::{SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_DEFAULT, SIGHASH_SINGLE};
-use lydian_script::{ScriptError, TxContext};
-use produce::Signer;
+use lydian_script::sighash::{SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_SINGLE};
+use lydian_script::{ScriptError, TxContext, witness_program};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Private keys and scripts that outputs commit to.
-#[derive(Debug, Default)]
+/// Private keys, and what else is known about the outputs that they spend: Core's `FlatSigningProvider`. Of two values
+/// for the same key, the first wins.
+#[derive(Default)]
 pub struct Keystore {
     /// By the hashes of their public keys.
     keys: BTreeMap<[u8; 20], PrivateKey>,
+    public_keys: BTreeMap<[u8; 20], Vec<u8>>,
+    origins: BTreeMap<[u8; 20], KeyOrigin>,
     /// By their hashes.
     scripts: BTreeMap<[u8; 20], Vec<u8>>,
+    /// By their output keys.
+    trees: BTreeMap<[u8; 32], TaprootTree>,
+    musig_participants: MusigParticipants,
+    /// Private keys that descriptors contain, from which keys are derived.
+    roots: Secrets,
+    /// Where random numbers for nonces come from.
+    entropy: Cell<Option<[u8; 32]>>,
 }
 
 impl Keystore {
@@ -43,12 +67,114 @@ impl Keystore {
     }
 
     pub fn add_key(&mut self, key: PrivateKey) {
-        self.keys.entry(hash160(key.public_key())).or_insert(key);
+        let hash = hash160(key.public_key());
+        self.add_public_key(hash, key.public_key().to_vec());
+        self.keys.entry(hash).or_insert(key);
     }
 
     /// Adds a redeem script or a witness script.
     pub fn add_script(&mut self, script: Vec<u8>) {
         self.scripts.entry(hash160(&script)).or_insert(script);
+    }
+
+    /// Adds 32 random bytes, fit for keys. Without them, no nonces are made.
+    pub fn add_entropy(&mut self, bytes: [u8; 32]) {
+        self.entropy.set(Some(bytes));
+    }
+
+    /// Forgets where keys come from.
+    pub fn forget_origins(&mut self) {
+        self.origins.clear();
+    }
+
+    /// Whether a witness spends the output, as far as it is known: Core's `IsSegWitOutput`.
+    pub fn is_witness_output(&self, script: &[u8]) -> bool {
+        let is_program = |script: &[u8]| witness_program(script).is_some();
+        match solve(script) {
+            TxoutType::ScriptHash(hash) => self.script(hash).is_some_and(|inner| is_program(inner)),
+            _ => is_program(script),
+        }
+    }
+
+    pub(crate) fn add_public_key(&mut self, hash: [u8; 20], key: Vec<u8>) {
+        self.public_keys.entry(hash).or_insert(key);
+    }
+
+    pub(crate) fn add_origin(&mut self, hash: [u8; 20], origin: KeyOrigin) {
+        self.origins.entry(hash).or_insert(origin);
+    }
+
+    /// The last tree with an output key wins.
+    pub(crate) fn add_tree(&mut self, tree: TaprootTree) {
+        self.trees.insert(tree.output_key(), tree);
+    }
+
+    /// Adds an aggregate key and the keys that it is made of, sorted.
+    pub(crate) fn add_participants(&mut self, aggregate: CompressedKey, participants: Vec<CompressedKey>) {
+        self.musig_participants.entry(aggregate).or_insert(participants);
+    }
+
+    pub(crate) fn add_roots(&mut self, roots: &Secrets) {
+        self.roots.add(roots);
+    }
+
+    /// Lends the private keys of descriptors; they come back with [`Keystore::put_roots`].
+    pub(crate) fn take_roots(&mut self) -> Secrets {
+        std::mem::take(&mut self.roots)
+    }
+
+    pub(crate) fn put_roots(&mut self, roots: Secrets) {
+        self.roots = roots;
+    }
+
+    fn private_key(&self, hash: &[u8; 20]) -> Option<&PrivateKey> {
+        self.keys.get(hash)
+    }
+
+    fn public_key(&self, hash: &[u8; 20]) -> Option<&[u8]> {
+        self.public_keys.get(hash).map(Vec::as_slice)
+    }
+
+    fn origin(&self, hash: &[u8; 20]) -> Option<&KeyOrigin> {
+        self.origins.get(hash)
+    }
+
+    /// The origin of the key with an even y, or of the one with an odd y.
+    fn x_only_origin(&self, key: &[u8; 32]) -> Option<&KeyOrigin> {
+        let of_parity = |parity: u8| self.origin(&hash160(&[&[parity][..], key].concat()));
+        if self.origins.is_empty() { None } else { of_parity(2).or_else(|| of_parity(3)) }
+    }
+
+    fn script(&self, hash: &[u8; 20]) -> Option<&Vec<u8>> {
+        self.scripts.get(hash)
+    }
+
+    fn tree(&self, output_key: &[u8; 32]) -> Option<&TaprootTree> {
+        self.trees.get(output_key)
+    }
+
+    fn musig_participants(&self) -> &MusigParticipants {
+        &self.musig_participants
+    }
+
+    /// 32 random bytes, each time others.
+    fn entropy(&self) -> Option<[u8; 32]> {
+        let state = self.entropy.get()?;
+        let of = |purpose: u8| sha256(&[&[purpose][..], &state].concat());
+        self.entropy.set(Some(of(0)));
+        Some(of(1))
+    }
+}
+
+impl Drop for Keystore {
+    fn drop(&mut self) {
+        self.entropy.set(None);
+    }
+}
+
+impl fmt::Debug for Keystore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keystore").field("keys", &self.keys).field("scripts", &self.scripts).finish_non_exhaustive()
     }
 }
 
@@ -106,7 +232,7 @@ pub fn sign_transaction(tx: Tx<'_>, spent: &[Option<Output<'_>>], keys: &Keystor
             signed.errors.push((index, InputError::NotFound));
             continue;
         };
-        let signer = Signer::new(&context, index, keys, hash_type, has_all);
+        let signer = Signer::new(&context, index, keys, i32::from(hash_type), has_all);
         let mut data = SignatureData::of_input(&context, index, tx);
         // SINGLE signs the output with the index of the input.
         if !is_single || index < tx.output_count() {
@@ -138,7 +264,7 @@ pub fn combine(variants: &[Tx<'_>], spent: &[Output<'_>]) -> Option<MutTx> {
         for variant in variants {
             data.merge(SignatureData::of_input(&context, index, *variant));
         }
-        let hash_type = u8::try_from(SIGHASH_ALL).unwrap_or(SIGHASH_DEFAULT);
+        let hash_type = i32::try_from(SIGHASH_ALL).unwrap_or(1);
         Signer::new(&context, index, &no_keys, hash_type, false).produce(context.spent(index).script_pubkey, &mut data);
         data.move_to(input);
     }

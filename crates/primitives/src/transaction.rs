@@ -52,9 +52,21 @@ impl Transaction {
 
 /// Skips one transaction at the cursor, with or without witness. Only parses, for messages that hold several.
 pub fn skip(reader: &mut Reader<'_>) -> Result<(), ParseError> {
+    skip_with(reader, Tables::read_transaction)
+}
+
+/// [`skip`] for a transaction without witness, which may have outputs but no inputs.
+pub fn skip_without_witness(reader: &mut Reader<'_>) -> Result<(), ParseError> {
+    skip_with(reader, Tables::read_without_witness)
+}
+
+fn skip_with(
+    reader: &mut Reader<'_>,
+    read: fn(&mut Tables, &mut Reader<'_>) -> Result<(), ParseError>,
+) -> Result<(), ParseError> {
     match reader.offset() + reader.remaining() {
         size if size > BLOCK_BUFFER_SIZE_MAX => reader.error(ParseErrorKind::BufferTooLarge { size }),
-        _ => Tables::default().read_transaction(reader),
+        _ => read(&mut Tables::default(), reader),
     }
 }
 

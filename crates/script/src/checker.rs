@@ -26,6 +26,11 @@ pub trait Checker {
     /// Whether `output`, with a y coordinate of this parity, is `internal` plus `tweak` times the generator.
     fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool;
 
+    /// Every lock time holds, as in an estimate of what an input will be.
+    fn assumes_lock_times(&self) -> bool {
+        false
+    }
+
     /// The lists that receive obligations, if verdicts are assumed instead of computed.
     fn capture(&mut self) -> Option<&mut ObligationLists> {
         None

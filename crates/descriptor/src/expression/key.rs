@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 /// Private keys of a descriptor by the hashes of their public keys. They are overwritten when they are dropped and are
 /// not in `Debug`.
 #[derive(Default)]
-pub(super) struct Secrets {
+pub(crate) struct Secrets {
     /// In boxes: a map that moves its entries leaves no copies.
     keys: BTreeMap<[u8; 20], Box<SecretKey>>,
 }
@@ -32,6 +32,13 @@ impl Secrets {
     /// The private key of a public key.
     fn get(&self, public: &[u8]) -> Option<&SecretKey> {
         self.keys.get(&hash160(public)).map(Box::as_ref)
+    }
+
+    /// Adds those of another descriptor.
+    pub(crate) fn add(&mut self, others: &Secrets) {
+        for (hash, secret) in &others.keys {
+            self.keys.entry(*hash).or_insert_with(|| secret.clone());
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -52,7 +59,7 @@ impl fmt::Debug for Secrets {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Key {
+pub(crate) struct Key {
     origin: Option<Origin>,
     source: Source,
 }
@@ -94,10 +101,10 @@ pub(super) enum Last {
 
 /// The public key at a position.
 #[derive(Clone, Debug)]
-pub(super) struct Derived {
-    pub(super) key: Vec<u8>,
-    fingerprint: [u8; 4],
-    path: Vec<u32>,
+pub(crate) struct Derived {
+    pub(crate) key: Vec<u8>,
+    pub(crate) fingerprint: [u8; 4],
+    pub(crate) path: Vec<u32>,
 }
 
 impl Derived {
@@ -200,16 +207,44 @@ impl Key {
 
     /// The public key at a position; `None` if a private key is missing.
     pub(super) fn derive(&self, position: u32, secrets: &Secrets) -> Option<Derived> {
-        let mut derived = match &self.source {
+        let mut derived = self.derive_from_root(position, secrets)?;
+        self.add_origin(&mut derived.fingerprint, &mut derived.path);
+        Some(derived)
+    }
+
+    /// Like [`Key::derive`], without the origin that the descriptor gives.
+    pub(crate) fn derive_from_root(&self, position: u32, secrets: &Secrets) -> Option<Derived> {
+        Some(match &self.source {
             Source::Plain { key, .. } => Derived::of_plain(key),
             Source::Extended(path) => path.derive(position, secrets)?,
             Source::Musig(musig) => musig.derive(position, secrets)?,
-        };
-        if let Some(origin) = &self.origin {
-            derived.fingerprint = origin.fingerprint;
-            derived.path.splice(..0, origin.path.iter().copied());
+        })
+    }
+
+    /// Set if the key is aggregated from others.
+    pub(crate) fn as_musig(&self) -> Option<&Musig> {
+        match &self.source {
+            Source::Musig(musig) => Some(musig),
+            _ => None,
         }
-        Some(derived)
+    }
+
+    /// Puts the origin that the descriptor gives in front of a path.
+    pub(crate) fn add_origin(&self, fingerprint: &mut [u8; 4], path: &mut Vec<u32>) {
+        if let Some(origin) = &self.origin {
+            *fingerprint = origin.fingerprint;
+            path.splice(..0, origin.path.iter().copied());
+        }
+    }
+
+    /// The private key at a position, if it is known, and whether its public key is compressed.
+    pub(crate) fn derive_secret(&self, position: u32, secrets: &Secrets) -> Option<(SecretKey, bool)> {
+        match &self.source {
+            Source::Plain { key, .. } => Some((*secrets.get(key)?, key.len() == 33)),
+            Source::Extended(path) => Some((path.private(&path.steps_at(position), secrets)?.1, true)),
+            // Its participants have private keys.
+            Source::Musig(_) => None,
+        }
     }
 }
 
@@ -219,20 +254,10 @@ impl Path {
     }
 
     pub(super) fn derive(&self, position: u32, secrets: &Secrets) -> Option<Derived> {
-        let mut steps = self.steps.clone();
-        match self.last {
-            Last::None => {}
-            Last::Star => steps.push(position),
-            Last::HardenedStar => steps.push(position | HARDENED),
-        }
+        let steps = self.steps_at(position);
         let key = match steps.iter().any(|step| step & HARDENED != 0) {
             true => {
-                let (mut key, mut secret) = (self.root.clone(), *secrets.get(&self.root.key)?);
-                for step in &steps {
-                    let child = key.private_child(&secret, *step);
-                    secret.non_secure_erase();
-                    (key, secret) = child?;
-                }
+                let (key, mut secret) = self.private(&steps, secrets)?;
                 secret.non_secure_erase();
                 key
             }
@@ -243,6 +268,27 @@ impl Path {
             }
         };
         Some(Derived { key: key.key.to_vec(), fingerprint: self.root.fingerprint(), path: steps })
+    }
+
+    fn steps_at(&self, position: u32) -> Vec<u32> {
+        let mut steps = self.steps.clone();
+        match self.last {
+            Last::None => {}
+            Last::Star => steps.push(position),
+            Last::HardenedStar => steps.push(position | HARDENED),
+        }
+        steps
+    }
+
+    /// The key after the steps, derived from the private key.
+    fn private(&self, steps: &[u32], secrets: &Secrets) -> Option<(Extended, SecretKey)> {
+        let (mut key, mut secret) = (self.root.clone(), *secrets.get(&self.root.key)?);
+        for step in steps {
+            let child = key.private_child(&secret, *step);
+            secret.non_secure_erase();
+            (key, secret) = child?;
+        }
+        Some((key, secret))
     }
 }
 

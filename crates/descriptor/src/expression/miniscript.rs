@@ -17,7 +17,7 @@ mod types;
 
 pub(crate) use decode::decode;
 pub(super) use parse::parse;
-pub(crate) use satisfy::Means;
+pub(crate) use satisfy::{Means, Preimage};
 
 use super::error::MiniscriptFault;
 use bounds::{Ops, Stack};

@@ -18,7 +18,7 @@ use secp256k1::musig::KeyAggCache;
 use std::sync::OnceLock;
 
 #[derive(Clone, Debug)]
-pub(super) struct Musig {
+pub(crate) struct Musig {
     participants: Vec<Key>,
     steps: Vec<u32>,
     is_star: bool,
@@ -80,6 +80,10 @@ impl Musig {
         Ok(columns.into_iter().zip(paths).map(musig).collect())
     }
 
+    pub(crate) fn participants(&self) -> &[Key] {
+        &self.participants
+    }
+
     pub(super) fn is_range(&self) -> bool {
         self.is_star || self.has_ranged_participants()
     }
@@ -125,7 +129,7 @@ impl Musig {
 }
 
 /// The aggregate of keys in this order: Core's `MuSig2AggregatePubkeys`. `None` if there are none.
-pub(super) fn aggregate(keys: &[Vec<u8>]) -> Option<[u8; 33]> {
+pub(crate) fn aggregate(keys: &[Vec<u8>]) -> Option<[u8; 33]> {
     let keys: Vec<PublicKey> = keys.iter().map(|key| PublicKey::from_slice(key).ok()).collect::<Option<_>>()?;
     let keys: Vec<&PublicKey> = keys.iter().collect();
     // The library panics if there are no keys.

@@ -18,7 +18,7 @@ use secp256k1::{Scalar, XOnlyPublicKey};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
-pub(super) enum Node {
+pub(crate) enum Node {
     Pk { key: Key, is_leaf: bool },
     Pkh(Key),
     Wpkh(Key),
@@ -36,11 +36,11 @@ pub(super) enum Node {
 
 /// `required` of several keys. `is_leaf`: with OP_CHECKSIGADD.
 #[derive(Clone, Debug)]
-pub(super) struct Multi {
-    pub(super) required: u32,
-    pub(super) keys: Vec<Key>,
-    pub(super) is_sorted: bool,
-    pub(super) is_leaf: bool,
+pub(crate) struct Multi {
+    pub(crate) required: u32,
+    pub(crate) keys: Vec<Key>,
+    pub(crate) is_sorted: bool,
+    pub(crate) is_leaf: bool,
 }
 
 /// A script, and its descriptor with checksum.
@@ -51,7 +51,7 @@ pub struct Output {
 }
 
 /// Leaf version of tapscript (BIP-0342).
-const TAPSCRIPT: u8 = 0xc0;
+pub(crate) const TAPSCRIPT: u8 = 0xc0;
 
 impl Node {
     pub(super) fn is_range(&self) -> bool {
@@ -110,7 +110,7 @@ impl Node {
     }
 
     /// The script of a node with exactly one script, and its text with the derived keys.
-    fn single(&self, position: u32, secrets: &Secrets) -> Option<(Vec<u8>, String)> {
+    pub(crate) fn single(&self, position: u32, secrets: &Secrets) -> Option<(Vec<u8>, String)> {
         let derive = |key: &Key| key.derive(position, secrets);
         Some(match self {
             Node::Pk { key, is_leaf: true } => {

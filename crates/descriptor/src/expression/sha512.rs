@@ -4,7 +4,7 @@
 //! a multiplication on the curve that costs thirty times as much.
 
 /// HMAC-SHA512 of a message given in parts.
-pub(super) fn hmac_sha512(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
+pub(crate) fn hmac_sha512(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
     let mut block = [0; BLOCK];
     match key.len() <= BLOCK {
         true => block[..key.len()].copy_from_slice(key),

@@ -2,29 +2,46 @@
 //!
 //! Input: an input, signed, partly signed or not signed. Output: its scripts, and the signatures that hold.
 
+use super::checker::Collector;
+use super::{
+    KeyOrigin, Missing, MusigNonces, MusigPartials, MusigParticipants, Preimages, Signatures, TaprootSpend, TaprootTree,
+};
 use crate::solver::{TxoutType, solve};
-use lydian_curve::PublicKeyBytes;
 use lydian_hash::hash160;
 use lydian_primitives::build::{MutInput, write_var_bytes};
 use lydian_primitives::{Tx, Witness};
-use lydian_script::{Checker, Flags, Inline, InputChecks, ScriptError, Scripts, TxContext, verify_script};
-use std::collections::BTreeMap;
-
-/// Signatures with their keys, by the hashes of the keys.
-pub(super) type Signatures = BTreeMap<[u8; 20], (Vec<u8>, Vec<u8>)>;
+use lydian_script::{Checker, Flags, InputChecks, ScriptError, Scripts, TxContext, verify_script};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Core's `SignatureData`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SignatureData {
+pub struct SignatureData {
     /// The input verifies.
-    pub(super) is_complete: bool,
+    pub is_complete: bool,
     /// The output is spent by a witness.
-    pub(super) is_witness: bool,
-    pub(super) script_sig: Vec<u8>,
-    pub(super) witness: Vec<Vec<u8>>,
-    pub(super) redeem_script: Vec<u8>,
-    pub(super) witness_script: Vec<u8>,
-    pub(super) signatures: Signatures,
+    pub is_witness: bool,
+    pub script_sig: Vec<u8>,
+    pub witness: Vec<Vec<u8>>,
+    pub redeem_script: Vec<u8>,
+    pub witness_script: Vec<u8>,
+    pub signatures: Signatures,
+    /// Keys with their origins, by the hashes of the keys.
+    pub origins: BTreeMap<[u8; 20], (Vec<u8>, KeyOrigin)>,
+    pub taproot: TaprootSpend,
+    /// The tree of an output.
+    pub tree: Option<TaprootTree>,
+    pub taproot_key_signature: Vec<u8>,
+    /// By x-only key and leaf hash.
+    pub taproot_script_signatures: BTreeMap<([u8; 32], [u8; 32]), Vec<u8>>,
+    /// X-only keys with the leaves that contain them, and their origins.
+    pub taproot_origins: BTreeMap<[u8; 32], (BTreeSet<[u8; 32]>, KeyOrigin)>,
+    /// X-only keys by their hashes.
+    pub x_only_keys: BTreeMap<[u8; 20], [u8; 32]>,
+    pub preimages: Preimages,
+    pub musig_participants: MusigParticipants,
+    pub musig_nonces: MusigNonces,
+    pub musig_partials: MusigPartials,
+    pub missing: Missing,
 }
 
 impl SignatureData {
@@ -108,57 +125,31 @@ impl SignatureData {
         input.witness = self.witness;
     }
 
-    /// Verifies the input with these scripts. `knows_outputs`: every output that the transaction spends is known, which
-    /// taproot signatures commit to.
+    /// Verifies the input with these scripts.
     pub(super) fn verify(
         &self,
         context: &TxContext<'_>,
         index: usize,
         script_pubkey: &[u8],
-        knows_outputs: bool,
+        checker: &mut impl Checker,
     ) -> Result<(), ScriptError> {
-        let mut bytes = Vec::new();
-        self.witness.iter().for_each(|element| write_var_bytes(&mut bytes, element));
-        // What was just written is parsed.
-        let witness = Witness::parse(&bytes, self.witness.len()).map_err(|_| ScriptError::UnknownError)?;
-        let scripts = Scripts { script_sig: &self.script_sig, script_pubkey, witness };
-        verify_script(&scripts, Flags::STANDARD, context, index, &mut Collector::new(knows_outputs))
+        verify_scripts(context, index, script_pubkey, &self.script_sig, &self.witness, checker)
     }
 }
 
-/// Decides with libsecp256k1, and collects the ECDSA signatures that hold: Core's `SignatureExtractorChecker`.
-#[derive(Debug)]
-pub(super) struct Collector {
-    has_schnorr: bool,
-    pub(super) signatures: Signatures,
-}
-
-impl Collector {
-    /// `has_schnorr`: BIP-0340 signatures are decided; if not, they do not hold.
-    pub(super) fn new(has_schnorr: bool) -> Collector {
-        Collector { has_schnorr, signatures: Signatures::new() }
-    }
-}
-
-impl Checker for Collector {
-    fn ecdsa(&mut self, key: PublicKeyBytes, signature: [u8; 64], digest: impl FnOnce() -> [u8; 32]) -> bool {
-        Inline.ecdsa(key, signature, digest)
-    }
-
-    fn ecdsa_held(&mut self, key: &[u8], signature: &[u8]) {
-        self.signatures.entry(hash160(key)).or_insert_with(|| (key.to_vec(), signature.to_vec()));
-    }
-
-    fn schnorr(
-        &mut self,
-        key: [u8; 32],
-        signature: [u8; 64],
-        digest: impl FnOnce() -> Option<[u8; 32]>,
-    ) -> Option<bool> {
-        if self.has_schnorr { Inline.schnorr(key, signature, digest) } else { None }
-    }
-
-    fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool {
-        Inline.tweak(output, is_odd, internal, tweak)
-    }
+/// Verifies an input with any scripts, under the flags of policy.
+pub(super) fn verify_scripts(
+    context: &TxContext<'_>,
+    index: usize,
+    script_pubkey: &[u8],
+    script_sig: &[u8],
+    witness: &[Vec<u8>],
+    checker: &mut impl Checker,
+) -> Result<(), ScriptError> {
+    let mut bytes = Vec::new();
+    witness.iter().for_each(|element| write_var_bytes(&mut bytes, element));
+    // What was just written is parsed.
+    let witness = Witness::parse(&bytes, witness.len()).map_err(|_| ScriptError::UnknownError)?;
+    let scripts = Scripts { script_sig, script_pubkey, witness };
+    verify_script(&scripts, Flags::STANDARD, context, index, checker)
 }

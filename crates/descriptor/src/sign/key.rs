@@ -6,7 +6,7 @@
 
 use crate::expression::decode_secret;
 use lydian_consensus::Chain;
-use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
+use secp256k1::{Keypair, Message, PublicKey, Scalar, SecretKey, ecdsa, schnorr};
 use std::fmt;
 
 /// A private key with its public key.
@@ -20,12 +20,17 @@ impl PrivateKey {
     /// Decodes a private key of the chain: Core's `DecodeSecret`.
     pub fn from_wif(text: &str, chain: Chain) -> Option<PrivateKey> {
         let (secret, is_compressed) = decode_secret(text, chain)?;
+        Some(PrivateKey::new(secret, is_compressed))
+    }
+
+    /// `is_compressed`: how its public key is written.
+    pub(crate) fn new(secret: SecretKey, is_compressed: bool) -> PrivateKey {
         let public = PublicKey::from_secret_key(&secret);
         let public = match is_compressed {
             true => public.serialize().to_vec(),
             false => public.serialize_uncompressed().to_vec(),
         };
-        Some(PrivateKey { secret: Box::new(secret), public })
+        PrivateKey { secret: Box::new(secret), public }
     }
 
     /// The public key, in 33 bytes if it is compressed and in 65 otherwise.
@@ -46,12 +51,18 @@ impl PrivateKey {
         ecdsa::sign_low_r(Message::from_digest(digest), &self.secret).serialize_der().to_vec()
     }
 
-    /// A BIP-0340 signature with auxiliary randomness of zeros: Core's `CKey::SignSchnorr` without a tweak.
-    pub(super) fn sign_schnorr(&self, digest: &[u8; 32]) -> [u8; 64] {
+    /// A BIP-0340 signature with auxiliary randomness of zeros: Core's `CKey::SignSchnorr`. `tweak` is added to the key
+    /// that BIP-0340 signs with. `None` if the sum is no key.
+    pub(super) fn sign_schnorr(&self, digest: &[u8; 32], tweak: Option<[u8; 32]>) -> Option<[u8; 64]> {
         let mut pair = Keypair::from_secret_key(&self.secret);
+        if let Some(tweak) = tweak {
+            let mut plain = pair;
+            pair = plain.add_xonly_tweak(&Scalar::from_be_bytes(tweak).ok()?).ok()?;
+            plain.non_secure_erase();
+        }
         let signature = schnorr::sign_with_aux_rand(digest, &pair, &[0; 32]);
         pair.non_secure_erase();
-        signature.to_byte_array()
+        Some(signature.to_byte_array())
     }
 }
 

@@ -1,25 +1,42 @@
 //! Solves scripts with signatures: Core's `ProduceSignature` and `SignStep`.
 //!
 //! Input: an output script, keys, and the signatures that exist. Output: scriptSig and witness, as complete as they can
-//! be: a multisig with too few signatures is filled with empty elements, so that another signer can add theirs.
+//! be: a multisig with too few signatures is filled with empty elements, so that another signer can add theirs; and
+//! what was found on the way, and what is missing.
 
+use super::checker::{Collector, Estimating};
+use super::data::verify_scripts;
 use super::{Keystore, PrivateKey, SignatureData};
-use crate::expression::{Means, decode_miniscript};
+use crate::expression::{Means, Preimage, decode_miniscript};
 use crate::solver::{TxoutType, solve};
 use lydian_hash::{hash160, ripemd160};
+use lydian_primitives::Amount;
 use lydian_script::builder::scripts;
 use lydian_script::opcodes::OP_1NEGATE;
 use lydian_script::sighash::{SIGHASH_ALL, SIGHASH_DEFAULT};
-use lydian_script::{InputChecks, LegacyCache, ScriptBuilder, ScriptError, TaprootExt, TxContext};
+use lydian_script::{InputChecks, LegacyCache, ScriptBuilder, ScriptError, TxContext};
+
+/// Core's `MAX_MONEY`.
+const MONEY_MAX: Amount = Amount(21_000_000 * 100_000_000);
+
+/// How signatures are made: Core's `BaseSignatureCreator`.
+#[derive(Clone, Copy, Debug)]
+enum Maker {
+    /// With private keys.
+    Real { hash_type: i32, knows_outputs: bool },
+    /// Every signature exists, as for an estimate of sizes: Core's `DUMMY_SIGNATURE_CREATOR`.
+    Estimate,
+    /// No signature is made; what belongs to an output is only looked up.
+    Lookup,
+}
 
 /// Signs one input.
-pub(super) struct Signer<'s, 'a> {
-    context: &'s TxContext<'a>,
-    index: usize,
-    keys: &'s Keystore,
-    hash_type: u8,
-    /// Every output that the transaction spends is known.
-    knows_outputs: bool,
+#[derive(Debug)]
+pub struct Signer<'s, 'a> {
+    pub(super) context: &'s TxContext<'a>,
+    pub(super) index: usize,
+    pub(super) keys: &'s Keystore,
+    maker: Maker,
 }
 
 /// What the solved script asks for next.
@@ -30,6 +47,7 @@ enum Next {
     KeyHash,
     WitnessScript,
     Taproot,
+    WitnessUnknown,
 }
 
 /// The result of solving one script: Core's `SignStep`.
@@ -41,22 +59,47 @@ struct Step {
 }
 
 impl<'s, 'a> Signer<'s, 'a> {
-    pub(super) fn new(
+    /// Signs with private keys. `knows_outputs`: every output that the transaction spends is known, which taproot
+    /// signatures commit to.
+    pub fn new(
         context: &'s TxContext<'a>,
         index: usize,
         keys: &'s Keystore,
-        hash_type: u8,
+        hash_type: i32,
         knows_outputs: bool,
     ) -> Signer<'s, 'a> {
-        Signer { context, index, keys, hash_type, knows_outputs }
+        Signer { context, index, keys, maker: Maker::Real { hash_type, knows_outputs } }
+    }
+
+    /// Makes signatures of the usual size that sign nothing.
+    pub fn estimating(context: &'s TxContext<'a>, index: usize, keys: &'s Keystore) -> Signer<'s, 'a> {
+        Signer { context, index, keys, maker: Maker::Estimate }
+    }
+
+    /// Only looks up scripts and keys.
+    pub fn looking_up(context: &'s TxContext<'a>, keys: &'s Keystore) -> Signer<'s, 'a> {
+        Signer { context, index: 0, keys, maker: Maker::Lookup }
     }
 
     pub(super) fn verify(&self, script_pubkey: &[u8], data: &SignatureData) -> Result<(), ScriptError> {
-        data.verify(self.context, self.index, script_pubkey, self.knows_outputs)
+        match self.maker {
+            Maker::Real { knows_outputs, .. } => {
+                data.verify(self.context, self.index, script_pubkey, &mut Collector::new(knows_outputs))
+            }
+            Maker::Estimate => data.verify(self.context, self.index, script_pubkey, &mut Estimating),
+            Maker::Lookup => Err(ScriptError::UnknownError),
+        }
+    }
+
+    /// Whether the output may be spent with these scripts.
+    pub fn holds(&self, script_pubkey: &[u8], script_sig: &[u8], witness: &[Vec<u8>]) -> bool {
+        let knows_outputs = matches!(self.maker, Maker::Real { knows_outputs: true, .. });
+        let mut checker = Collector::new(knows_outputs);
+        verify_scripts(self.context, self.index, script_pubkey, script_sig, witness, &mut checker).is_ok()
     }
 
     /// Core's `ProduceSignature`.
-    pub(super) fn produce(&self, script_pubkey: &[u8], data: &mut SignatureData) {
+    pub fn produce(&self, script_pubkey: &[u8], data: &mut SignatureData) {
         if data.is_complete {
             return;
         }
@@ -89,6 +132,7 @@ impl<'s, 'a> Signer<'s, 'a> {
                 }
                 step.elements.clear();
             }
+            Next::WitnessUnknown if step.is_solved => data.is_witness = true,
             _ => {}
         }
         if !data.is_witness {
@@ -109,7 +153,7 @@ impl<'s, 'a> Signer<'s, 'a> {
         // The elements of an unsolved script may be a multisig with too few signatures.
         if !is_solved
             && elements.is_empty()
-            && let Some(found) = self.satisfy_miniscript(&script, data)
+            && let Some(found) = self.satisfy_miniscript(&script, None, data)
         {
             (elements, is_solved) = (found, true);
         }
@@ -118,9 +162,22 @@ impl<'s, 'a> Signer<'s, 'a> {
         is_solved
     }
 
-    fn satisfy_miniscript(&self, script: &[u8], data: &mut SignatureData) -> Option<Vec<Vec<u8>>> {
-        let (fragment, keys) = decode_miniscript(script, &|hash| self.find_key(hash, data))?;
-        fragment.satisfy(&keys, &mut WitnessMeans { signer: self, script, data })
+    /// `leaf`: the hash of the leaf, in a script tree of taproot.
+    pub(super) fn satisfy_miniscript(
+        &self,
+        script: &[u8],
+        leaf: Option<[u8; 32]>,
+        data: &mut SignatureData,
+    ) -> Option<Vec<Vec<u8>>> {
+        let mut find = |hash: &[u8; 20]| {
+            let found = self.find_key(hash, data);
+            if found.is_none() {
+                data.missing.keys.push(*hash);
+            }
+            found
+        };
+        let (fragment, keys) = decode_miniscript(script, leaf.is_some(), &mut find)?;
+        fragment.satisfy(&keys, &mut WitnessMeans { signer: self, script, leaf, data })
     }
 
     /// Core's `SignStep`.
@@ -128,30 +185,40 @@ impl<'s, 'a> Signer<'s, 'a> {
         let solved = |next, elements| Step { is_solved: true, next, elements };
         let unsolved = |next| Step { is_solved: false, next, elements: Vec::new() };
         match solve(script) {
-            TxoutType::Nonstandard | TxoutType::NullData | TxoutType::WitnessUnknown { .. } => unsolved(Next::Nothing),
+            TxoutType::Nonstandard | TxoutType::NullData => unsolved(Next::Nothing),
+            TxoutType::WitnessUnknown { .. } => unsolved(Next::WitnessUnknown),
             TxoutType::Anchor => solved(Next::Nothing, Vec::new()),
             TxoutType::Pubkey(key) => match self.sign(key, script, is_witness_v0, data) {
                 Some(signature) => solved(Next::Nothing, vec![signature]),
                 None => unsolved(Next::Nothing),
             },
             TxoutType::PubkeyHash(hash) => {
-                let found = self.find_key(hash, data).and_then(|key| {
-                    let signature = self.sign(&key, script, is_witness_v0, data)?;
-                    Some(solved(Next::Nothing, vec![signature, key]))
-                });
-                found.unwrap_or_else(|| unsolved(Next::Nothing))
+                let Some(key) = self.find_key(hash, data) else {
+                    data.missing.keys.push(*hash);
+                    return unsolved(Next::Nothing);
+                };
+                match self.sign(&key, script, is_witness_v0, data) {
+                    Some(signature) => solved(Next::Nothing, vec![signature, key]),
+                    None => unsolved(Next::Nothing),
+                }
             }
             TxoutType::ScriptHash(hash) => match self.find_script(hash, data) {
                 Some(inner) => solved(Next::RedeemScript, vec![inner]),
-                None => unsolved(Next::RedeemScript),
+                None => {
+                    data.missing.redeem_script = Some(*hash);
+                    unsolved(Next::RedeemScript)
+                }
             },
             TxoutType::WitnessV0KeyHash(hash) => solved(Next::KeyHash, vec![hash.to_vec()]),
             TxoutType::WitnessV0ScriptHash(hash) => match self.find_script(&ripemd160(hash), data) {
                 Some(inner) => solved(Next::WitnessScript, vec![inner]),
-                None => unsolved(Next::WitnessScript),
+                None => {
+                    data.missing.witness_script = Some(*hash);
+                    unsolved(Next::WitnessScript)
+                }
             },
-            TxoutType::WitnessV1Taproot(key) => match self.sign_taproot(key) {
-                Some(signature) => solved(Next::Taproot, vec![signature]),
+            TxoutType::WitnessV1Taproot(key) => match self.spend_taproot(key, data) {
+                Some(elements) => solved(Next::Taproot, elements),
                 None => unsolved(Next::Taproot),
             },
             TxoutType::Multisig { required, keys } => {
@@ -189,71 +256,128 @@ impl<'s, 'a> Signer<'s, 'a> {
         if let Some((_, signature)) = data.signatures.get(&hash) {
             return Some(signature.clone());
         }
-        let private: &PrivateKey = self.keys.keys.get(&hash)?;
-        if is_witness_v0 && !private.is_compressed() {
+        if let Some(origin) = self.keys.origin(&hash) {
+            data.origins.entry(hash).or_insert_with(|| (key.to_vec(), origin.clone()));
+        }
+        match self.make_ecdsa(&hash, script, is_witness_v0) {
+            Some(signature) => {
+                data.signatures.insert(hash, (key.to_vec(), signature.clone()));
+                Some(signature)
+            }
+            None => {
+                data.missing.signatures.push(hash);
+                None
+            }
+        }
+    }
+
+    fn make_ecdsa(&self, hash: &[u8; 20], script: &[u8], is_witness_v0: bool) -> Option<Vec<u8>> {
+        let hash_type = match self.maker {
+            Maker::Real { hash_type, .. } => u32::from(low_byte(hash_type)),
+            Maker::Estimate => return Some(estimated_ecdsa()),
+            Maker::Lookup => return None,
+        };
+        let private: &PrivateKey = self.keys.private_key(hash)?;
+        let is_amount_known = (Amount(0)..=MONEY_MAX).contains(&self.context.spent(self.index).value);
+        if is_witness_v0 && !(private.is_compressed() && is_amount_known) {
             return None;
         }
-        let hash_type = if self.hash_type == SIGHASH_DEFAULT { SIGHASH_ALL } else { u32::from(self.hash_type) };
+        let hash_type = if hash_type == u32::from(SIGHASH_DEFAULT) { SIGHASH_ALL } else { hash_type };
         let digest = match is_witness_v0 {
             true => self.context.segwit_v0(self.index, script, hash_type),
             false => self.context.legacy(self.index, script, hash_type, &mut LegacyCache::new()),
         };
         let mut signature = private.sign_ecdsa(digest);
         signature.push(u8::try_from(hash_type).ok()?);
-        data.signatures.insert(hash, (key.to_vec(), signature.clone()));
         Some(signature)
     }
 
-    /// Signs for the output key itself; what a key was tweaked with is not known here.
-    fn sign_taproot(&self, output_key: &[u8; 32]) -> Option<Vec<u8>> {
-        let of_parity = |parity: u8| self.keys.keys.get(&hash160(&[&[parity][..], output_key].concat()));
-        let private = of_parity(2).or_else(|| of_parity(3))?;
-        if !self.knows_outputs {
-            return None;
-        }
-        let ext = TaprootExt { annex_hash: None, leaf: None };
-        let digest = self.context.taproot(self.index, self.hash_type, &ext)?;
-        let mut signature = private.sign_schnorr(&digest).to_vec();
-        signature.extend((self.hash_type != SIGHASH_DEFAULT).then_some(self.hash_type));
-        Some(signature)
+    /// The hash that a taproot signature signs, and the hash type. `None` if no real signature can be made.
+    pub(super) fn taproot_digest(&self, leaf: Option<[u8; 32]>) -> Option<([u8; 32], i32)> {
+        let Maker::Real { hash_type, knows_outputs: true } = self.maker else { return None };
+        // Only without an annex, and without OP_CODESEPARATOR.
+        let ext = lydian_script::TaprootExt { annex_hash: None, leaf: leaf.map(|leaf| (leaf, u32::MAX)) };
+        Some((self.context.taproot(self.index, low_byte(hash_type), &ext)?, hash_type))
     }
 
+    pub(super) fn is_estimating(&self) -> bool {
+        matches!(self.maker, Maker::Estimate)
+    }
+
+    /// Core's `GetPubKey` of script/sign.cpp.
     fn find_key(&self, hash: &[u8; 20], data: &SignatureData) -> Option<Vec<u8>> {
         let signed = data.signatures.get(hash).map(|(key, _)| key.clone());
-        signed.or_else(|| self.keys.keys.get(hash).map(|private| private.public_key().to_vec()))
+        let known = || data.origins.get(hash).map(|(key, _)| key.clone());
+        let x_only = || data.x_only_keys.get(hash).map(|key| [&[2][..], key].concat());
+        signed.or_else(known).or_else(x_only).or_else(|| self.keys.public_key(hash).map(<[u8]>::to_vec))
     }
 
     fn find_script(&self, hash: &[u8; 20], data: &SignatureData) -> Option<Vec<u8>> {
-        let known = self.keys.scripts.get(hash);
+        let known = self.keys.script(hash);
         let of_input = [&data.redeem_script, &data.witness_script];
         known.or_else(|| of_input.into_iter().find(|script| hash160(script) == *hash)).cloned()
     }
 }
 
-/// The means of a signer for a witness script.
+/// Core passes the hash type as a byte.
+pub(super) fn low_byte(hash_type: i32) -> u8 {
+    let [byte, ..] = hash_type.to_le_bytes();
+    byte
+}
+
+/// A signature in DER of the usual size: Core's `DummySignatureCreator`.
+fn estimated_ecdsa() -> Vec<u8> {
+    let mut signature = vec![0; 71];
+    for (place, byte) in [(0, 0x30), (1, 68), (2, 2), (3, 32), (4, 1), (36, 2), (37, 32), (38, 1), (70, 1)] {
+        signature[place] = byte;
+    }
+    signature
+}
+
+/// The means of a signer for a witness script, or for a leaf script of taproot.
 struct WitnessMeans<'m, 's, 'a> {
     signer: &'m Signer<'s, 'a>,
     script: &'m [u8],
+    leaf: Option<[u8; 32]>,
     data: &'m mut SignatureData,
 }
 
 impl WitnessMeans<'_, '_, '_> {
-    fn checks(&self) -> InputChecks<'_, '_> {
-        InputChecks::new(self.signer.context, self.signer.index)
+    /// Lock times of a transaction are checked only if it is signed.
+    fn holds(&self, check: impl FnOnce(&InputChecks<'_, '_>) -> bool) -> bool {
+        match self.signer.maker {
+            Maker::Real { .. } => check(&InputChecks::new(self.signer.context, self.signer.index)),
+            Maker::Estimate => true,
+            Maker::Lookup => false,
+        }
     }
 }
 
 impl Means for WitnessMeans<'_, '_, '_> {
     fn sign(&mut self, key: &[u8]) -> Option<Vec<u8>> {
-        self.signer.sign(key, self.script, true, self.data)
+        match self.leaf {
+            None => self.signer.sign(key, self.script, true, self.data),
+            Some(leaf) => self.signer.sign_leaf(key.try_into().ok()?, leaf, self.data),
+        }
     }
 
     fn is_after(&self, lock_time: u32) -> bool {
-        self.checks().lock_time_holds(i64::from(lock_time))
+        self.holds(|checks| checks.lock_time_holds(i64::from(lock_time)))
     }
 
     fn is_older(&self, lock_time: u32) -> bool {
-        self.checks().sequence_holds(i64::from(lock_time))
+        self.holds(|checks| checks.sequence_holds(i64::from(lock_time)))
+    }
+
+    fn preimage(&self, kind: Preimage, hash: &[u8]) -> Option<Vec<u8>> {
+        let preimages = &self.data.preimages;
+        let map = match kind {
+            Preimage::Ripemd160 => &preimages.ripemd160,
+            Preimage::Sha256 => &preimages.sha256,
+            Preimage::Hash160 => &preimages.hash160,
+            Preimage::Hash256 => &preimages.hash256,
+        };
+        map.get(hash).cloned()
     }
 }
 

@@ -113,7 +113,7 @@ fn signatures_are_short_and_deterministic() {
         let signature = key.sign_ecdsa([message; 32]);
         assert!(signature.len() <= 70 && signature[3] <= 32, "{message}");
         assert_eq!(signature, key.sign_ecdsa([message; 32]));
-        assert_eq!(key.sign_schnorr(&[message; 32]), key.sign_schnorr(&[message; 32]));
+        assert_eq!(key.sign_schnorr(&[message; 32], None), key.sign_schnorr(&[message; 32], None));
     }
 }
 

@@ -1,24 +1,29 @@
-//! Miniscript from a script: Core's `miniscript::FromScript`, for witness scripts.
+//! Miniscript from a script: Core's `miniscript::FromScript`, for witness scripts and for leaf scripts of taproot.
 //!
 //! Input: a script; for the hash of a key, the key. Output: the expression with its keys, if the script is one. An
 //! expression is recognised by its end, so the operations are read from the last to the first. Core is only limited by
 //! the size of the script; expressions nested deeper than [`MINISCRIPT_DEPTH_MAX`] are not recognised here. Cost: one
 //! pass without backtracking.
 
-use super::{Fragment, Kind, SCRIPT_SIZE_MAX, has};
+use super::{Fragment, Kind, LEAF_SIZE_MAX, SCRIPT_SIZE_MAX, has};
 use crate::limits::MINISCRIPT_DEPTH_MAX;
 use lydian_script::opcodes::*;
 use lydian_script::{is_minimal_push, num, ops};
 
-/// An expression, and its keys.
+/// An expression, and its keys; in a leaf they are x-only.
 pub(crate) type Decoded = (Fragment, Vec<Vec<u8>>);
 
-/// Recognises a witness script. `find_key` returns the key with a hash.
-pub(crate) fn decode(script: &[u8], find_key: &dyn Fn(&[u8; 20]) -> Option<Vec<u8>>) -> Option<Decoded> {
-    if script.len() > SCRIPT_SIZE_MAX {
+/// Recognises a witness script or a leaf script. `find_key` returns the whole key with a hash; in a leaf it is the hash
+/// of x alone.
+pub(crate) fn decode(
+    script: &[u8],
+    is_leaf: bool,
+    find_key: &mut dyn FnMut(&[u8; 20]) -> Option<Vec<u8>>,
+) -> Option<Decoded> {
+    if script.len() > if is_leaf { LEAF_SIZE_MAX } else { SCRIPT_SIZE_MAX } {
         return None;
     }
-    let mut reader = Reader { rest: decompose(script)?, find_key, keys: Vec::new(), depth: 0 };
+    let mut reader = Reader { rest: decompose(script)?, is_leaf, find_key, keys: Vec::new(), depth: 0 };
     let mut fragment = reader.sequence()?;
     if !reader.rest.is_empty() || !has(fragment.kind_type, "B") {
         return None;
@@ -74,13 +79,17 @@ fn decompose(script: &[u8]) -> Option<Vec<Item<'_>>> {
 struct Reader<'a, 'f> {
     /// The operations that are still to be read; the last is next.
     rest: Vec<Item<'a>>,
-    find_key: &'f dyn Fn(&[u8; 20]) -> Option<Vec<u8>>,
+    is_leaf: bool,
+    find_key: &'f mut dyn FnMut(&[u8; 20]) -> Option<Vec<u8>>,
     keys: Vec<Vec<u8>>,
     depth: usize,
 }
 
 /// Core's `MAX_PUBKEYS_PER_MULTISIG`.
 const KEYS_MAX: i64 = 20;
+
+/// Core's `MAX_PUBKEYS_PER_MULTI_A`.
+const LEAF_KEYS_MAX: usize = 999;
 
 impl<'a> Reader<'a, '_> {
     fn peek(&self, ahead: usize) -> Option<Item<'a>> {
@@ -115,16 +124,20 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn node(&self, kind: Kind, subs: Vec<Fragment>) -> Option<Fragment> {
-        Some(Fragment::wrap(kind, subs, false)).filter(Fragment::is_valid)
+        Some(Fragment::wrap(kind, subs, self.is_leaf)).filter(Fragment::is_valid)
     }
 
     fn leaf(&self, kind: Kind, k: i64, keys: Vec<usize>, data: &[u8]) -> Option<Fragment> {
         let k = u32::try_from(k).ok()?;
-        Some(Fragment::new(kind, k, keys, data.to_vec(), Vec::new(), false)).filter(Fragment::is_valid)
+        Some(Fragment::new(kind, k, keys, data.to_vec(), Vec::new(), self.is_leaf)).filter(Fragment::is_valid)
     }
 
     fn add_key(&mut self, key: &[u8]) -> Option<usize> {
-        if !matches!(key, [2 | 3, ..]) || key.len() != 33 {
+        let is_key = match self.is_leaf {
+            true => key.len() == 32,
+            false => matches!(key, [2 | 3, ..]) && key.len() == 33,
+        };
+        if !is_key {
             return None;
         }
         self.keys.push(key.to_vec());
@@ -201,14 +214,17 @@ impl<'a> Reader<'a, '_> {
                 )?));
             }
             OP_CHECKMULTISIG if self.rest.len() >= 3 => return self.multi().map(Some),
+            OP_NUMEQUAL if self.rest.len() >= 4 => return self.multi_a().map(Some),
             _ => {}
         }
         let is_key_hash = self.is_next(&[OP_VERIFY, OP_EQUAL])
             && self.peek(3).is_some_and(|item| item.opcode == OP_HASH160)
             && self.peek(4).is_some_and(|item| item.opcode == OP_DUP);
         if let Some(hash) = self.peek(2).filter(|_| is_key_hash).and_then(|item| item.data.try_into().ok()) {
+            // Unlike a key in the script, it need not be compressed.
             let key = (self.find_key)(hash)?;
-            let key = self.add_key(&key)?;
+            self.keys.push(if self.is_leaf { key.get(1..33)?.to_vec() } else { key });
+            let key = self.keys.len() - 1;
             self.skip(5);
             return self.leaf(Kind::PkH, 0, vec![key], &[]).map(Some);
         }
@@ -241,6 +257,9 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn multi(&mut self) -> Option<Fragment> {
+        if self.is_leaf {
+            return None;
+        }
         let count = self.number(1).filter(|count| (1..=KEYS_MAX).contains(count))?;
         let size = usize::try_from(count).ok()?;
         let mut keys = Vec::with_capacity(size);
@@ -251,6 +270,32 @@ impl<'a> Reader<'a, '_> {
         let required = self.number(2 + size).filter(|required| (1..=count).contains(required))?;
         self.skip(3 + size);
         self.leaf(Kind::Multi, required, keys, &[])
+    }
+
+    /// Keys, each with OP_CHECKSIGADD except the first, which has OP_CHECKSIG.
+    fn multi_a(&mut self) -> Option<Fragment> {
+        let required = self.number(1).filter(|_| self.is_leaf)?;
+        let (mut keys, mut ahead) = (Vec::new(), 2);
+        loop {
+            let is_first = match self.peek(ahead)?.opcode {
+                OP_CHECKSIG => true,
+                OP_CHECKSIGADD => false,
+                _ => return None,
+            };
+            keys.push(self.add_key(self.peek(ahead + 1)?.data)?);
+            if keys.len() > LEAF_KEYS_MAX {
+                return None;
+            }
+            ahead += 2;
+            if is_first {
+                break;
+            }
+        }
+        keys.reverse();
+        let count = i64::try_from(keys.len()).ok()?;
+        let required = Some(required).filter(|required| (1..=count).contains(required))?;
+        self.skip(ahead);
+        self.leaf(Kind::MultiA, required, keys, &[])
     }
 
     /// An expression with others inside.
@@ -288,7 +333,8 @@ impl<'a> Reader<'a, '_> {
         subs.reverse();
         let count = i64::try_from(subs.len()).ok()?;
         let required = u32::try_from(required).ok().filter(|_| (1..=count).contains(&required))?;
-        Some(Fragment::new(Kind::Thresh, required, Vec::new(), Vec::new(), subs, false)).filter(Fragment::is_valid)
+        Some(Fragment::new(Kind::Thresh, required, Vec::new(), Vec::new(), subs, self.is_leaf))
+            .filter(Fragment::is_valid)
     }
 
     /// What ends with OP_ENDIF.

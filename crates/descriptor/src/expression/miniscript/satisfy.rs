@@ -1,7 +1,7 @@
 //! Satisfactions: the cheapest witness that no third party can change. Core's `ProduceInput` and `Satisfy`.
 //!
-//! Input: an expression with its keys; what signs and what knows the lock times. Output: the elements of the witness.
-//! Preimages are never known. Cost: each pair of alternatives is compared once; witnesses share their parts, so that a
+//! Input: an expression with its keys; what signs and what knows lock times and preimages. Output: the elements of the
+//! witness. Cost: each pair of alternatives is compared once; witnesses share their parts, so that a
 //! threshold of n parts costs n squared steps and not n cubed.
 
 use super::{Fragment, Kind};
@@ -17,6 +17,18 @@ pub(crate) trait Means {
 
     /// Whether a relative lock time has passed.
     fn is_older(&self, lock_time: u32) -> bool;
+
+    /// The preimage of a hash, if it is known.
+    fn preimage(&self, kind: Preimage, hash: &[u8]) -> Option<Vec<u8>>;
+}
+
+/// By the function that hashes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Preimage {
+    Sha256,
+    Hash256,
+    Ripemd160,
+    Hash160,
 }
 
 /// Elements of a witness, from the bottom of the stack to the top.
@@ -138,16 +150,20 @@ impl Fragment {
             }
             Kind::Older => return Ways { no: None, yes: nothing().filter(|_| means.is_older(self.k)) },
             Kind::After => return Ways { no: None, yes: nothing().filter(|_| means.is_after(self.k)) },
-            // No preimage is known; any other 32 bytes dissatisfy.
-            Kind::Sha256 | Kind::Hash256 | Kind::Ripemd160 | Kind::Hash160 => {
-                return Ways { no: malleable(element(&[0; 32])), yes: None };
-            }
+            Kind::Sha256 => return self.hash_lock(Preimage::Sha256, means),
+            Kind::Hash256 => return self.hash_lock(Preimage::Hash256, means),
+            Kind::Ripemd160 => return self.hash_lock(Preimage::Ripemd160, means),
+            Kind::Hash160 => return self.hash_lock(Preimage::Hash160, means),
             Kind::Multi => {
                 let signatures = (0..self.keys.len()).map(|place| signature(means.sign(key(place)))).collect();
                 return self.multi(signatures);
             }
-            // Only in a leaf of taproot, which is not decoded.
-            Kind::MultiA => return Ways { no: None, yes: None },
+            Kind::MultiA => {
+                // The signature for the first key is on top of the stack.
+                let places = (0..self.keys.len()).rev();
+                let signatures = places.map(|place| signature(means.sign(key(place)))).collect();
+                return self.multi_a(signatures);
+            }
             _ => {}
         }
         let mut subs: Vec<Ways> = self.subs.iter().map(|sub| sub.ways(keys, means)).collect();
@@ -206,6 +222,21 @@ impl Fragment {
         }
         let no = (0..self.k).fold(zero(), |no, _| and(&no, &zero()));
         Ways { no, yes: self.at_threshold(&best) }
+    }
+
+    /// Each key has an element, empty without a signature.
+    fn multi_a(&self, signatures: Vec<Choice>) -> Ways {
+        let mut best = vec![nothing()];
+        for signature in &signatures {
+            best = grown(&best, |without| and(without, &zero()), |with| and(with, signature));
+        }
+        Ways { no: best.first().cloned().flatten(), yes: self.at_threshold(&best) }
+    }
+
+    /// Any other 32 bytes dissatisfy.
+    fn hash_lock(&self, kind: Preimage, means: &dyn Means) -> Ways {
+        let yes = means.preimage(kind, &self.data).and_then(|preimage| element(&preimage));
+        Ways { no: malleable(element(&[0; 32])), yes }
     }
 
     fn thresh(&self, subs: &[Ways]) -> Ways {
