@@ -344,6 +344,10 @@ impl Host for NodeHost {
         }
     }
 
+    fn fill_random(&self, bytes: &mut [u8]) {
+        crate::net::fill_random(bytes);
+    }
+
     fn log_path(&self) -> String {
         self.log_path.clone()
     }

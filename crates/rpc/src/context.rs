@@ -41,6 +41,9 @@ pub trait Host: fmt::Debug + Send + Sync {
     /// Requests shutdown of the node.
     fn request_stop(&self);
 
+    /// Fills `bytes` with random bytes that are good enough for keys.
+    fn fill_random(&self, bytes: &mut [u8]);
+
     /// Path of the log file; empty without a log file.
     fn log_path(&self) -> String;
 

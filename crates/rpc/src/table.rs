@@ -24,6 +24,7 @@ pub const METHODS: Methods = Methods::new(&[
     methods::net_peers::METHODS,
     methods::electrum::METHODS,
     methods::rawtransaction::METHODS,
+    methods::psbt::METHODS,
     methods::address::METHODS,
     methods::descriptor::METHODS,
     methods::keys::METHODS,
@@ -35,26 +36,18 @@ pub const METHODS: Methods = Methods::new(&[
 
 const NO_PRIVATE: &str = "Lydian has no private broadcast (-privatebroadcast)";
 const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
-const NO_TOOLS: &str = "Lydian has no tools for PSBTs yet";
 
 /// Methods of Core that Lydian answers with "Method not found", and why.
 pub const REFUSED: &[(&str, &str)] = &[
     ("abortprivatebroadcast", NO_PRIVATE),
-    ("analyzepsbt", NO_TOOLS),
     ("backupwallet", NO_WALLET),
     ("bumpfee", NO_WALLET),
-    ("combinepsbt", NO_TOOLS),
-    ("converttopsbt", NO_TOOLS),
-    ("createpsbt", NO_TOOLS),
     ("createwallet", NO_WALLET),
     ("createwalletdescriptor", NO_WALLET),
-    ("decodepsbt", NO_TOOLS),
-    ("descriptorprocesspsbt", NO_TOOLS),
     ("dumptxoutset", "Lydian does not write or load UTXO snapshots yet"),
     ("encryptwallet", NO_WALLET),
     ("enumeratesigners", NO_WALLET),
     ("exportasmap", "Lydian does not support ASMap (-asmap)"),
-    ("finalizepsbt", NO_TOOLS),
     ("fundrawtransaction", NO_WALLET),
     ("getaddressesbylabel", NO_WALLET),
     ("getbalance", NO_WALLET),
@@ -65,7 +58,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("getreceivedbylabel", NO_WALLET),
     ("gettransaction", NO_WALLET),
     ("importdescriptors", NO_WALLET),
-    ("joinpsbts", NO_TOOLS),
     ("keypoolrefill", NO_WALLET),
     ("listdescriptors", NO_WALLET),
     ("listreceivedbyaddress", NO_WALLET),
@@ -90,7 +82,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("signrawtransactionwithwallet", NO_WALLET),
     ("simulaterawtransaction", NO_WALLET),
     ("unloadwallet", NO_WALLET),
-    ("utxoupdatepsbt", NO_TOOLS),
     ("walletcreatefundedpsbt", NO_WALLET),
     ("walletpassphrase", NO_WALLET),
     ("walletpassphrasechange", NO_WALLET),

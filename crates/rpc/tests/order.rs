@@ -60,6 +60,8 @@ impl Host for Gate {
 
     fn request_stop(&self) {}
 
+    fn fill_random(&self, _: &mut [u8]) {}
+
     fn log_path(&self) -> String {
         let is_closed = self.is_closed.lock().unwrap();
         drop(self.opened.wait_while(is_closed, |is_closed| *is_closed).unwrap());

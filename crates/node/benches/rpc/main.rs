@@ -1,5 +1,5 @@
 //! RPC benchmark against Bitcoin Core: simple calls, batches, full blocks at every verbosity and over REST,
-//! signatures and block templates.
+//! signatures, PSBTs of 1,000 inputs, and block templates.
 //!
 //! Input: a generated chain whose last block is full, and transactions of 1,000 inputs. Output: a table with the median
 //! time and the server's CPU time for each call; then the time for a full block that is not in the page cache, beside a
@@ -19,6 +19,7 @@
 
 #[path = "../../tests/rpc/http.rs"]
 mod http;
+mod psbt;
 #[path = "../../tests/rpc/server.rs"]
 mod server;
 mod templates;
@@ -74,6 +75,7 @@ fn main() {
     calls.push(("signmessagewithprivkey".to_owned(), call("signmessagewithprivkey", &params), 5_000));
     let params = format!("[\"mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r\",{signed},\"message\"]");
     calls.push(("verifymessage".to_owned(), call("verifymessage", &params), 5_000));
+    calls.extend(psbt::calls(&servers[1], call));
     let mut asked: Vec<(String, Ask, u32)> =
         calls.into_iter().map(|(name, body, count)| (name, Ask::Call(body), count)).collect();
     let hash = tip.as_str().unwrap();

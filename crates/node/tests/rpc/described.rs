@@ -2,6 +2,7 @@
 //! occurs is described with its type, and each field that is not optional occurs. An answer that differs is an error.
 
 use crate::electrum_model::Wallet;
+use crate::locate::{read, testdata};
 use crate::server::Server;
 use lydian_rpc::table::METHODS;
 use serde_json::Value;
@@ -254,10 +255,36 @@ fn raw_transactions(described: &Described) {
     described.ask("decoderawtransaction", &format!("[{}]", signed["hex"]));
 }
 
+fn psbts(described: &Described) {
+    let input = format!("{{\"txid\":\"{}\",\"vout\":0}}", "07".repeat(32));
+    let other = format!("{{\"txid\":\"{}\",\"vout\":0}}", "08".repeat(32));
+    let output = "{\"data\":\"00\"}";
+    let [first, second] =
+        [input, other].map(|input| described.ask("createpsbt", &format!("[[{input}],[{output}],0,true,2,0]")));
+    let version_2 = described.ask("createpsbt", "[[],[]]");
+    for method in ["decodepsbt", "analyzepsbt", "finalizepsbt", "utxoupdatepsbt"] {
+        described.ask(method, &format!("[{first}]"));
+        described.ask(method, &format!("[{version_2}]"));
+    }
+    described.ask("joinpsbts", &format!("[[{first},{second}]]"));
+    described.ask("combinepsbt", &format!("[[{first},{first}]]"));
+    described.ask("converttopsbt", "[\"02000000000000000000\"]");
+    described.ask("descriptorprocesspsbt", &format!("[{first},[]]"));
+    described.ask("descriptorprocesspsbt", &format!("[{version_2},[]]"));
+    // PSBTs with every field.
+    let vectors: Value = serde_json::from_slice(&read(&testdata("vectors/core/rpc_psbt.json"))).unwrap();
+    for psbt in vectors["valid"].as_array().unwrap() {
+        for method in ["decodepsbt", "analyzepsbt", "finalizepsbt"] {
+            described.ask(method, &format!("[{psbt}]"));
+        }
+    }
+}
+
 /// Calls that depend on nothing.
 fn others(described: &Described) {
     let key = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
     raw_transactions(described);
+    psbts(described);
     let nested = format!("21{key}ad53b2");
     for script in ["", "51", &format!("21{key}ac"), &format!("0014{}", "22".repeat(20)), "6a0411223344", &nested] {
         described.ask("decodescript", &format!("[\"{script}\"]"));

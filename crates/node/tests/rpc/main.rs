@@ -29,6 +29,9 @@ mod foreign;
 mod http;
 mod indexes;
 mod light;
+#[path = "../../../../testdata/locate.rs"]
+#[expect(dead_code, reason = "shared by tests that need different parts")]
+mod locate;
 mod log;
 mod meanwhile;
 mod mempool;
@@ -40,6 +43,7 @@ mod page_machine;
 mod page_mempool;
 mod page_peers;
 mod peers;
+mod psbt;
 mod raw;
 mod refusals;
 mod rest;

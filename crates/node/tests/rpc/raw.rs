@@ -4,21 +4,23 @@
 
 mod keys;
 mod locks;
+pub(crate) use locks::{Key, Lock, keys, lock};
 mod proofs;
 mod scripts;
 mod signing;
 mod texts;
+pub(crate) use texts::{random_creation, random_tx};
 
 use lydian_stdx::SplitMix64;
 
 /// A generator of its own for each test. `LYDIAN_SEED` selects other cases.
-fn seeded(test: u64) -> SplitMix64 {
+pub(crate) fn seeded(test: u64) -> SplitMix64 {
     let seed = std::env::var("LYDIAN_SEED").ok().map_or(0, |text| text.parse::<u64>().unwrap());
     SplitMix64::new(test + 1_000 * seed)
 }
 
 /// A random element of a list.
-fn pick<'a, T: ?Sized>(random: &mut SplitMix64, from: &[&'a T]) -> &'a T {
+pub(crate) fn pick<'a, T: ?Sized>(random: &mut SplitMix64, from: &[&'a T]) -> &'a T {
     from[random.below(from.len())]
 }
 

@@ -6,7 +6,8 @@ use crate::json::Json;
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::result::{cases, result};
 use lydian_consensus::Chain;
-use lydian_descriptor::{Address, DescriptorError, Descriptors, Output, TxoutType, solve};
+use lydian_descriptor::{Address, DescriptorError, Descriptors, Keystore, Output, TxoutType, solve};
+use std::ops::RangeInclusive;
 
 /// How descriptors differ from Core's.
 pub(crate) const UNDERSTOOD: &str = "Miniscript nested deeper than 250 expressions is refused.";
@@ -162,8 +163,8 @@ fn parse_range(range: &Json) -> Result<(u32, u32), RpcError> {
     Ok((u32::try_from(low).unwrap_or(0), u32::try_from(high).unwrap_or(0)))
 }
 
-/// Returns the outputs of a scan object: Core's `EvalDescriptorStringOrObject`.
-pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, RpcError> {
+/// The text of a scan object, its descriptors, and the positions to derive.
+fn parse_object(object: &Json, chain: Chain) -> Result<(&str, Descriptors, RangeInclusive<u32>), RpcError> {
     /// Core's default end of a range.
     const RANGE_END: u32 = 1000;
     let mut ends = (0, RANGE_END);
@@ -182,16 +183,40 @@ pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, Rpc
     };
     let parsed = parse(text, chain, false)?;
     let (begin, end) = if parsed.is_range() { ends } else { (0, 0) };
+    Ok((text, parsed, begin..=end))
+}
+
+fn no_private_keys(text: &str) -> RpcError {
+    bad_descriptor(format!("Cannot derive script without private keys: '{text}'"))
+}
+
+/// Returns the outputs of a scan object: Core's `EvalDescriptorStringOrObject`.
+pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, RpcError> {
+    let (text, parsed, positions) = parse_object(object, chain)?;
     let mut outputs = Vec::new();
-    for position in begin..=end {
+    for position in positions {
         for index in 0..parsed.count() {
-            let found = parsed.expand(index, position);
-            outputs.extend(
-                found.ok_or_else(|| bad_descriptor(format!("Cannot derive script without private keys: '{text}'")))?,
-            );
+            outputs.extend(parsed.expand(index, position).ok_or_else(|| no_private_keys(text))?);
         }
     }
     Ok(outputs)
+}
+
+/// Adds what a scan object knows about its outputs, with private keys if they are to sign.
+pub(crate) fn add_to_keystore(
+    object: &Json,
+    chain: Chain,
+    has_private: bool,
+    keys: &mut Keystore,
+) -> Result<(), RpcError> {
+    let (text, parsed, positions) = parse_object(object, chain)?;
+    parsed.add_secrets_to(keys);
+    for position in positions {
+        for index in 0..parsed.count() {
+            parsed.add_to(index, position, has_private, keys).ok_or_else(|| no_private_keys(text))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the script that a new block pays to; an inner `Err` if `text` is not a descriptor. Core's

@@ -14,7 +14,7 @@ use lydian_engine::{Engine, HeaderInfo};
 use lydian_primitives::{Block, BlockHash, Transaction, Txid};
 
 /// The inputs of a transaction that is created.
-const INPUTS: Arg =
+pub(super) const INPUTS: Arg =
     Arg::new("inputs", Kind::Array, "the inputs").of(&[Arg::new("", Kind::Object, "").omitted().of(&[
         Arg::new("txid", Kind::Hex, "the transaction id"),
         Arg::new("vout", Kind::Number, "the output number"),
@@ -22,7 +22,7 @@ const INPUTS: Arg =
     ])]);
 
 /// The outputs of a transaction that is created.
-const OUTPUTS: Arg = Arg::new(
+pub(super) const OUTPUTS: Arg = Arg::new(
     "outputs",
     Kind::Array,
     "the outputs as objects with one key each; or one object. No address may occur twice, and there is at most one 'data'.",

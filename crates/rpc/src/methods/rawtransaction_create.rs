@@ -1,4 +1,5 @@
-//! `createrawtransaction`: Core's `ConstructTransaction` (rpc/rawtransaction_util.cpp).
+//! `createrawtransaction`, and the transaction of `createpsbt`: Core's `ConstructTransaction`
+//! (rpc/rawtransaction_util.cpp).
 //!
 //! Input: the arguments. Output: a transaction without signatures, in hex. The checks and their order are Core's. Cost:
 //! linear in the arguments.
@@ -26,6 +27,11 @@ const SEQUENCE_NONFINAL: u32 = 0xffff_fffe;
 const SEQUENCE_FINAL: u32 = 0xffff_ffff;
 
 pub(super) fn createrawtransaction(call: &Call<'_>) -> Result<Hex<Vec<u8>>, RpcError> {
+    Ok(Hex(construct(call)?.encode()))
+}
+
+/// The transaction that the first five arguments describe.
+pub(super) fn construct(call: &Call<'_>) -> Result<MutTx, RpcError> {
     let replaceable = call.given(3).map(Json::as_bool).transpose()?;
     let version = call.given(4).map_or(Ok(VERSION_DEFAULT), Json::as_integer)?;
     let mut tx = MutTx { version, ..MutTx::default() };
@@ -47,7 +53,7 @@ pub(super) fn createrawtransaction(call: &Call<'_>) -> Result<Hex<Vec<u8>>, RpcE
         let message = "Invalid parameter combination: Sequence number(s) contradict replaceable option";
         return Err(RpcError::parameter(message));
     }
-    Ok(Hex(tx.encode()))
+    Ok(tx)
 }
 
 /// Core's `AddInputs`.

@@ -55,9 +55,9 @@ result! {
 
 /// An output that is spent.
 #[derive(Clone, Debug)]
-struct Spent {
-    value: Amount,
-    script: Vec<u8>,
+pub(super) struct Spent {
+    pub(super) value: Amount,
+    pub(super) script: Vec<u8>,
 }
 
 impl Spent {
@@ -123,7 +123,7 @@ fn missing_amount(output: &Spent) -> RpcError {
 }
 
 /// Core's `FindCoins`: outputs in the mempool and in the chain.
-fn find_outputs(context: &Context, outpoints: &[OutPoint]) -> Result<HashMap<OutPoint, Spent>, RpcError> {
+pub(super) fn find_outputs(context: &Context, outpoints: &[OutPoint]) -> Result<HashMap<OutPoint, Spent>, RpcError> {
     let (_, coins) = context.engine()?.coins_now(outpoints)?;
     let mut spent = HashMap::with_capacity(outpoints.len());
     for (outpoint, coin) in outpoints.iter().zip(coins) {
@@ -200,7 +200,7 @@ fn asm(script: &[u8]) -> String {
 }
 
 /// Core's `SighashFromStr`.
-fn parse_hash_type(value: &Json) -> Result<u8, RpcError> {
+pub(super) fn parse_hash_type(value: &Json) -> Result<u8, RpcError> {
     match value.as_text()? {
         "DEFAULT" => Ok(0),
         "ALL" => Ok(1),

@@ -11,4 +11,4 @@ mod transaction;
 pub(crate) use block::{BlockAnswer, HeaderAnswer, SerializedBlock, Transactions, TxIds, target};
 pub(crate) use hashes::Hex;
 pub(crate) use script::{Asm, OwnedScript, ScriptAnswer};
-pub(crate) use transaction::{DecodedTransaction, Detail, IndexedTransaction, OwnedTransaction};
+pub(crate) use transaction::{DecodedTransaction, Detail, IndexedTransaction, OwnedTransaction, PlainTransaction};

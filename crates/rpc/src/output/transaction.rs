@@ -142,6 +142,21 @@ impl Answer for DecodedTransaction {
     }
 }
 
+/// A transaction inside of another answer, without its bytes.
+#[derive(Debug)]
+pub(crate) struct PlainTransaction<'a> {
+    pub(crate) tx: Tx<'a>,
+    pub(crate) chain: Chain,
+}
+
+impl Answer for PlainTransaction<'_> {
+    const FORM: Form = TransactionFields::FORM;
+
+    fn write(&self, out: &mut Vec<u8>) {
+        TransactionFields::new(self.tx, None, self.chain).write(out);
+    }
+}
+
 /// The inputs of a transaction.
 #[derive(Debug)]
 struct Inputs<'a> {

@@ -32,6 +32,8 @@ impl Host for Still {
 
     fn request_stop(&self) {}
 
+    fn fill_random(&self, _: &mut [u8]) {}
+
     fn log_path(&self) -> String {
         String::new()
     }

@@ -9,9 +9,9 @@ use lydian_script::opcodes::*;
 use lydian_stdx::SplitMix64;
 
 /// A private key as text, and its public key.
-pub(super) struct Key {
-    pub(super) wif: String,
-    pub(super) public: Vec<u8>,
+pub(crate) struct Key {
+    pub(crate) wif: String,
+    pub(crate) public: Vec<u8>,
 }
 
 /// Base58 with a checksum, for private keys of regtest.
@@ -36,7 +36,7 @@ fn encode(mut bytes: Vec<u8>) -> String {
 }
 
 /// Keys with their public keys from Core. The last two are not compressed.
-pub(super) fn keys(pair: &Pair, count: u8) -> Vec<Key> {
+pub(crate) fn keys(pair: &Pair, count: u8) -> Vec<Key> {
     let key = |index: u8| {
         let mut bytes = [&[239][..], &sha256(&[index])].concat();
         if index + 2 < count {
@@ -52,10 +52,10 @@ pub(super) fn keys(pair: &Pair, count: u8) -> Vec<Key> {
 
 /// An output script with what it commits to.
 #[derive(Clone)]
-pub(super) struct Lock {
-    pub(super) script: Vec<u8>,
-    pub(super) redeem_script: Option<Vec<u8>>,
-    pub(super) witness_script: Option<Vec<u8>>,
+pub(crate) struct Lock {
+    pub(crate) script: Vec<u8>,
+    pub(crate) redeem_script: Option<Vec<u8>>,
+    pub(crate) witness_script: Option<Vec<u8>>,
 }
 
 impl Lock {
@@ -156,7 +156,7 @@ fn template(random: &mut SplitMix64, keys: &[Key]) -> Vec<u8> {
 }
 
 /// A lock of any kind.
-pub(super) fn lock(random: &mut SplitMix64, keys: &[Key]) -> Lock {
+pub(crate) fn lock(random: &mut SplitMix64, keys: &[Key]) -> Lock {
     match random.below(16) {
         0 => Lock::plain(scripts::p2pk(key(random, keys))),
         1 => Lock::plain(scripts::p2pkh(&hash160(key(random, keys)))),
@@ -183,7 +183,7 @@ pub(super) fn lock(random: &mut SplitMix64, keys: &[Key]) -> Lock {
 }
 
 /// Miniscript of type B, or what looks like it: not every one is well typed.
-pub(super) fn expression(random: &mut SplitMix64, keys: &[Key], depth: usize) -> Vec<u8> {
+pub(crate) fn expression(random: &mut SplitMix64, keys: &[Key], depth: usize) -> Vec<u8> {
     let start = ScriptBuilder::new;
     let number = |random: &mut SplitMix64| [1, 5, 10, 16, 17, 100, 500_000_001, 4_194_305][random.below(8)];
     if depth == 0 || random.below(4) == 0 {

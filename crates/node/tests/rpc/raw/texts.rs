@@ -7,7 +7,7 @@ use lydian_primitives::{Amount, OutPoint, Txid, to_hex};
 use lydian_stdx::SplitMix64;
 
 /// A transaction of random shape: any number of inputs and outputs, scripts of any bytes, witnesses or none.
-fn random_tx(random: &mut SplitMix64) -> MutTx {
+pub(crate) fn random_tx(random: &mut SplitMix64) -> MutTx {
     let script = |random: &mut SplitMix64| {
         let size = [0, 1, 2, 3, 22, 25, 34, 60, 600][random.below(9)];
         match random.below(4) {
@@ -128,7 +128,7 @@ const SEQUENCES: &[&str] =
     &["0", "4294967293", "4294967294", "4294967295", "4294967296", "-1", "1.5", "\"1\"", "null", "true"];
 
 /// Mostly valid, with one thing wrong at a time.
-fn random_creation(random: &mut SplitMix64) -> String {
+pub(crate) fn random_creation(random: &mut SplitMix64) -> String {
     let txid = format!("\"{}\"", "1f".repeat(32));
     let inputs: Vec<String> = (0..random.below(3))
         .map(|_| {
