@@ -168,6 +168,8 @@ fn mempool(described: &Described) {
         ("getmempoolfeeratediagram", "[]"),
         ("getmempoolinfo", "[]"),
         ("getprioritisedtransactions", "[]"),
+        ("estimatesmartfee", "[6]"),
+        ("estimaterawfee", "[6]"),
         ("getrawmempool", "[]"),
         ("getrawmempool", "[true]"),
         ("getrawmempool", "[false,true]"),
