@@ -168,6 +168,8 @@ fn print_and_exit(words: &Words) -> bool {
         screen.line(metrics::documents::all().trim_end());
     } else if words.has_switch("help-rpc") {
         screen.line(lydian_rpc::document().trim_end());
+    } else if words.has_switch("help-interface") {
+        screen.line(lydian_rpc::interface(&lydian_zmq::Topic::ALL.map(lydian_zmq::Topic::name)).trim_end());
     } else {
         return false;
     }

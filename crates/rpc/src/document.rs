@@ -1,9 +1,9 @@
-//! `docs/rpc.md`, made from the table of methods and that of the paths of REST.
+//! `docs/rpc.md` and `docs/core-interface.md`, made from the table of methods and that of the paths of REST.
 
 use crate::limits::{REST_HEADERS_MAX, REST_OUTPOINTS_MAX};
 use crate::method::{Category, Method};
 use crate::rest::ROUTES;
-use crate::table::{METHODS, REFUSED};
+use crate::table::{METHODS, NO_WALLET, OWN, REFUSED};
 use lydian_stdx::wrap;
 
 /// The width of documents.
@@ -57,4 +57,42 @@ fn paths() -> String {
         "A request may ask for up to {REST_HEADERS_MAX} headers and {REST_OUTPOINTS_MAX} outpoints. {ABOUT_BODIES}"
     );
     text + &format!("\n{}\n", wrap(&limits, DOCUMENT_WIDTH, ""))
+}
+
+const ABOUT_THE_INTERFACE: &str = "Every RPC method, REST path and ZMQ topic of Bitcoin Core 31, and whether Lydian has it: \"here\", or \
+    \"refused\" with the reason. A test compares this list with Core's source in both directions, and asks a running node.";
+
+const ABOUT_REFUSED: &str = "A refused method is answered with \"Method not found\" (-32601), as Core answers what it does not know. Methods of \
+    Core's wallet are not listed: Lydian has no wallet and refuses them all, as Core does with `-disablewallet`.";
+
+/// `docs/core-interface.md`. `topics`: what is published over ZMQ.
+pub fn interface(topics: &[&str]) -> String {
+    let mut methods: Vec<(&str, Option<&str>)> = METHODS
+        .iter()
+        .map(|method| (method.name, None))
+        .filter(|(name, _)| OWN.iter().all(|own| own.name != *name))
+        .chain(REFUSED.iter().filter(|(_, reason)| *reason != NO_WALLET).map(|(name, reason)| (*name, Some(*reason))))
+        .collect();
+    methods.sort_unstable();
+    let mut text = format!(
+        "<!-- Generated from the tables in crates/rpc and crates/zmq by `make generate`. -->\n# Bitcoin Core's interface\n\n{}\n\n\
+         ## RPC\n\n{}\n\n| method | Lydian |\n|---|---|\n",
+        wrap(ABOUT_THE_INTERFACE, DOCUMENT_WIDTH, ""),
+        wrap(ABOUT_REFUSED, DOCUMENT_WIDTH, "")
+    );
+    for (name, refused) in methods {
+        text += &match refused {
+            None => format!("| [`{name}`](rpc.md#{name}) | here |\n"),
+            Some(reason) => format!("| `{name}` | refused: {reason} |\n"),
+        };
+    }
+    text += "\n## REST\n\nWith `-rest`; [rpc.md](rpc.md#rest) has the forms of each path.\n\n| path | Lydian |\n|---|---|\n";
+    for route in ROUTES {
+        text += &format!("| `{}` | here |\n", route.prefix);
+    }
+    text += "\n## ZMQ\n\nEach with `-zmqpub<topic>=<address>`.\n\n| topic | Lydian |\n|---|---|\n";
+    for topic in topics {
+        text += &format!("| `{topic}` | here |\n");
+    }
+    text
 }

@@ -43,7 +43,7 @@ pub use builder::TemplateBuilder;
 pub use context::{
     Context, Host, Indexes, LogLevel, MempoolFile, NodeSettings, Notifier, Peers, ProgressOf, PruneMode, SharedObserver,
 };
-pub use document::document;
+pub use document::{document, interface};
 pub use electrum::ElectrumServer;
 pub use error::{RpcError, code};
 pub use http::{Counts, Server, ServerError, ServerSettings};

@@ -1,6 +1,6 @@
 //! The table of methods, used for dispatch, `help` and `docs/rpc.md`. A new method is added to the list of its module.
 
-use crate::method::Methods;
+use crate::method::{Method, Methods};
 use crate::methods;
 
 /// All methods.
@@ -34,8 +34,12 @@ pub const METHODS: Methods = Methods::new(&[
     methods::testing::METHODS,
 ]);
 
+/// Methods that Core does not have.
+pub(crate) const OWN: &[Method] = methods::electrum::METHODS;
+
 const NO_PRIVATE: &str = "Lydian has no private broadcast (-privatebroadcast)";
-const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
+pub(crate) const NO_WALLET: &str = "Lydian has no wallet; Core without a wallet refuses it too";
+const NO_SIGNER: &str = "Lydian has no wallet, for which external signers (-signer) sign";
 
 /// Methods of Core that Lydian answers with "Method not found", and why.
 pub const REFUSED: &[(&str, &str)] = &[
@@ -46,7 +50,7 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("createwalletdescriptor", NO_WALLET),
     ("dumptxoutset", "Lydian does not write or load UTXO snapshots yet"),
     ("encryptwallet", NO_WALLET),
-    ("enumeratesigners", NO_WALLET),
+    ("enumeratesigners", NO_SIGNER),
     ("exportasmap", "Lydian does not support ASMap (-asmap)"),
     ("fundrawtransaction", NO_WALLET),
     ("getaddressesbylabel", NO_WALLET),

@@ -28,6 +28,7 @@ mod filters;
 mod foreign;
 mod http;
 mod indexes;
+mod interface;
 mod light;
 #[path = "../../../../testdata/locate.rs"]
 #[expect(dead_code, reason = "shared by tests that need different parts")]

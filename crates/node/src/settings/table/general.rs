@@ -71,6 +71,13 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt { name: "help-rpc", is_own: true, group: Group::HIDDEN, help: "Print docs/rpc.md and exit", ..SWITCH },
+    Opt {
+        name: "help-interface",
+        is_own: true,
+        group: Group::HIDDEN,
+        help: "Print docs/core-interface.md and exit",
+        ..SWITCH
+    },
     Opt { name: "help-config", is_own: true, group: Group::HIDDEN, help: "Print docs/config.md and exit", ..SWITCH },
     Opt {
         name: "copy",
