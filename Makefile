@@ -35,7 +35,7 @@ CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup setup-test build run test format clippy tidy fuzz-lock judge fullblocktests btcd browser wallet prometheus tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak clean-cache
+.PHONY: help setup setup-test build run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -52,7 +52,7 @@ build: setup ## build target/release/lydian, lydian-cli and lydian-lab
 run: build ## sync a mainnet-like chain from a second node over loopback, verify all scripts, and keep running; Ctrl-C stops both nodes
 	@tools/run.sh
 
-test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd browser wallet prometheus tests generated ## run everything that CI checks, except test-peers
+test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus tests generated ## run everything that CI checks, except test-peers
 
 format:
 	cargo fmt --all -- --check
@@ -78,6 +78,10 @@ fullblocktests: ## dump btcd's full-block tests, which one of our tests replays
 btcd: ## build btcd from its Go module, for use as a peer in tests
 	$(TOOL) lydian-lab
 	@$(BUILT)/lydian-lab peers install btcd || echo "btcd: its tests are skipped"
+
+clients: ## install the clients in Python and Go that tests run on the node: python-bitcoinlib, pyzmq, btcd's rpcclient
+	@tools/setup.sh clients || echo "clients: the tests with what is missing are skipped"
+	@tools/clients.sh
 
 browser: ## install Chromium, in which tests open the node's page and the lab's report
 	@tools/setup.sh browser || echo "browser: the tests in a browser are skipped"

@@ -60,7 +60,8 @@ fn paths() -> String {
 }
 
 const ABOUT_THE_INTERFACE: &str = "Every RPC method, REST path and ZMQ topic of Bitcoin Core 31, and whether Lydian has it: \"here\", or \
-    \"refused\" with the reason. A test compares this list with Core's source in both directions, and asks a running node.";
+    \"refused\" with the reason. A test compares this list with Core's source in both directions, and asks a running node. \
+    Programs that our tests run on Lydian are in [clients.md](clients.md).";
 
 const ABOUT_REFUSED: &str = "A refused method is answered with \"Method not found\" (-32601), as Core answers what it does not know. Methods of \
     Core's wallet are not listed: Lydian has no wallet and refuses them all, as Core does with `-disablewallet`.";

@@ -44,6 +44,7 @@ mod page_machine;
 mod page_mempool;
 mod page_peers;
 mod peers;
+mod programs;
 mod psbt;
 mod raw;
 mod refusals;

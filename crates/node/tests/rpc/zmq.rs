@@ -2,6 +2,7 @@
 //! fork of Core that is built with ZMQ, goes through the same story if it is installed; the judge is built without.
 
 use crate::alerts::hex;
+use crate::programs::{Program, WATCH, python};
 use crate::server::Server;
 use crate::subscriber::{Message, Subscriber};
 use lydian_chains::presets::maker::{FreeCoin, Maker, free_tx, output, seal};
@@ -127,14 +128,18 @@ fn submit(server: &Server, block: &MutBlock) {
     assert_eq!(server.result("submitblock", &json!([hex(&block.encode())]).to_string()), Value::Null);
 }
 
-/// Goes through the story and compares every message with what it should be.
-fn live_through_it(server: &Server, address: &str, announces_tips: bool) {
+/// Goes through the story and compares every message with what it should be. Returns them. `before` is called after
+/// each of the last blocks before the story.
+fn live_through_it(server: &Server, address: &str, announces_tips: bool, mut before: impl FnMut()) -> Vec<Message> {
     let blocks = Blocks::new();
     let mut subscriber = Subscriber::connect(address, &[""]);
     let mut left = blocks.before.iter();
     subscriber.wait_until_subscribed(|| submit(server, left.next().unwrap()));
-    left.for_each(|block| submit(server, block));
-    let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+    left.for_each(|block| {
+        submit(server, block);
+        before();
+    });
+    let (mut all, mut numbers) = (Vec::new(), BTreeMap::<String, u32>::new());
     for message in subscriber.drain() {
         numbers.insert(message.topic, message.number);
     }
@@ -153,6 +158,7 @@ fn live_through_it(server: &Server, address: &str, announces_tips: bool) {
                 numbers.entry(message.topic.clone()).and_modify(|number| *number += 1).or_insert(message.number);
             assert_eq!(*number, message.number, "{method} {name}: {}", message.topic);
         }
+        all.extend(received.iter().cloned());
         let received: Vec<(&str, Vec<u8>)> =
             received.iter().map(|message| (&message.topic[..], message.body.clone())).collect();
         assert!(
@@ -161,6 +167,7 @@ fn live_through_it(server: &Server, address: &str, announces_tips: bool) {
             received.iter().map(|(topic, body)| (topic, hex(body))).collect::<Vec<_>>()
         );
     }
+    all
 }
 
 /// Options for all topics at one address. The blocks are old: `-maxtipage` decides whether the node is in initial block
@@ -182,8 +189,31 @@ fn every_change_of_the_chain_is_published_in_order() {
         let address = address();
         let options = options(&address, announces_tips);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        live_through_it(&Server::lydian("zmq", &options), &address, announces_tips);
+        live_through_it(&Server::lydian("zmq", &options), &address, announces_tips, || ());
     }
+}
+
+/// `pyzmq`, that is ZeroMQ's own library, which nearly every subscriber uses, receives the same messages.
+#[test]
+fn zeromqs_own_library_receives_the_same() {
+    let Some(python) = python("zeromqs_own_library_receives_the_same") else { return };
+    let address = address();
+    let options = options(&address, true);
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let server = Server::lydian("zmq-library", &options);
+    let library = Program::start(Command::new(python).args(["-c", WATCH, "zmq", &address]));
+    let mut first = None;
+    let expected = live_through_it(&server, &address, true, || {
+        first = first.take().or_else(|| library.line_within(Duration::from_millis(50)));
+    });
+    assert!(first.is_some(), "the library subscribes before the story");
+    let mut received: Vec<Message> = Vec::new();
+    while received.last() != expected.last() {
+        let line = library.line_within(Duration::from_secs(30)).unwrap();
+        let (topic, body, number): (String, String, u32) = serde_json::from_str(&line).unwrap();
+        received.push(Message { topic, body: lydian_primitives::hex(&body).unwrap(), number });
+    }
+    assert!(received.ends_with(&expected), "{} messages are not the {} expected", received.len(), expected.len());
 }
 
 /// A program that starts the package of Knots with its own libraries.
@@ -212,7 +242,7 @@ fn knots_publishes_the_same_in_the_same_order() {
         let address = address();
         let options = options(&address, announces_tips);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        live_through_it(&Server::core(&program, "zmq-knots", &options), &address, announces_tips);
+        live_through_it(&Server::core(&program, "zmq-knots", &options), &address, announces_tips, || ());
     }
 }
 
