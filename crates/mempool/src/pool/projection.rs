@@ -3,11 +3,11 @@
 //! Input: a snapshot, and what the block builder of `template` needs. Output: the first blocks, each filled by that
 //! builder with what the blocks before it left. The first one is [`Snapshot::block_content`].
 //!
-//! Cost: a walk over the pool, and a sort of the chunks that pay at least the feerate above which the bands have enough
-//! for the blocks. If those do not fill the blocks after all, the other chunks are sorted too.
+//! Cost: a walk over the pool, and a sort of the best chunks, which have enough weight for one block more. The bands
+//! give a feerate below which none is looked at. If those do not fill the blocks after all, all chunks are sorted.
 
 use super::bands::{BAND_RATES, band_of};
-use super::snapshot::{PoolChunk, Snapshot};
+use super::snapshot::{PoolChunk, Snapshot, sort_chunks};
 use super::template::{BlockContent, BlockOptions};
 use crate::graph::FeeSize;
 use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
@@ -39,13 +39,36 @@ impl Snapshot {
         let weight = options.weight_max.saturating_mul(count.saturating_add(1));
         let rate = self.bands().rate_above(u64::try_from(weight / WITNESS_SCALE_FACTOR).unwrap_or(u64::MAX));
         let is_paying = |feerate| BAND_RATES[band_of(feerate)] >= rate;
-        let best = self.best_chunks(|chunk| is_paying(chunk.feerate));
-        if let Some(projection) = Projection::of(best, rate == BAND_RATES[0], options, height, median_time, count) {
+        let mut best = self.chunks(|chunk| is_paying(chunk.feerate));
+        let is_all = !keep_best(&mut best, weight) && rate == BAND_RATES[0];
+        sort_chunks(&mut best);
+        if let Some(projection) = Projection::of(best, is_all, options, height, median_time, count) {
             return projection;
         }
         let all = self.chunks_in_mining_order();
         Projection::of(all, true, options, height, median_time, count).unwrap_or_default()
     }
+}
+
+/// The weight of a chunk, for a first guess of the number of chunks.
+const CHUNK_WEIGHT: usize = 2_000;
+
+/// Keeps the chunks with the highest feerates that have this weight together, and those with the same feerate as the
+/// last one. Returns whether any was left out. Cost: linear.
+fn keep_best(chunks: &mut Vec<PoolChunk<'_>>, weight: usize) -> bool {
+    let mut count = weight / CHUNK_WEIGHT + 1;
+    while count < chunks.len() {
+        let (best, last, _) =
+            chunks.select_nth_unstable_by(count, |a, b| b.chunk.feerate.compare_feerate(&a.chunk.feerate));
+        let sum: usize = best.iter().map(|chunk| usize::try_from(chunk.chunk.feerate.size).unwrap_or(0)).sum();
+        if sum >= weight {
+            let (least, before) = (last.chunk.feerate, chunks.len());
+            chunks.retain(|chunk| chunk.chunk.feerate.compare_feerate(&least).is_ge());
+            return chunks.len() < before;
+        }
+        count = count.saturating_mul(2);
+    }
+    false
 }
 
 impl Projection {

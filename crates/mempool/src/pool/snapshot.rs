@@ -62,6 +62,11 @@ pub struct PoolInfo {
     pub is_loaded: bool,
 }
 
+/// Puts chunks in mining order.
+pub(super) fn sort_chunks(chunks: &mut [PoolChunk<'_>]) {
+    chunks.sort_by_cached_key(|chunk| chunk.cluster.rank(chunk.range.start));
+}
+
 impl Snapshot {
     pub fn info(&self) -> &PoolInfo {
         &self.info
@@ -107,19 +112,19 @@ impl Snapshot {
 
     /// The chunks of all clusters in mining order: Core's `GetBlockBuilderChunk` and `IncludeBuilderChunk`.
     pub fn chunks_in_mining_order(&self) -> Vec<PoolChunk<'_>> {
-        self.best_chunks(|_| true)
+        let mut all = self.chunks(|_| true);
+        sort_chunks(&mut all);
+        all
     }
 
-    /// The same with those chunks alone that are wanted.
-    pub(super) fn best_chunks(&self, is_wanted: impl Fn(&ChunkView) -> bool) -> Vec<PoolChunk<'_>> {
+    /// The chunks that are wanted, in no order.
+    pub(super) fn chunks(&self, is_wanted: impl Fn(&ChunkView) -> bool) -> Vec<PoolChunk<'_>> {
         let chunks = |cluster| {
             let of_cluster = move |(chunk, range)| PoolChunk { cluster, chunk, range };
             ClusterView::chunks(cluster).map(of_cluster)
         };
         let all = self.clusters().map(AsRef::as_ref).flat_map(chunks);
-        let mut all: Vec<PoolChunk<'_>> = all.filter(|chunk| is_wanted(chunk.chunk)).collect();
-        all.sort_by_cached_key(|chunk| chunk.cluster.rank(chunk.range.start));
-        all
+        all.filter(|chunk| is_wanted(chunk.chunk)).collect()
     }
 
     /// Each cluster once, in no order.
