@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and creates its own files"
 )]
 
+mod bcli;
 mod cases;
 mod pretender;
 mod server;
@@ -144,20 +145,22 @@ fn the_same_words_about_cores_daemon() {
     assert!(pair.count > 100, "{}", pair.count);
 }
 
-#[test]
+/// The node, which cargo builds beside this test only if the whole workspace is tested.
 #[expect(clippy::print_stderr, reason = "a test that did not run has to say so")]
-fn the_same_words_about_lydian() {
+fn lydian(test: &str) -> Option<PathBuf> {
     let lydian = Path::new(OURS).with_file_name("lydian");
-    if !lydian.is_file() {
-        // Cargo builds it beside this test only if the whole workspace is tested.
-        assert!(
-            std::env::var(lydian_oracle::REQUIRE).map_or(true, |value| value != "1"),
-            "{} is missing",
-            lydian.display()
-        );
-        eprintln!("not run: the_same_words_about_lydian: {} is missing", lydian.display());
-        return;
+    if lydian.is_file() {
+        return Some(lydian);
     }
+    let is_required = std::env::var(lydian_oracle::REQUIRE).is_ok_and(|value| value == "1");
+    assert!(!is_required, "{} is missing", lydian.display());
+    eprintln!("not run: {test}: {} is missing", lydian.display());
+    None
+}
+
+#[test]
+fn the_same_words_about_lydian() {
+    let Some(lydian) = lydian("the_same_words_about_lydian") else { return };
     let Some(mut pair) = Pair::new("cli-lydian") else { return };
     let server = Server::lydian(&lydian);
     let made =

@@ -21,14 +21,14 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn core(program: &Path) -> Server {
-        Server::start(program, CORE_OPTIONS)
+        Server::with(program, CORE_OPTIONS)
     }
 
     pub(crate) fn lydian(program: &Path) -> Server {
-        Server::start(program, &["-par=2", "-printtoconsole=0", "-listen=0", "-connect=0"])
+        Server::with(program, &["-par=2", "-printtoconsole=0", "-listen=0", "-connect=0"])
     }
 
-    fn start(program: &Path, options: &[&str]) -> Server {
+    pub(crate) fn with(program: &Path, options: &[&str]) -> Server {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("lydian-cli-{}-{count}", std::process::id()));
