@@ -80,7 +80,7 @@ impl Provider<'_> {
         self.add_keys(std::slice::from_ref(key))?.pop()
     }
 
-    /// What the participants know, and which aggregate key they make: a part of Core's `MuSigPubkeyProvider::GetPubKey`.
+    /// What the participants know, and which aggregate key they make: from Core's `MuSigPubkeyProvider::GetPubKey`.
     fn add_participants(&mut self, musig: &Musig) -> Option<()> {
         let mut keys = self.add_keys(musig.participants())?;
         keys.sort_unstable();

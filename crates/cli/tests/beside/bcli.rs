@@ -1,7 +1,7 @@
 //! The calls of `bcli`, the plugin through which Core Lightning reads the chain: it runs `bitcoin-cli` for each, and
 //! reads its output and exit code. `lydian-cli` on Lydian must print what `bitcoin-cli` on Core prints.
 //!
-//! The calls are those of `plugins/bcli.c` of Core Lightning 24.11 (commit 8894455c): `getnetworkinfo` at the start;
+//! The calls are those of `plugins/bcli.c` of Core Lightning at commit 8894455c: `getnetworkinfo` at the start;
 //! `getchaininfo`, `getrawblockbyheight`, `estimatefees`, `getutxout` and `sendrawtransaction` while it runs.
 
 use super::{OURS, Pair, run_client};
