@@ -449,7 +449,17 @@ fn a_new_data_directory_has_the_names_of_cores() {
         names
     };
     assert_eq!(names(&base), ["regtest", "wallets"]);
-    let known = [".lock", "banlist.json", "blocks", "chainstate", "debug.log", "peers.dat", "settings.json", "wallets"];
+    let known = [
+        ".lock",
+        "banlist.json",
+        "blocks",
+        "chainstate",
+        "debug.log",
+        "fee_estimates.dat",
+        "peers.dat",
+        "settings.json",
+        "wallets",
+    ];
     let found = names(&base.join("regtest"));
     assert!(found.iter().all(|name| known.contains(&name.as_str())), "{found:?}");
     for name in [".lock", "blocks", "chainstate", "debug.log", "wallets"] {
