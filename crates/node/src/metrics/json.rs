@@ -36,7 +36,7 @@ mod tests {
     fn samples_have_their_labels() {
         const LABEL: Label = Label { name: "l", values: || vec!["x"] };
         const ABOUT: About = About { name: "a", help: "", unit: "seconds", kind: Kind::Histogram, labels: &[LABEL] };
-        let all = Distribution { counts: [2, 0, 0, 0, 0, 0, 0, 0, 0], seconds: 0.5 };
+        let all = Distribution { counts: [2, 0, 0, 0, 0, 0, 0, 0], seconds: 0.5 };
         let samples = vec![
             Sample { labels: vec!["x"], value: Value::Seconds(all) },
             Sample { labels: Vec::new(), value: Value::Number(1.5) },
