@@ -102,6 +102,9 @@ else
   say "LEFT OUT: the accessibility of the page, as npm could not install axe-core (see above)"
 fi
 
+say "100,000 random PSBTs are decided as Core decides them"
+cargo test --locked -p lydian-node --test rpc many_psbts -- --ignored
+
 say "\`make run\` with a smaller chain, stopped after one second"
 RUN_BIN=$PWD/target/debug RUN_FOLDER=$PWD/target/run-test RUN_BLOCKS=440 RUN_FULL=4 RUN_SECONDS=1 tools/run.sh </dev/null
 rm -rf -- target/run-test

@@ -110,7 +110,7 @@ func (w *watcher) about() {
 	w.say("deployments", deployments, err)
 	stats, err := w.client.GetBlockStats(best.String(), nil)
 	w.say("stats", stats, err)
-	// Errors, which lnd tells apart by their text.
+	// Errors, which lnd distinguishes by their text.
 	_, err = w.client.GetInfo()
 	w.say("removed", nil, err)
 	_, err = w.client.GetBlockHash(int64(len(w.chain)))

@@ -75,7 +75,7 @@ class Watcher:
         lines.append(f"first output {self.output(coinbase.GetTxid(), 0)}")
         found = proxy.getrawtransaction(coinbase.GetTxid(), verbose=True)
         lines.append(f"first transaction {bitcoin.core.b2lx(found['tx'].GetTxid())} {found['confirmations']}")
-        # Errors, as the library tells them apart.
+        # Errors, as the library distinguishes them.
         lines.append(self.fails("no height", proxy.getblockhash, len(self.chain)))
         lines.append(self.fails("no block", proxy.getblock, bytes(32)))
         lines.append(self.fails("no transaction", proxy.getrawtransaction, bytes(32)))

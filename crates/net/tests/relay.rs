@@ -64,8 +64,8 @@ impl World {
         Some(world)
     }
 
-    /// Waits until no node tells another that its initial download is not over: until then, transactions are neither
-    /// announced nor taken, and no peer announces them again.
+    /// Waits until every node has the fee filter that the others send after their initial download. Before that,
+    /// transactions are neither announced nor accepted, and no peer announces them again.
     fn wait_for_fee_filters(&mut self) {
         let rate = json!(0.000_001);
         wait_until("all nodes take transactions", || {

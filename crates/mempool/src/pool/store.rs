@@ -208,8 +208,8 @@ impl Pool {
         entry
     }
 
-    /// Tells the feed that a transaction was added, and the fee estimator whether it counts. Core does so after the
-    /// pool was limited.
+    /// Reports a transaction that was added: to the feed, and to the fee estimator with whether it counts. As in Core,
+    /// after the pool was limited.
     pub(crate) fn announce(&mut self, entry: Arc<Entry>, spent: Arc<[Coin]>, counts: bool) {
         if self.fee_events.is_some() {
             let counts = counts && !entry.tx.view().inputs().any(|input| self.get(&input.prevout.txid).is_some());

@@ -1,4 +1,4 @@
-//! What the fee estimator is told, and whether the chain is current enough for it.
+//! Whether the chain is current enough for the fee estimator.
 //!
 //! Input: the tip, the best header and the time. Output: Core's `IsCurrentForFeeEstimation`. Cost: one look at the
 //! tree.

@@ -334,7 +334,7 @@ fn estimates_are_those_of_core() {
 
 /// A thousand blocks.
 #[test]
-#[ignore = "takes longer than the tests of `make test` may"]
+#[ignore = "takes 20 s or more: cargo test -p lydian-node --test rpc fees::estimates_after_a_thousand_blocks -- --ignored, which make test-peers runs"]
 fn estimates_after_a_thousand_blocks() {
     run("fees-thousand", 2, 1_000);
 }

@@ -82,7 +82,7 @@ struct Kept {
     seen: Option<i64>,
 }
 
-/// What the builder's thread is told.
+/// When and why the builder's thread works.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     /// The steady time of the last call, in microseconds.

@@ -1,5 +1,5 @@
-//! LDK's `lightning-block-sync`, over RPC and over REST: its `SpvClient` tells a Lightning node which blocks joined and
-//! left the chain. Both clients also check the outputs of channels that are announced.
+//! LDK's `lightning-block-sync`, over RPC and over REST: its `SpvClient` reports to a Lightning node which blocks were
+//! connected and disconnected. Both clients also check the outputs of channels that are announced.
 
 use super::{Watch, live};
 use crate::electrum_model::text;
@@ -20,11 +20,11 @@ use std::mem::take;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::{Builder, Runtime};
 
-/// What a Lightning node is told.
+/// The events that a Lightning node receives.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<String>>>);
+struct Events(Arc<Mutex<Vec<String>>>);
 
-impl Listen for Told {
+impl Listen for Events {
     fn filtered_block_connected(&self, header: &Header, txdata: &TransactionData, height: u32) {
         let txids: Vec<String> = txdata.iter().map(|(at, tx)| format!("{at} {}", tx.compute_txid())).collect();
         self.0.lock().unwrap().push(format!("connected {height} {} {txids:?}", header.block_hash()));
@@ -41,15 +41,15 @@ fn runtime() -> Runtime {
 
 /// A client that lives as long as the test process, as the borrows of `SpvClient` require.
 fn follow<S: UtxoSource + Send + Sync>(source: S) -> Watch {
-    let (runtime, source, told) = (runtime(), Arc::new(source), Told::default());
+    let (runtime, source, events) = (runtime(), Arc::new(source), Events::default());
     let tip = runtime.block_on(validate_best_block_header(&*source)).unwrap();
     let cache = Box::leak(Box::new(UnboundedCache::new()));
     let poller = ChainPoller::new(Arc::clone(&source), Network::Regtest);
-    let mut spv = SpvClient::new(tip, poller, cache, Arc::new(told.clone()));
+    let mut spv = SpvClient::new(tip, poller, cache, Arc::new(events.clone()));
     Box::new(move || {
         runtime.block_on(async {
             spv.poll_best_tip().await.unwrap();
-            let mut lines = take(&mut *told.0.lock().unwrap());
+            let mut lines = take(&mut *events.0.lock().unwrap());
             let (hash, height) = source.get_best_block().await.unwrap();
             lines.push(format!("tip {hash} {height:?}"));
             for height in 1..=height.unwrap() {

@@ -66,7 +66,7 @@ impl Story {
     }
 }
 
-/// Tells the story; `connect` starts the program on a node. `options` are those of both nodes beside [`OPTIONS`].
+/// Runs the story; `connect` starts the program on a node. `options` are those of both nodes beside [`OPTIONS`].
 pub(crate) fn live(test: &str, options: &[&str], connect: impl Fn(&Server) -> Watch) {
     let options = [OPTIONS, options].concat();
     let Some(pair) = Pair::start(test, &options) else { return };

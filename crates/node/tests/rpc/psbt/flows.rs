@@ -189,7 +189,7 @@ fn psbts_are_decided_as_in_core() {
 
 /// The same for many more.
 #[test]
-#[ignore = "100,000 PSBTs take many minutes; run by `make test-peers`"]
+#[ignore = "100,000 PSBTs take half an hour: cargo test -p lydian-node --test rpc many_psbts -- --ignored, which make test-peers runs at its end"]
 fn many_psbts_are_decided_as_in_core() {
     run("many_psbts_are_decided", 52, 100_000);
 }
