@@ -17,6 +17,7 @@ pub mod compare;
 mod daemon;
 pub mod generate;
 mod judge;
+pub mod killed;
 pub mod limits;
 mod port;
 mod rpc;

@@ -5,13 +5,12 @@
 use lydian_disk::{Disk, DiskErrorKind, RealDisk, read_whole};
 use lydian_mempool::files::{Dump, DumpedTx, Key};
 use lydian_oracle::Scratch;
+use lydian_oracle::killed::{SAVED, kill_count, kill_while_saving};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, OutPoint, Transaction, Txid};
 use lydian_stdx::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Set for the process that is killed: where it saves.
@@ -45,7 +44,7 @@ fn save_for_ever(path: &Path) -> ! {
     for place in (0..2).cycle() {
         dump(&both[place]).save(&RealDisk, path, Some(KEY)).unwrap();
         if place == 1 {
-            eprintln!("saved twice");
+            eprintln!("{SAVED}");
         }
     }
     unreachable!("the cycle has no end")
@@ -57,7 +56,7 @@ fn a_killed_save_keeps_the_old_file() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         save_for_ever(&PathBuf::from(folder).join("mempool.dat"));
     }
-    let kills = std::env::var("LYDIAN_CRASH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(12);
+    let kills = kill_count();
     let folder = Scratch::new("mempool-killed");
     RealDisk.create_dir(folder.path()).unwrap();
     let path = folder.path().join("mempool.dat");
@@ -65,19 +64,8 @@ fn a_killed_save_keeps_the_old_file() {
     let mut random = SplitMix64::new(u64::from(std::process::id()));
     let (mut found, mut unfinished) = ([0; 2], 0);
     for kill in 0..kills {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "interrupted::a_killed_save_keeps_the_old_file", "--nocapture"])
-            .env(FOLDER, folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let is_running = lines.by_ref().map_while(Result::ok).any(|line| line.contains("saved twice"));
-        assert!(is_running, "the process ended by itself");
-        std::thread::sleep(Duration::from_micros(random.below(100_000) as u64));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let delay = Duration::from_micros(random.below(100_000) as u64);
+        kill_while_saving("interrupted::a_killed_save_keeps_the_old_file", FOLDER, folder.path(), delay).unwrap();
         let bytes = read_whole(&RealDisk, &path, 1 << 24).unwrap();
         let place = expected.iter().position(|expected| *expected == bytes);
         found[place.unwrap_or_else(|| panic!("kill {kill}: {} bytes that were never saved", bytes.len()))] += 1;

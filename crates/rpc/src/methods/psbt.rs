@@ -5,7 +5,7 @@
 
 use super::psbt_decode::DecodedPsbt;
 use super::psbt_process::{descriptorprocesspsbt, utxoupdatepsbt};
-use super::rawtransaction::{INPUTS, OUTPUTS};
+use super::rawtransaction::{INPUTS, LOCK_TIME, OUTPUTS, REPLACEABLE, TX_VERSION};
 use super::rawtransaction_create::construct;
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Json};
@@ -75,10 +75,9 @@ pub(crate) const METHODS: &[Method] = &[
         args: &[
             INPUTS,
             OUTPUTS,
-            Arg::new("locktime", Kind::Number, "the lock time; if it is not 0, it takes effect").default("0"),
-            Arg::new("replaceable", Kind::Bool, "whether the transaction signals that it may be replaced (BIP-0125)")
-                .default("true"),
-            Arg::new("version", Kind::Number, "the transaction version").default("2"),
+            LOCK_TIME,
+            REPLACEABLE,
+            TX_VERSION,
             VERSION,
         ],
         examples: &["'[{\"txid\":\"myid\",\"vout\":0}]' '[{\"address\":0.01}]'"],

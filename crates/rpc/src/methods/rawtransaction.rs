@@ -21,6 +21,14 @@ pub(super) const INPUTS: Arg =
         Arg::new("sequence", Kind::Number, "the sequence number").hint("depends on 'replaceable' and 'locktime'"),
     ])]);
 
+/// The lock time, the signal and the version of a transaction that is created.
+pub(super) const LOCK_TIME: Arg =
+    Arg::new("locktime", Kind::Number, "the lock time; if it is not 0, it takes effect").default("0");
+pub(super) const REPLACEABLE: Arg =
+    Arg::new("replaceable", Kind::Bool, "whether the transaction signals that it may be replaced (BIP-0125)")
+        .default("true");
+pub(super) const TX_VERSION: Arg = Arg::new("version", Kind::Number, "the transaction version").default("2");
+
 /// The outputs of a transaction that is created.
 pub(super) const OUTPUTS: Arg = Arg::new(
     "outputs",
@@ -56,10 +64,9 @@ pub(crate) const METHODS: &[Method] = &[
         args: &[
             INPUTS,
             OUTPUTS,
-            Arg::new("locktime", Kind::Number, "the lock time; if it is not 0, it takes effect").default("0"),
-            Arg::new("replaceable", Kind::Bool, "whether the transaction signals that it may be replaced (BIP-0125)")
-                .default("true"),
-            Arg::new("version", Kind::Number, "the transaction version").default("2"),
+            LOCK_TIME,
+            REPLACEABLE,
+            TX_VERSION,
         ],
         examples: &["'[{\"txid\":\"myid\",\"vout\":0}]' '[{\"address\":0.01}]'"],
         remark: "",
