@@ -3,9 +3,13 @@
 //!
 //! Input: the tip whenever it changes, and the time. Output: true until the download is over, then false for good: a
 //! node that is offline for a day does not behave like a new one. It stays true while stored blocks are being loaded:
-//! Core's `LoadingBlocks`. One value is shared by the whole node. It must never read a clock.
+//! Core's `LoadingBlocks`. One value is shared by the whole node, and several of its parts report each tip; as in Core,
+//! the first report decides: a clock that is set later does not make an old tip a recent one. It must never read a
+//! clock.
 
 use lydian_consensus::U256;
+use lydian_stdx::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `-maxtipage` by default: Core's `DEFAULT_MAX_TIP_AGE`.
@@ -21,6 +25,8 @@ pub struct InitialDownload {
     tip_age_seconds_max: i64,
     is_on: AtomicBool,
     is_loading: AtomicBool,
+    /// Time and chain work of the tip that was reported last.
+    reported: Mutex<Option<(u32, U256)>>,
 }
 
 impl InitialDownload {
@@ -31,6 +37,7 @@ impl InitialDownload {
             tip_age_seconds_max,
             is_on: AtomicBool::new(true),
             is_loading: AtomicBool::new(false),
+            reported: Mutex::default(),
         }
     }
 
@@ -40,8 +47,9 @@ impl InitialDownload {
         self.is_loading.load(Ordering::Acquire)
     }
 
-    /// Core's `ImportingNow`.
+    /// Core's `ImportingNow`. The tip at the end of it is to be reported again.
     pub fn set_loading(&self, is_loading: bool) {
+        *lock(&self.reported) = None;
         self.is_loading.store(is_loading, Ordering::Release);
     }
 
@@ -51,9 +59,12 @@ impl InitialDownload {
 
     /// Updates with the tip of the active chain, given by its time and chain work; `now` in seconds since 1970. Returns
     /// true if this ended the initial download, so that the caller logs it. To be called at startup and whenever the
-    /// tip changes.
+    /// tip changes: Core's `UpdateIBDStatus`. Another report of the same tip changes nothing.
     pub fn note_tip(&self, time: u32, chain_work: U256, now: i64) -> bool {
-        if self.is_loading() {
+        if !self.is_on()
+            || self.is_loading()
+            || lock(&self.reported).replace((time, chain_work)) == Some((time, chain_work))
+        {
             return false;
         }
         let is_recent = i64::from(time) >= now.saturating_sub(self.tip_age_seconds_max);
@@ -72,10 +83,11 @@ mod tests {
         let initial = InitialDownload::new(work, 600);
         assert!(!initial.note_tip(10_000, U256::from_u64(999), 10_000), "too little work");
         assert!(!initial.note_tip(10_000, work, 10_601), "too old");
-        assert!(initial.is_on());
-        assert!(initial.note_tip(10_000, work, 10_600));
-        assert!(!initial.is_on());
         assert!(!initial.note_tip(10_000, work, 10_600), "reported before");
+        assert!(initial.is_on());
+        assert!(initial.note_tip(10_001, work, 10_601));
+        assert!(!initial.is_on());
+        assert!(!initial.note_tip(10_002, work, 10_600), "it is over");
         assert!(!initial.note_tip(0, U256::ZERO, i64::MAX) && !initial.is_on(), "an old tip changes nothing");
         // `-maxtipage` may be any number.
         assert!(InitialDownload::new(work, i64::MAX).note_tip(0, work, i64::MAX));

@@ -5,6 +5,7 @@ use crate::electrum_model::Wallet;
 use crate::esplora::{Site, wait_for};
 use crate::http::send;
 use crate::mempool::{Draft, Story, descriptor};
+use crate::page_client::wait;
 use crate::server::Server;
 use lydian_primitives::{OutPoint, Txid};
 use lydian_stdx::SplitMix64;
@@ -206,6 +207,15 @@ impl Market {
         [&self.story.pair.lydian, &self.story.pair.core].map(file)
     }
 
+    /// The bytes of both files, which are the same.
+    fn equal_files(&self, what: &str) -> [Vec<u8>; 2] {
+        let bytes = self.files().map(|file| fs::read(file).unwrap());
+        let first = bytes[0].iter().zip(&bytes[1]).position(|(ours, cores)| ours != cores);
+        let sizes = bytes.each_ref().map(Vec::len);
+        assert!(bytes[0] == bytes[1], "{what}: {sizes:?} bytes, the first difference is at {first:?}");
+        bytes
+    }
+
     fn stop(&mut self) {
         for server in [&mut self.story.pair.lydian, &mut self.story.pair.core] {
             server.result("stop", "[]");
@@ -216,6 +226,10 @@ impl Market {
     fn start(&mut self, options: &[&str]) {
         self.story.pair.lydian.start_again(options);
         self.story.pair.core.start_again(options);
+        // Until then, the clock decides about the end of the initial download, and about transactions of mempool.dat.
+        for server in [&self.story.pair.lydian, &self.story.pair.core] {
+            wait("the mempool is loaded", || (server.result("getmempoolinfo", "[]")["loaded"] == true).then_some(()));
+        }
         self.both("setmocktime", &json!([self.time]));
     }
 
@@ -261,8 +275,7 @@ fn run(test: &str, seed: u64, blocks: u64) {
     };
     assert!([2, 6, 25].map(is_known).iter().all(|known| *known), "the market has estimates");
     market.stop();
-    let bytes = market.files().map(|file| fs::read(file).unwrap());
-    assert!(bytes[0] == bytes[1], "the files are equal");
+    let bytes = market.equal_files("the files are equal");
     // Each reads the file of the other.
     let [ours, cores] = market.files();
     fs::write(&ours, &bytes[1]).unwrap();
@@ -276,8 +289,7 @@ fn run(test: &str, seed: u64, blocks: u64) {
     }
     market.compare();
     market.stop();
-    let bytes = market.files().map(|file| fs::read(file).unwrap());
-    assert!(bytes[0] == bytes[1], "the files are equal after a restart");
+    market.equal_files("the files are equal after a restart");
     compare_readers(&mut market);
     market.story.pair.comparison.finish();
 }

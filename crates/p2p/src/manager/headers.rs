@@ -39,8 +39,6 @@ pub(super) struct Headers {
     last_presync_line: Option<Duration>,
     /// The tip announced to peers.
     last_tip: HeaderId,
-    /// The last tip that was checked for the end of the initial download.
-    noted_tip: Option<HeaderId>,
     /// The last compact block that was built, for all peers: Core's `m_most_recent_compact_block`.
     recent_compact: Option<(BlockHash, CompactBlock)>,
     /// The height of the last block that was announced before its validation: Core's `m_highest_fast_announce`.
@@ -55,7 +53,6 @@ impl Headers {
             protected_peers: 0,
             last_presync_line: None,
             last_tip: tip,
-            noted_tip: None,
             recent_compact: None,
             announced_height: None,
         }

@@ -49,7 +49,7 @@ impl Headers {
     pub(in crate::manager) fn note_chain(&mut self, context: &mut Context) -> Option<TipChange> {
         let is_initial = context.is_initial_download();
         let tip = context.chain.with_tree(|tree| tree.tip());
-        self.note_tip(context, tip);
+        Self::note_tip(context, tip);
         if tip == self.last_tip {
             return None;
         }
@@ -236,12 +236,8 @@ impl Headers {
         }
     }
 
-    /// Core's `UpdateIBDStatus`, once for each tip. Setting the clock back does not make an old tip a recent one.
-    fn note_tip(&mut self, context: &mut Context, tip: HeaderId) {
-        if context.is_loading() || self.noted_tip == Some(tip) {
-            return;
-        }
-        self.noted_tip = Some(tip);
+    /// Core's `UpdateIBDStatus`.
+    fn note_tip(context: &mut Context, tip: HeaderId) {
         let (tip, now) = (context.place(tip), context.unix());
         if context.settings.initial_download.note_tip(tip.time, tip.work, now) {
             context.log_info(INITIAL_DOWNLOAD_OVER.to_owned());
