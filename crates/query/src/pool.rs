@@ -257,7 +257,7 @@ impl Pool for NodePool {
             };
             chunk.entries().fold((0, 0), sum)
         };
-        snapshot.chunks_in_mining_order().into_iter().map(sums).collect()
+        snapshot.chunks_in_mining_order().map(sums).collect()
     }
 
     fn recent(&self, count: usize) -> Vec<FeeRow> {

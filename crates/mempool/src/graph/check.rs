@@ -6,8 +6,9 @@
 use super::bits::{below, bit};
 use super::cluster::Cluster;
 use super::node::Place;
-use super::order::{ChunkKey, ChunkOrder};
+use super::order::ChunkKey;
 use super::{Graph, Home, Level};
+use std::collections::BTreeSet;
 
 impl Graph {
     /// Checks all invariants that do not need a second linearization.
@@ -16,7 +17,7 @@ impl Graph {
     ///
     /// If one does not hold.
     pub fn check(&self) {
-        let mut expected = ChunkOrder::new();
+        let mut expected = BTreeSet::new();
         let mut bytes = 0;
         for cluster in self.main.clusters.values() {
             assert!(cluster.is_linearized(), "a cluster of main is not linearized");

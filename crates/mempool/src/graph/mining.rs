@@ -3,10 +3,10 @@
 //! Input: the graph; output: chunks. Cost: a constant per step on average.
 
 use super::node::TxRef;
-use super::order::ChunkKey;
+use super::order::{ChunkKey, ChunkOrder};
+use super::sorted::Iter;
 use super::{FeeSize, Graph, Home, Level};
 use std::collections::HashSet;
-use std::collections::btree_set;
 
 /// Transactions that are mined together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,11 @@ impl Graph {
     /// Returns the chunks of main, best first; reversed, worst first.
     pub fn chunks(&self) -> impl DoubleEndedIterator<Item = Chunk> {
         self.order.iter().map(|key| self.chunk(key))
+    }
+
+    /// Returns the order of the chunks of main, to be kept.
+    pub(crate) fn order(&self) -> ChunkOrder {
+        self.order.clone()
     }
 
     /// Returns the chunk of main that is mined last. Core's `GetWorstMainChunk`, which lists descendants first.
@@ -69,7 +74,7 @@ impl Graph {
 #[derive(Debug)]
 pub struct BlockBuilder<'a> {
     graph: &'a Graph,
-    keys: btree_set::Iter<'a, ChunkKey>,
+    keys: Iter<'a, ChunkKey>,
     current: Option<&'a ChunkKey>,
     skipped: HashSet<Home>,
 }

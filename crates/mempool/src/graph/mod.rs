@@ -44,6 +44,7 @@ mod node;
 mod order;
 mod query;
 mod shape;
+mod sorted;
 mod staging;
 #[cfg(test)]
 mod tests;
@@ -55,13 +56,14 @@ pub use diagram::Diagram;
 pub use fee_size::FeeSize;
 pub use mining::{BlockBuilder, Chunk};
 pub use node::TxRef;
+pub(crate) use order::ChunkOrder;
 pub use shape::{Shape, ShapeChunk};
 
 use crate::limits::CLUSTER_COUNT_MAX;
 use cluster::{Cluster, Member, Table};
 use linearize::{Input, Linearizer};
 use node::{Nodes, Place};
-use order::{ChunkKey, ChunkOrder};
+use order::ChunkKey;
 use shape::ClusterSums;
 use staging::Staging;
 
@@ -208,7 +210,9 @@ fn arrange(linearizer: &mut Linearizer, nodes: &Nodes, cluster: &mut Cluster) {
 
 /// Adds the chunks of a linearized cluster to the order of main.
 fn enter(order: &mut ChunkOrder, nodes: &Nodes, cluster: &Cluster) {
-    order.extend(ChunkKey::of_cluster(nodes, cluster));
+    for key in ChunkKey::of_cluster(nodes, cluster) {
+        order.insert(key);
+    }
 }
 
 /// Removes the chunks of a linearized cluster from the order of main.

@@ -4,23 +4,23 @@
 //! `CompareMainTransactions`: higher feerate, then smaller size together with the chunks of the same feerate before it
 //! in its cluster, then lower greatest tie key.
 //!
-//! Cost: a balanced tree with one entry per chunk; a step of an iteration is constant on average.
+//! Cost: a tree with one entry per chunk, of which readers get clones; a step of an iteration is constant on average.
 
 use super::cluster::Cluster;
 use super::fee_size::FeeSize;
 use super::node::Nodes;
+use super::sorted::Sorted;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 
 /// What the place of a chunk depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ChunkKey {
+pub(crate) struct ChunkKey {
     pub(super) feerate: FeeSize,
     pub(super) equal_size: i32,
     /// The greatest tie key in the chunk.
     pub(super) greatest: [u8; 32],
     /// The slot of the node with that key; it identifies the chunk.
-    pub(super) slot: u32,
+    pub(crate) slot: u32,
 }
 
 impl ChunkKey {
@@ -59,4 +59,4 @@ impl PartialOrd for ChunkKey {
 }
 
 /// The chunks of main in mining order.
-pub(super) type ChunkOrder = BTreeSet<ChunkKey>;
+pub(crate) type ChunkOrder = Sorted<ChunkKey>;

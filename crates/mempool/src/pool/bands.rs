@@ -62,17 +62,6 @@ impl Bands {
         self.moves
     }
 
-    /// The least feerate of the band, in satoshi per 1,000 virtual bytes, with whose transactions and those of higher
-    /// bands there are this many virtual bytes; that of the first band if there are fewer.
-    pub fn rate_above(&self, vsize: u64) -> i64 {
-        let mut sum = 0;
-        let is_enough = |(_, band): &(&i64, &Band)| {
-            sum += band.vsize;
-            sum >= vsize
-        };
-        BAND_RATES.iter().zip(&self.bands).rev().find(is_enough).map_or(BAND_RATES[0], |(rate, _)| *rate)
-    }
-
     /// Counts a transaction. One whose cluster was not put in order yet has no chunk, and is not counted.
     pub(super) fn count(&mut self, member: &Member) {
         if let Some(band) = self.band(member) {
@@ -117,15 +106,5 @@ mod tests {
         assert_eq!([band(-1), band(i64::MIN), band(i64::MAX)], [0, 0, BAND_COUNT - 1]);
         assert_eq!([band(499_999), band(500_000)], [BAND_COUNT - 2, BAND_COUNT - 1]);
         assert_eq!(band_of(FeeSize::new(1, 3)), band_of(FeeSize::new(1_000, 3_000)), "not rounded");
-    }
-
-    #[test]
-    fn the_highest_bands_with_enough_are_found() {
-        let mut bands = Bands::new();
-        assert_eq!(bands.rate_above(1), 0);
-        bands.bands[4].vsize = 500;
-        bands.bands[9].vsize = 300;
-        let rates = [1, 300, 301, 800, 801].map(|vsize| bands.rate_above(vsize));
-        assert_eq!(rates, [6_000, 6_000, 1_000, 1_000, 0]);
     }
 }

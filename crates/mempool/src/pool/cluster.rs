@@ -75,7 +75,12 @@ impl ClusterView {
 
     /// The chunk of a transaction.
     pub fn chunk_of(&self, position: usize) -> Option<&ChunkView> {
-        self.chunks.iter().find(|chunk| position < usize::from(chunk.end))
+        self.chunk_at(position).map(|(chunk, _)| chunk)
+    }
+
+    /// The chunk of a transaction, with the positions of all its transactions.
+    pub(super) fn chunk_at(&self, position: usize) -> Option<(&ChunkView, std::ops::Range<usize>)> {
+        self.chunks().find(|(_, range)| position < range.end)
     }
 
     /// The positions of the ancestors of a transaction, itself included, in mining order.

@@ -3,14 +3,12 @@
 //! Input: a snapshot, and what the block builder of `template` needs. Output: the first blocks, each filled by that
 //! builder with what the blocks before it left. The first one is [`Snapshot::block_content`].
 //!
-//! Cost: a walk over the pool, and a sort of the best chunks, which have enough weight for one block more. The bands
-//! give a feerate below which none is looked at. If those do not fill the blocks after all, all chunks are sorted.
+//! Cost: that of the chunks that are looked at, best first, which are little more than the blocks; not of the pool. A
+//! block that is almost full is closed after 1,000 chunks that do not fit.
 
-use super::bands::{BAND_RATES, band_of};
-use super::snapshot::{PoolChunk, Snapshot, sort_chunks};
+use super::snapshot::Snapshot;
 use super::template::{BlockContent, BlockOptions};
 use crate::graph::FeeSize;
-use lydian_consensus::limits::WITNESS_SCALE_FACTOR;
 use lydian_primitives::Height;
 
 /// A block that would be made of the pool.
@@ -36,68 +34,23 @@ pub struct Projection {
 impl Snapshot {
     /// At most `count` blocks, the first one at `height`, if its parent has this median time past.
     pub fn projection(&self, options: &BlockOptions, height: Height, median_time: i64, count: usize) -> Projection {
-        let weight = options.weight_max.saturating_mul(count.saturating_add(1));
-        let rate = self.bands().rate_above(u64::try_from(weight / WITNESS_SCALE_FACTOR).unwrap_or(u64::MAX));
-        let is_paying = |feerate| BAND_RATES[band_of(feerate)] >= rate;
-        let mut best = self.chunks(|chunk| is_paying(chunk.feerate));
-        let is_all = !keep_best(&mut best, weight) && rate == BAND_RATES[0];
-        sort_chunks(&mut best);
-        if let Some(projection) = Projection::of(best, is_all, options, height, median_time, count) {
-            return projection;
-        }
-        let all = self.chunks_in_mining_order();
-        Projection::of(all, true, options, height, median_time, count).unwrap_or_default()
-    }
-}
-
-/// The weight of a chunk, for a first guess of the number of chunks.
-const CHUNK_WEIGHT: usize = 2_000;
-
-/// Keeps the chunks with the highest feerates that have this weight together, and those with the same feerate as the
-/// last one. Returns whether any was left out. Cost: linear.
-fn keep_best(chunks: &mut Vec<PoolChunk<'_>>, weight: usize) -> bool {
-    let mut count = weight / CHUNK_WEIGHT + 1;
-    while count < chunks.len() {
-        let (best, last, _) =
-            chunks.select_nth_unstable_by(count, |a, b| b.chunk.feerate.compare_feerate(&a.chunk.feerate));
-        let sum: usize = best.iter().map(|chunk| usize::try_from(chunk.chunk.feerate.size).unwrap_or(0)).sum();
-        if sum >= weight {
-            let (least, before) = (last.chunk.feerate, chunks.len());
-            chunks.retain(|chunk| chunk.chunk.feerate.compare_feerate(&least).is_ge());
-            return chunks.len() < before;
-        }
-        count = count.saturating_mul(2);
-    }
-    false
-}
-
-impl Projection {
-    /// Fills blocks with chunks in mining order. `None` if a block could take more than these and they are not all.
-    fn of(
-        mut chunks: Vec<PoolChunk<'_>>,
-        is_all: bool,
-        options: &BlockOptions,
-        height: Height,
-        median_time: i64,
-        count: usize,
-    ) -> Option<Projection> {
-        let mut blocks = Vec::with_capacity(count);
+        let (mut rest, mut left) = (self.chunks_in_mining_order(), Vec::new());
+        let mut blocks = Vec::new();
         for at in (height.0..).take(count) {
-            let (mut rest, mut left, mut rates) = (chunks.into_iter(), Vec::new(), Vec::new());
-            let content = BlockContent::fill(options, Height(at), median_time, &mut rest, |chunk, is_taken| {
+            // What the blocks before it looked at and left is better than the rest.
+            let mut first = std::mem::take(&mut left).into_iter();
+            let mut chunks = first.by_ref().chain(rest.by_ref());
+            let mut rates = Vec::new();
+            let content = BlockContent::fill(options, Height(at), median_time, &mut chunks, |chunk, is_taken| {
                 if is_taken { rates.push(chunk.chunk.feerate) } else { left.push(chunk) }
             });
-            if rest.len() == 0 && !is_all {
-                return None;
-            }
-            left.extend(rest);
-            chunks = left;
+            left.extend(first);
             match ProjectedBlock::new(content, &rates) {
                 Some(block) => blocks.push(block),
                 None => break,
             }
         }
-        Some(Projection { blocks })
+        Projection { blocks }
     }
 }
 

@@ -9,6 +9,7 @@ use super::cluster::{ChunkView, ClusterView};
 use super::entry::Entry;
 use super::tables::{Member, Tables};
 use super::txids::TxidMap;
+use crate::graph::ChunkOrder;
 use crate::policy::FeeRate;
 use lydian_engine::Tip;
 use lydian_primitives::{OutPoint, Txid, Wtxid};
@@ -19,6 +20,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(crate) tables: Tables,
+    /// The chunks of the graph at that moment.
+    pub(crate) order: ChunkOrder,
     pub(crate) info: PoolInfo,
     pub(crate) unbroadcast: TxidMap<()>,
     pub(crate) deltas: TxidMap<i64>,
@@ -34,6 +37,13 @@ pub struct PoolChunk<'a> {
 }
 
 impl<'a> PoolChunk<'a> {
+    /// The chunk of a transaction.
+    pub(super) fn of(member: &'a Member) -> PoolChunk<'a> {
+        let found = member.cluster.chunk_at(member.position());
+        let Some((chunk, range)) = found else { unreachable!("the clusters of a snapshot are in order") };
+        PoolChunk { cluster: &member.cluster, chunk, range }
+    }
+
     /// Its transactions in mining order.
     pub fn entries(&self) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
         self.cluster.entries().skip(self.range.start).take(self.range.len())
@@ -60,11 +70,6 @@ pub struct PoolInfo {
     pub min_fee: FeeRate,
     /// Whether `mempool.dat` was read, or need not be.
     pub is_loaded: bool,
-}
-
-/// Puts chunks in mining order.
-pub(super) fn sort_chunks(chunks: &mut [PoolChunk<'_>]) {
-    chunks.sort_by_cached_key(|chunk| chunk.cluster.rank(chunk.range.start));
 }
 
 impl Snapshot {
@@ -110,21 +115,23 @@ impl Snapshot {
         members
     }
 
-    /// The chunks of all clusters in mining order: Core's `GetBlockBuilderChunk` and `IncludeBuilderChunk`.
-    pub fn chunks_in_mining_order(&self) -> Vec<PoolChunk<'_>> {
-        let mut all = self.chunks(|_| true);
-        sort_chunks(&mut all);
-        all
+    /// The number of chunks.
+    pub fn chunk_count(&self) -> usize {
+        self.order.len()
     }
 
-    /// The chunks that are wanted, in no order.
-    pub(super) fn chunks(&self, is_wanted: impl Fn(&ChunkView) -> bool) -> Vec<PoolChunk<'_>> {
-        let chunks = |cluster| {
-            let of_cluster = move |(chunk, range)| PoolChunk { cluster, chunk, range };
-            ClusterView::chunks(cluster).map(of_cluster)
-        };
-        let all = self.clusters().map(AsRef::as_ref).flat_map(chunks);
-        all.filter(|chunk| is_wanted(chunk.chunk)).collect()
+    /// The chunks of all clusters in mining order: Core's `GetBlockBuilderChunk` and `IncludeBuilderChunk`. Only those
+    /// that are taken from the iterator are looked at.
+    pub fn chunks_in_mining_order(&self) -> impl Iterator<Item = PoolChunk<'_>> {
+        self.chunk_members().map(PoolChunk::of)
+    }
+
+    /// A transaction of each chunk, in mining order.
+    pub(super) fn chunk_members(&self) -> impl Iterator<Item = &Member> {
+        self.order.iter().map(|key| {
+            let member = self.tables.at(key.slot);
+            member.unwrap_or_else(|| unreachable!("the graph and the tables have the same transactions"))
+        })
     }
 
     /// Each cluster once, in no order.

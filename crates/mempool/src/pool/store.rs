@@ -384,6 +384,7 @@ impl Pool {
         };
         Snapshot {
             tables: self.tables.clone(),
+            order: self.graph.order(),
             info,
             unbroadcast: self.unbroadcast.clone(),
             deltas: self.deltas.clone(),

@@ -90,7 +90,8 @@ impl Tables {
         self.by_txid.len()
     }
 
-    fn at(&self, slot: u32) -> Option<&Member> {
+    /// The transaction in a slot.
+    pub(super) fn at(&self, slot: u32) -> Option<&Member> {
         self.members.get(slot as usize)
     }
 

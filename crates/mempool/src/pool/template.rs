@@ -5,12 +5,13 @@
 //! a chunk is taken whole, and after one that is left out, none of its cluster is taken. Cost: that of
 //! [`super::projection`] for one block.
 
+use super::cluster::ClusterView;
 use super::entry::Entry;
 use super::snapshot::{PoolChunk, Snapshot};
 use crate::policy::FeeRate;
 use lydian_consensus::limits::{MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT, WITNESS_SCALE_FACTOR};
 use lydian_consensus::tx::is_final;
-use lydian_primitives::{Amount, Height, Txid};
+use lydian_primitives::{Amount, Height};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -86,9 +87,10 @@ impl BlockContent {
         mut look: impl FnMut(PoolChunk<'a>, bool),
     ) -> BlockContent {
         let mut content = BlockContent::empty(options);
-        let (mut skipped, mut failures): (HashSet<Txid>, usize) = (HashSet::new(), 0);
+        let (mut skipped, mut failures): (HashSet<*const ClusterView>, usize) = (HashSet::new(), 0);
         for chunk in chunks {
-            let Some(cluster) = chunk.cluster.entries().next().map(|entry| entry.txid()) else { continue };
+            // A snapshot has each cluster once.
+            let cluster = std::ptr::from_ref(chunk.cluster);
             if skipped.contains(&cluster) {
                 look(chunk, false);
                 continue;
@@ -101,10 +103,10 @@ impl BlockContent {
                 look(chunk, false);
                 break;
             }
-            let sigops: usize = chunk.entries().map(|entry| entry.sigops_cost() as usize).sum();
+            let sigops = || chunk.entries().map(|entry| entry.sigops_cost() as usize).sum::<usize>();
             let size = usize::try_from(feerate.size).unwrap_or(usize::MAX);
             let fits = content.weight.saturating_add(size) < options.weight_max
-                && content.sigops_cost.saturating_add(sigops) < MAX_BLOCK_SIGOPS_COST
+                && content.sigops_cost.saturating_add(sigops()) < MAX_BLOCK_SIGOPS_COST
                 && chunk.entries().all(|entry| is_final(entry.tx().view(), height, median_time));
             if fits {
                 failures = 0;

@@ -461,11 +461,10 @@ result! {
 
 fn getmempoolfeeratediagram(call: &Call<'_>) -> Result<Vec<DiagramPoint>, RpcError> {
     let snapshot = call.context.mempool()?.snapshot();
-    let chunks = snapshot.chunks_in_mining_order();
-    call.expect_bytes((chunks.len() + 1) * 50)?;
+    call.expect_bytes((snapshot.chunk_count() + 1) * 50)?;
     let mut points = vec![DiagramPoint { weight: 0, fee: Amount(0) }];
     let (mut weight, mut fee) = (0_i64, 0_i64);
-    for chunk in chunks {
+    for chunk in snapshot.chunks_in_mining_order() {
         weight += i64::from(chunk.chunk.feerate.size);
         fee = fee.saturating_add(chunk.chunk.feerate.fee);
         points.push(DiagramPoint { weight, fee: Amount(fee) });

@@ -94,6 +94,9 @@ fn projected_blocks_are_those_of_the_builder() {
     }
     let snapshot = pool.snapshot();
     assert!(snapshot.len() > 1_200, "{}", snapshot.len());
+    let by_rank = snapshot.in_mining_order().into_iter().map(|member| member.entry().txid());
+    let by_chunk = snapshot.chunks_in_mining_order().flat_map(|chunk| chunk.entries()).map(|entry| entry.txid());
+    assert!(by_chunk.eq(by_rank), "the kept order is that of a sort");
     let (height, median_time) = (Height(snapshot.info().tip.height.0 + 1), 2_000_000_000);
     for (weight_max, count) in [(12_000, 8), (40_000, 3), (60_000, 8), (4_000_000, 8), (9_000, 200)] {
         let options = BlockOptions { weight_max, ..BlockOptions::default() };
