@@ -3,6 +3,7 @@
 //! Input: transactions, blocks, the time. Output: verdicts, a [`Snapshot`] for readers, the [`Feed`] of changes.
 
 mod accept;
+mod ahead;
 mod bands;
 mod chain;
 mod check;

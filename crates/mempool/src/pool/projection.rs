@@ -6,6 +6,7 @@
 //! Cost: that of the chunks that are looked at, best first, which are little more than the blocks; not of the pool. A
 //! block that is almost full is closed after 1,000 chunks that do not fit.
 
+use super::ahead::Ahead;
 use super::snapshot::Snapshot;
 use super::template::{BlockContent, BlockOptions};
 use crate::graph::FeeSize;
@@ -34,7 +35,7 @@ pub struct Projection {
 impl Snapshot {
     /// At most `count` blocks, the first one at `height`, if its parent has this median time past.
     pub fn projection(&self, options: &BlockOptions, height: Height, median_time: i64, count: usize) -> Projection {
-        let (mut rest, mut left) = (self.chunks_in_mining_order(), Vec::new());
+        let (mut rest, mut left) = (Ahead::new(self.chunk_members()), Vec::new());
         let mut blocks = Vec::new();
         for at in (height.0..).take(count) {
             // What the blocks before it looked at and left is better than the rest.
