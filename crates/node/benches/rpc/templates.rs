@@ -109,8 +109,11 @@ fn after_blocks(servers: &[Server; 2], rounds: usize) {
     let mut micros: [Vec<f64>; 2] = Default::default();
     for _ in 0..rounds {
         // The template of either is of the old tip, and the builder knows that it is wanted.
-        clients.iter_mut().for_each(|client| drop(client.template()));
-        let block = servers[1].result("generateblock", "[\"raw(51)\",[],false]");
+        let [_, cores] = clients.each_mut().map(|client| client.template().0);
+        let cores: Value = serde_json::from_str(&cores).unwrap();
+        let txs = cores["result"]["transactions"].as_array().unwrap();
+        let txids: Vec<&Value> = txs.iter().map(|tx| &tx["txid"]).collect();
+        let block = servers[1].result("generateblock", &json!(["raw(51)", txids, false]).to_string());
         for ((server, client), micros) in servers.iter().zip(&mut clients).zip(&mut micros) {
             let submitted = server.result("submitblock", &json!([block["hex"]]).to_string());
             assert_eq!(submitted, Value::Null);
