@@ -1,10 +1,11 @@
-//! Signature checks on secp256k1 in batches: ECDSA, BIP-0340 Schnorr, taproot tweak.
+//! Signature checks and signatures on secp256k1 in batches: ECDSA, BIP-0340 Schnorr, taproot tweak.
 //!
 //! Input: a slice of [`Check`]. Output: one verdict for each, in the same order. Two implementations: [`Reference`] is
 //! libsecp256k1, [`LaneEngine`] verifies many checks at once in SIMD lanes. [`choose`] selects one by name,
 //! [`Refereed`] compares a sample of its verdicts with the reference. Invariants: a verdict depends on its check alone,
 //! never on other checks; the script layer handles the encodings of signatures in scripts (DER, hash types) and passes
-//! r and s as 64 bytes. No I/O, no clock, no randomness.
+//! r and s as 64 bytes; a signature made depends on its private key and its message alone. No I/O, no clock, no
+//! randomness.
 
 #![deny(unsafe_code)]
 
@@ -15,12 +16,14 @@ pub mod limits;
 mod referee;
 mod reference;
 mod select;
+mod signing;
 
 pub use der::parse_der_lax;
 pub use key::uncompressed_key;
 pub use lanes::{LaneEngine, Tally};
 pub use referee::{Alarm, Disagreement, Evidence, RefereeCounts, Refereed, Sampling};
 pub use reference::Reference;
+pub use signing::{Scheme, ToSign};
 pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, choose_seeded, engines};
 
 /// An ECDSA public key in compressed, uncompressed or hybrid form, as bytes that are not decoded yet.
@@ -63,7 +66,7 @@ impl std::fmt::Debug for PublicKeyBytes {
 }
 
 /// One check to verify.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Check {
     /// ECDSA (SEC 1). `signature` is r and s, big-endian; s may be above half the group order, as consensus allows.
     Ecdsa { key: PublicKeyBytes, message: [u8; 32], signature: [u8; 64] },
@@ -83,4 +86,11 @@ pub trait Engine: Sync {
     /// # Panics
     /// If the two slices differ in length.
     fn verify(&self, checks: &[Check], verdicts: &mut [bool]);
+
+    /// Makes signatures, which the caller must verify: a CPU that computes a wrong one reveals the private key. `None`
+    /// if the secret is no private key. `seed`: random bytes, which change no signature; numbers on the way depend on
+    /// them.
+    fn sign(&self, wanted: &[ToSign], _seed: &[u8; 32]) -> Vec<Option<[u8; 64]>> {
+        wanted.iter().map(ToSign::by_library).collect()
+    }
 }

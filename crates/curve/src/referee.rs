@@ -12,6 +12,7 @@
 //! the default. Must never: ignore a disagreement, even if another thread reported one first.
 
 use crate::limits::DISAGREEMENTS_MAX;
+use crate::signing::ToSign;
 use crate::{Check, Engine, Reference};
 use lydian_hash::sha256;
 use lydian_stdx::{lock, saturating_usize};
@@ -242,6 +243,11 @@ impl Engine for Refereed {
     /// The name of the engine that decides now.
     fn name(&self) -> &'static str {
         if self.is_trusted() { self.kernel.name() } else { Reference.name() }
+    }
+
+    /// Not compared with the reference: callers verify each signature.
+    fn sign(&self, wanted: &[ToSign], seed: &[u8; 32]) -> Vec<Option<[u8; 64]>> {
+        if self.is_trusted() { self.kernel.sign(wanted, seed) } else { Reference.sign(wanted, seed) }
     }
 
     fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {

@@ -16,9 +16,11 @@ use super::generator::{Group, secp256k1};
 use super::ifma512::Ifma512;
 use super::plain::Plain;
 use super::prepare::{Kind, Prepared, prepare};
+use super::sign::sign;
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
 use crate::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
+use crate::signing::ToSign;
 use crate::{Check, Engine, Reference};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -156,6 +158,24 @@ impl Engine for LaneEngine {
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2(_) => Avx2::NAME,
         }
+    }
+
+    fn sign(&self, wanted: &[ToSign], seed: &[u8; 32]) -> Vec<Option<[u8; 64]>> {
+        let mut made = match self.kernel {
+            Kernel::Plain(l) => sign(l, wanted, seed),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma512(l) => sign(l, wanted, seed),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Vl(l) => sign(l, wanted, seed),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Avx(l) => sign(l, wanted, seed),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(l) => sign(l, wanted, seed),
+        };
+        for (made, one) in made.iter_mut().zip(wanted) {
+            *made = made.or_else(|| one.by_library());
+        }
+        made
     }
 
     fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// Number of windows of a scalar.
 const TABLES: usize = 20;
 /// Bits per window.
-const BITS: usize = 13;
+const BITS: u32 = 13;
 
 pub(crate) type Tables = [Box<[Line; 4096]>; TABLES];
 
@@ -47,23 +47,51 @@ struct Affine {
 }
 
 fn build() -> Tables {
-    let [x, y] = GENERATOR.map(|limbs| Masked::constant(Plain, limbs));
-    let mut base = Affine { x, y };
+    let mut base = generator();
     std::array::from_fn(|_| {
-        let mut points = vec![base];
-        let mut power = base;
-        // Adding 2^k times the base to the multiples 1, 3, ..., 2^k - 1 gives those up to 2^(k+1) - 1.
-        for _ in 0..BITS - 1 {
-            power = double(&power);
-            add_to_all(&mut points, &power);
-        }
-        base = double(&power);
         let mut table = Box::new([Line::default(); 4096]);
-        for (line, point) in table.iter_mut().zip(&points) {
-            let (x, y) = (pack(&point.x), pack(&point.y));
-            *line = Line([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
-        }
+        base = fill(&mut table[..], base, BITS);
         table
+    })
+}
+
+fn generator() -> Affine {
+    let [x, y] = GENERATOR.map(|limbs| Masked::constant(Plain, limbs));
+    Affine { x, y }
+}
+
+/// Sets the lines to the odd multiples of `base` below 2^bits. Returns 2^bits times the base.
+fn fill(lines: &mut [Line], base: Affine, bits: u32) -> Affine {
+    let mut points = vec![base];
+    let mut power = base;
+    // Adding 2^k times the base to the multiples 1, 3, ..., 2^k - 1 gives those up to 2^(k+1) - 1.
+    for _ in 0..bits - 1 {
+        power = double(&power);
+        add_to_all(&mut points, &power);
+    }
+    for (line, point) in lines.iter_mut().zip(&points) {
+        let (x, y) = (pack(&point.x), pack(&point.y));
+        *line = Line([x[0], x[1], x[2], x[3], y[0], y[1], y[2], y[3]]);
+    }
+    double(&power)
+}
+
+/// Windows of the table for secret numbers.
+const COMB_WINDOWS: usize = 65;
+/// Bits per window: few, since each entry is read for each number.
+pub(crate) const COMB_BITS: u32 = 4;
+pub(crate) const COMB_ENTRIES: usize = 1 << (COMB_BITS - 1);
+
+/// Entry j of window i is (2 j + 1) 2^(4 i) G: 33 KB.
+pub(crate) type Comb = [[Line; COMB_ENTRIES]; COMB_WINDOWS];
+
+/// The table for secret numbers, built on first use.
+pub(crate) fn comb() -> &'static Comb {
+    static COMB: OnceLock<Box<Comb>> = OnceLock::new();
+    COMB.get_or_init(|| {
+        let mut comb = Box::new([[Line::default(); COMB_ENTRIES]; COMB_WINDOWS]);
+        comb.iter_mut().fold(generator(), |base, row| fill(row, base, COMB_BITS));
+        comb
     })
 }
 

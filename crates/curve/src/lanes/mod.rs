@@ -22,6 +22,7 @@ mod plain;
 mod point;
 mod prepare;
 mod scalar;
+mod sign;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]

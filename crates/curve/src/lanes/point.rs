@@ -176,15 +176,15 @@ impl<L: Lanes> OddMultiples<L> {
 
 /// An odd digit: its sign, and (|digit| - 1) / 2 as the index.
 #[derive(Clone, Copy, Debug)]
-struct Window<L: Lanes> {
-    index: L::Vector,
-    is_negative: L::Mask,
+pub(crate) struct Window<L: Lanes> {
+    pub(crate) index: L::Vector,
+    pub(crate) is_negative: L::Mask,
 }
 
 impl<L: Lanes> Window<L> {
     /// From b of `bits` bits, which represents the digit 2 b - (2^bits - 1).
     #[inline(always)]
-    fn new(l: L, digit: L::Vector, bits: u32) -> Window<L> {
+    pub(crate) fn new(l: L, digit: L::Vector, bits: u32) -> Window<L> {
         let half = 1 << (bits - 1);
         let is_negative = l.equal(l.and(digit, l.splat(half)), l.splat(0));
         let flipped = l.select(is_negative, l.xor(digit, l.splat(half - 1)), digit);

@@ -9,7 +9,7 @@ use lydian_hash::BIP0340_CHALLENGE;
 /// p, least significant word first.
 const PRIME: [u64; 4] = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
 /// n.
-const ORDER: [u64; 4] = [0xbfd2_5e8c_d036_4141, 0xbaae_dce6_af48_a03b, 0xffff_ffff_ffff_fffe, u64::MAX];
+pub(super) const ORDER: [u64; 4] = [0xbfd2_5e8c_d036_4141, 0xbaae_dce6_af48_a03b, 0xffff_ffff_ffff_fffe, u64::MAX];
 /// p - n: an r below it matches two x coordinates.
 const PRIME_LESS_ORDER: [u64; 4] = [0x402d_a172_2fc9_baee, 0x4551_2319_50b7_5fc4, 1, 0];
 
@@ -86,7 +86,7 @@ fn halves(signature: &[u8; 64]) -> ([u64; 4], [u64; 4]) {
 }
 
 /// Converts big-endian bytes to words, least significant first.
-fn words(bytes: &[u8; 32]) -> [u64; 4] {
+pub(super) fn words(bytes: &[u8; 32]) -> [u64; 4] {
     let chunks = bytes.as_chunks::<8>().0;
     std::array::from_fn(|i| u64::from_be_bytes(chunks[3 - i]))
 }
@@ -96,12 +96,12 @@ pub(super) fn limbs([a, b, c, d]: [u64; 4]) -> [u64; 5] {
     [a & limb, (a >> 52 | b << 12) & limb, (b >> 40 | c << 24) & limb, (c >> 28 | d << 36) & limb, d >> 16]
 }
 
-fn is_below(a: &[u64; 4], b: &[u64; 4]) -> bool {
+pub(super) fn is_below(a: &[u64; 4], b: &[u64; 4]) -> bool {
     a.iter().rev().lt(b.iter().rev())
 }
 
 /// Reduces any 256-bit value modulo n; one subtraction is enough, since the value is below 2 n.
-fn modulo_order(value: [u64; 4]) -> [u64; 4] {
+pub(super) fn modulo_order(value: [u64; 4]) -> [u64; 4] {
     if is_below(&value, &ORDER) {
         return value;
     }

@@ -186,6 +186,20 @@ impl<L: Lanes> Canonical<L> {
         (windows, is_even)
     }
 
+    /// The sum, below 2 n.
+    #[inline(always)]
+    pub(crate) fn plus(&self, l: L, other: &Canonical<L>) -> Scalar<L> {
+        let mut sum = self.0;
+        for i in 0..5 {
+            sum[i] = l.add(sum[i], other.0[i]);
+        }
+        for i in 0..4 {
+            // The low 52 bits of a limb are all that is used of it.
+            sum[i + 1] = l.add(sum[i + 1], l.shr(sum[i], 52));
+        }
+        Scalar::new(l, &sum)
+    }
+
     /// k = first + second * lambda with short odd halves.
     #[inline(always)]
     pub(crate) fn split(&self, l: L) -> Halves<L> {

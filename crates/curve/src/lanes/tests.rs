@@ -4,13 +4,15 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx2::Avx2;
 use super::field::{Carried, Masked, Raw};
-use super::generator::tables;
+use super::generator::{comb, tables};
 #[cfg(target_arch = "x86_64")]
 use super::ifma512::Ifma512;
 use super::plain::Plain;
 use super::point::{Jacobian, minus, multiply, multiply_generator};
 use super::prepare::limbs;
 use super::scalar::{Canonical, Scalar};
+use super::sign;
+use crate::signing::{Scheme, ToSign};
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
 use super::{LIMB, Lanes, WIDTH_MAX};
@@ -202,6 +204,8 @@ on_every_kernel! {
     points;
     zero_stays_zero;
     tables_are_read_inside_their_bounds;
+    secret_points;
+    signatures_are_those_of_the_library;
 }
 
 /// The expected result of an operation for a, b, c, d.
@@ -489,4 +493,64 @@ fn tables_are_read_inside_their_bounds<L: Lanes>(l: L) {
             assert_eq!(lines.map(|word| word[lane]), tables()[3][line].0);
         }
     }
+}
+
+#[test]
+fn the_comb_holds_odd_multiples() {
+    let mut base = [1, 0, 0, 0];
+    for (i, row) in comb().iter().enumerate() {
+        for (j, line) in (0..).zip(row) {
+            let expected =
+                coordinates(&PublicKey::from_secret_key(&secret(&mul_mod(&base, &[2 * j + 1, 0, 0, 0], &N))));
+            let [x0, x1, x2, x3, y0, y1, y2, y3] = line.0;
+            assert_eq!(([x0, x1, x2, x3], [y0, y1, y2, y3]), expected, "entry {j} of window {i}");
+        }
+        base = (0..4).fold(base, |power, _| add_mod(&power, &power, &N));
+    }
+}
+
+/// The points of secret numbers, whatever scales them; zero has none.
+fn secret_points<L: Lanes>(l: L) {
+    let mut numbers = Numbers::new(10);
+    for count in [1, L::WIDTH, 3 * L::WIDTH + 1] {
+        let secrets: Vec<Big> = (0..count).map(|_| numbers.big(&N)).collect();
+        let blind = numbers.big(&P);
+        let blind = if blind == [0; 4] { [1, 0, 0, 0] } else { blind };
+        let points = sign::points(l, &secrets, &blind);
+        assert_eq!(points.len(), count);
+        for (k, point) in secrets.iter().zip(points) {
+            let Some(point) = point else {
+                assert_eq!(*k, [0; 4]);
+                continue;
+            };
+            let key = PublicKey::from_secret_key(&secret(k)).serialize();
+            assert_eq!((2 + u8::from(point.is_odd), &point.x[..]), (key[0], &key[1..]), "{k:x?}");
+        }
+    }
+    assert_eq!(sign::points(l, &[[0; 4]], &[5, 0, 0, 0]), [None]);
+}
+
+/// Every signature is that of libsecp256k1 for any number of them, keys and messages at the edges included.
+fn signatures_are_those_of_the_library<L: Lanes>(l: L) {
+    let mut numbers = Numbers::new(11);
+    let bytes = |value: &Big| -> [u8; 32] {
+        let words: Vec<[u8; 8]> = value.iter().rev().map(|word| word.to_be_bytes()).collect();
+        words.concat().try_into().unwrap()
+    };
+    for count in [1, 2, 7, 8, 9, 100] {
+        let wanted: Vec<ToSign> = (0..count)
+            .map(|i| {
+                let (key, message) = (numbers.big(&N), numbers.big(&[u64::MAX; 4]));
+                let scheme = if i % 2 == 0 { Scheme::Ecdsa } else { Scheme::Schnorr };
+                ToSign::new(&bytes(&key), bytes(&message), scheme)
+            })
+            .collect();
+        let seed = bytes(&numbers.big(&P));
+        for (made, wanted) in sign::sign(l, &wanted, &seed).into_iter().zip(&wanted) {
+            assert_eq!(made, wanted.by_library(), "{wanted:?}");
+        }
+    }
+    let no_keys = [[0; 32], bytes(&N), [255; 32]].map(|secret| ToSign::new(&secret, [1; 32], Scheme::Ecdsa));
+    assert_eq!(sign::sign(l, &no_keys, &[0; 32]), [None; 3]);
+    assert_eq!(sign::sign(l, &[], &[0; 32]), []);
 }
