@@ -5,6 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use lydian_descriptor::Batch;
 use lydian_psbt::Psbt;
 use lydian_stdx::{base64, decode_base64};
 
@@ -31,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     psbt.clone().analyze();
     let (inputs, mut finalized) = (psbt.inputs.len(), psbt);
-    if let Some(tx) = finalized.finalize() {
+    if let Some(tx) = finalized.finalize(&Batch::default()) {
         assert_eq!(tx.inputs.len(), inputs);
     }
 });

@@ -23,8 +23,8 @@ pub use key::uncompressed_key;
 pub use lanes::{LaneEngine, Tally};
 pub use referee::{Alarm, Disagreement, Evidence, RefereeCounts, Refereed, Sampling};
 pub use reference::Reference;
-pub use signing::{Scheme, ToSign};
 pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, choose_seeded, engines};
+pub use signing::{Scheme, ToSign};
 
 /// An ECDSA public key in compressed, uncompressed or hybrid form, as bytes that are not decoded yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

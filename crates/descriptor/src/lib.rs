@@ -38,8 +38,8 @@ pub use infer::write_inferred;
 pub use infer_wsh::infer_wsh;
 pub use multisig::{Multisig, MultisigType};
 pub use sign::{
-    AMOUNT_NOT_GIVEN, CompressedKey, ControlBlock, InputError, KeyOrigin, Keystore, LeafScripts, Missing, MusigNonces,
-    MusigPartials, MusigParticipants, MusigSession, Preimages, PrivateKey, SignatureData, Signatures, Signed, Signer,
-    TaprootLeaf, TaprootSpend, TaprootTree, combine, sign_message, sign_transaction, verify_message,
+    AMOUNT_NOT_GIVEN, Batch, CompressedKey, ControlBlock, InputError, KeyOrigin, Keystore, LeafScripts, Missing,
+    MusigNonces, MusigPartials, MusigParticipants, MusigSession, Preimages, PrivateKey, SignatureData, Signatures,
+    Signed, Signer, TaprootLeaf, TaprootSpend, TaprootTree, combine, sign_message, sign_transaction, verify_message,
 };
 pub use solver::{TxoutType, solve};

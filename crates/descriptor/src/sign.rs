@@ -8,9 +8,10 @@
 //! these kinds or of miniscript; and taproot outputs by their key or by a leaf script of miniscript, with MuSig2. PSBTs
 //! are signed with the same [`Signer`]. Invariants: signatures are
 //! byte for byte Core's (RFC 6979 with low r; BIP-0340 without auxiliary randomness); private keys are wiped when a
-//! [`Keystore`] is dropped and are in no text. Cost: a signature hash and two curve multiplications per signature, and
-//! a verification of each input before and after.
+//! [`Keystore`] is dropped and are in no text. Cost: [`Batch`], two signature hashes per signature, and the scripts of
+//! each input before and after.
 
+mod batch;
 mod checker;
 mod data;
 mod key;
@@ -21,6 +22,7 @@ mod produce;
 mod taproot;
 mod tree;
 
+pub use batch::Batch;
 pub use data::SignatureData;
 pub use key::PrivateKey;
 pub use material::{
@@ -220,28 +222,45 @@ pub const AMOUNT_NOT_GIVEN: Amount = Amount(21_000_000 * 100_000_000);
 const UNKNOWN: Output<'_> = Output { value: Amount(-1), script_pubkey: &[] };
 
 /// Signs what can be signed: Core's `SignTransaction`. `spent` has the output of each input, if it is known; one of
-/// [`AMOUNT_NOT_GIVEN`] has no known amount. `hash_type` 0 is DEFAULT for taproot and ALL otherwise.
-pub fn sign_transaction(tx: Tx<'_>, spent: &[Option<Output<'_>>], keys: &Keystore, hash_type: u8) -> Signed {
+/// [`AMOUNT_NOT_GIVEN`] has no known amount. `hash_type` 0 is DEFAULT for taproot and ALL otherwise. `batch` is a new
+/// one.
+pub fn sign_transaction(
+    tx: Tx<'_>,
+    spent: &[Option<Output<'_>>],
+    keys: &Keystore,
+    hash_type: u8,
+    batch: &Batch<'_>,
+) -> Signed {
     let mut signed = Signed { tx: MutTx::from(tx), errors: Vec::new() };
     let outputs: Vec<Output<'_>> = spent.iter().map(|output| output.unwrap_or(UNKNOWN)).collect();
     let Some(context) = TxContext::new(tx, &outputs) else { return signed };
     let has_all = spent.iter().all(Option::is_some);
     let is_single = u32::from(hash_type) & !SIGHASH_ANYONECANPAY == SIGHASH_SINGLE;
+    let signer_of = |index| Signer::new(&context, index, keys, batch, (i32::from(hash_type), has_all));
+    let produce = |index: usize, output: &Output<'_>| {
+        let mut data = SignatureData::of_input(&context, index, tx, batch);
+        // SINGLE signs the output with the index of the input.
+        if !is_single || index < tx.output_count() {
+            signer_of(index).produce(output.script_pubkey, &mut data);
+        }
+        data
+    };
+    batch.plan(|| {
+        for (index, output) in spent.iter().enumerate() {
+            // Only what it asks for counts.
+            let _ = output.as_ref().map(|output| produce(index, output));
+        }
+    });
     for (index, output) in spent.iter().enumerate() {
         let Some(output) = output else {
             signed.errors.push((index, InputError::NotFound));
             continue;
         };
-        let signer = Signer::new(&context, index, keys, i32::from(hash_type), has_all);
-        let mut data = SignatureData::of_input(&context, index, tx);
-        // SINGLE signs the output with the index of the input.
-        if !is_single || index < tx.output_count() {
-            signer.produce(output.script_pubkey, &mut data);
-        }
+        let data = produce(index, output);
         let error = match () {
             () if output.value == AMOUNT_NOT_GIVEN && !data.witness.is_empty() => Some(InputError::MissingAmount),
             () if data.is_complete => None,
-            () => signer.verify(output.script_pubkey, &data).err().map(InputError::Script),
+            () => signer_of(index).verify(output.script_pubkey, &data).err().map(InputError::Script),
         };
         signed.errors.extend(error.map(|error| (index, error)));
         data.move_to(&mut signed.tx.inputs[index]);
@@ -258,14 +277,15 @@ pub fn combine(variants: &[Tx<'_>], spent: &[Output<'_>]) -> Option<MutTx> {
     if variants.iter().any(|variant| variant.input_count() != first.input_count()) {
         return None;
     }
-    let no_keys = Keystore::new();
+    let (no_keys, batch) = (Keystore::new(), Batch::default());
     for (index, input) in combined.inputs.iter_mut().enumerate() {
         let mut data = SignatureData::default();
         for variant in variants {
-            data.merge(SignatureData::of_input(&context, index, *variant));
+            data.merge(SignatureData::of_input(&context, index, *variant, &batch));
         }
         let hash_type = i32::try_from(SIGHASH_ALL).unwrap_or(1);
-        Signer::new(&context, index, &no_keys, hash_type, false).produce(context.spent(index).script_pubkey, &mut data);
+        let signer = Signer::new(&context, index, &no_keys, &batch, (hash_type, false));
+        signer.produce(context.spent(index).script_pubkey, &mut data);
         data.move_to(input);
     }
     Some(combined)

@@ -7,7 +7,7 @@ use crate::sign::{Context, Prepared, SignOptions};
 use crate::types::{Input, Psbt};
 use lydian_consensus::Coin;
 use lydian_consensus::spend::sigops_cost;
-use lydian_descriptor::{Keystore, Missing};
+use lydian_descriptor::{Batch, Keystore, Missing};
 use lydian_primitives::build::MutOutput;
 use lydian_primitives::{Amount, Height, OutPoint, Output, Transaction};
 use lydian_script::{Flags, is_unspendable};
@@ -78,7 +78,8 @@ impl Psbt {
         let prepared = Prepared::new(&self);
         let Ok(prepared) = prepared else { return invalid("PSBT cannot be made into a valid transaction".to_owned()) };
         let outputs = prepared.outputs();
-        let Ok(context) = prepared.context(&outputs) else {
+        let batch = Batch::default();
+        let Ok(context) = prepared.context(&outputs, &batch) else {
             return invalid("PSBT cannot be made into a valid transaction".to_owned());
         };
         let (mut total_in, mut inputs) = (Amount(0), Vec::with_capacity(self.inputs.len()));

@@ -4,7 +4,7 @@
 //! reason why an input is not complete. Cost: the transaction is built once for all inputs.
 
 use crate::types::{Input, Psbt};
-use lydian_descriptor::{Keystore, Missing, Signer};
+use lydian_descriptor::{Batch, Keystore, Missing, Signer};
 use lydian_primitives::build::MutOutput;
 use lydian_primitives::{Amount, Output, Transaction};
 use lydian_script::sighash::{SIGHASH_ANYONECANPAY, SIGHASH_DEFAULT};
@@ -72,10 +72,10 @@ impl Prepared {
         self.spent.iter().map(|spent| spent.as_ref().map_or(UNKNOWN, view)).collect()
     }
 
-    /// `outputs` are those of [`Prepared::outputs`].
-    pub fn context<'a>(&'a self, outputs: &'a [Output<'a>]) -> Result<Context<'a>, SignError> {
+    /// `outputs` are those of [`Prepared::outputs`]. `batch` makes and verifies the signatures.
+    pub fn context<'a>(&'a self, outputs: &'a [Output<'a>], batch: &'a Batch<'a>) -> Result<Context<'a>, SignError> {
         let tx = TxContext::new(self.tx.view(), outputs).ok_or(SignError::InvalidTx)?;
-        Ok(Context { tx, spent: &self.spent, knows_outputs: self.spent.iter().all(Option::is_some) })
+        Ok(Context { tx, spent: &self.spent, knows_outputs: self.spent.iter().all(Option::is_some), batch })
     }
 }
 
@@ -85,6 +85,7 @@ pub struct Context<'a> {
     tx: TxContext<'a>,
     pub(crate) spent: &'a [Option<MutOutput>],
     knows_outputs: bool,
+    batch: &'a Batch<'a>,
 }
 
 impl Context<'_> {
@@ -96,8 +97,26 @@ impl Context<'_> {
     fn is_verified_with(&self, index: usize, input: &Input, knows_outputs: bool) -> bool {
         let Some(utxo) = self.spent.get(index).and_then(Option::as_ref) else { return false };
         let keys = Keystore::new();
-        let signer = Signer::new(&self.tx, index, &keys, HASH_ALL, knows_outputs);
+        let signer = Signer::new(&self.tx, index, &keys, self.batch, (HASH_ALL, knows_outputs));
         signer.holds(&utxo.script_pubkey, &input.final_script_sig, &input.final_witness)
+    }
+
+    /// Makes and verifies the signatures of all inputs together, before each of them is signed with
+    /// [`Context::sign`]. `sighash_type` is that of an input's [`SignOptions`].
+    pub fn plan(&self, inputs: &[Input], keys: &Keystore, sighash_type: impl Fn(&Input) -> Option<i32>) {
+        self.batch.plan(|| {
+            for (index, input) in inputs.iter().enumerate() {
+                if input.is_signed() {
+                    self.is_verified(index, input);
+                    continue;
+                }
+                // An input with an error asks for nothing here, and reports it when it is signed.
+                let Ok(utxo) = self.checked_utxo(index, input) else { continue };
+                let Ok(sighash_type) = agreed_sighash(input, utxo, sighash_type(input)) else { continue };
+                let signer = Signer::new(&self.tx, index, keys, self.batch, (sighash_type, self.knows_outputs));
+                signer.produce(&utxo.script_pubkey, &mut input.signature_data());
+            }
+        });
     }
 
     /// Signs one input: Core's `SignPSBTInput`. `missing` receives what was not found.
@@ -114,7 +133,7 @@ impl Context<'_> {
         }
         let utxo = self.checked_utxo(index, input)?;
         let sighash_type = agree_on_sighash(input, utxo, options.sighash_type)?;
-        let signer = Signer::new(&self.tx, index, keys, sighash_type, self.knows_outputs);
+        let signer = Signer::new(&self.tx, index, keys, self.batch, (sighash_type, self.knows_outputs));
         complete(&signer, input, utxo, options.finalize, missing)
     }
 
@@ -149,14 +168,30 @@ impl Context<'_> {
 
 /// The hash type to sign with, which the field, the parameter and all signatures must have.
 fn agree_on_sighash(input: &mut Input, utxo: &MutOutput, given: Option<i32>) -> Result<i32, SignError> {
-    let is_taproot = matches!(utxo.script_pubkey[..], [0x51, 32, ..] if utxo.script_pubkey.len() == 34);
-    let sighash_type = given.unwrap_or(if is_taproot { HASH_DEFAULT } else { HASH_ALL });
+    let sighash_type = wanted_sighash(utxo, given);
     if input.sighash_type.is_some_and(|field| field != sighash_type) {
         return Err(SignError::SighashMismatch);
     }
-    let is_usual = sighash_type == HASH_DEFAULT || !is_taproot && sighash_type == HASH_ALL;
+    let is_usual = sighash_type == HASH_DEFAULT || !is_taproot(utxo) && sighash_type == HASH_ALL;
     if !is_usual {
         input.sighash_type = Some(sighash_type);
+    }
+    agreed_sighash(input, utxo, given)
+}
+
+fn is_taproot(utxo: &MutOutput) -> bool {
+    matches!(utxo.script_pubkey[..], [0x51, 32, ..] if utxo.script_pubkey.len() == 34)
+}
+
+fn wanted_sighash(utxo: &MutOutput, given: Option<i32>) -> i32 {
+    given.unwrap_or(if is_taproot(utxo) { HASH_DEFAULT } else { HASH_ALL })
+}
+
+/// The hash type, if the field and all signatures have it.
+fn agreed_sighash(input: &Input, utxo: &MutOutput, given: Option<i32>) -> Result<i32, SignError> {
+    let sighash_type = wanted_sighash(utxo, given);
+    if input.sighash_type.is_some_and(|field| field != sighash_type) {
+        return Err(SignError::SighashMismatch);
     }
     let ends = |signature: &[u8]| signature.last().is_some_and(|last| i32::from(*last) == sighash_type);
     let key_signature = Some(&input.taproot_key_signature).filter(|signature| !signature.is_empty());

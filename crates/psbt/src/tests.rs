@@ -1,6 +1,6 @@
 use super::*;
 use lydian_consensus::Chain;
-use lydian_descriptor::{Keystore, PrivateKey};
+use lydian_descriptor::{Batch, Keystore, PrivateKey};
 use lydian_primitives::to_hex;
 use lydian_stdx::{SplitMix64, base64};
 use serde_json::Value;
@@ -60,7 +60,9 @@ fn signed(case: &Value) -> Result<Psbt, SignError> {
     }
     let prepared = Prepared::new(&psbt)?;
     let outputs = prepared.outputs();
-    let context = prepared.context(&outputs)?;
+    let batch = Batch::default();
+    let context = prepared.context(&outputs, &batch)?;
+    context.plan(&psbt.inputs, &keys, |_| None);
     for (index, input) in psbt.inputs.iter_mut().enumerate() {
         let options = SignOptions { sighash_type: None, finalize: false };
         // The other signer is missing.
@@ -85,11 +87,11 @@ fn every_role_of_bip_0174() {
     }
     for case in list("finalizer") {
         let mut psbt = read(&case["finalize"]);
-        assert!(psbt.finalize().is_some());
+        assert!(psbt.finalize(&Batch::default()).is_some());
         assert_eq!(psbt.to_base64(), case["result"].as_str().unwrap());
     }
     for case in list("extractor") {
-        let tx = read(&case["extract"]).finalize().unwrap();
+        let tx = read(&case["extract"]).finalize(&Batch::default()).unwrap();
         assert_eq!(to_hex(&tx.encode()), case["result"].as_str().unwrap());
     }
 }
@@ -121,7 +123,7 @@ fn mangled_psbts_are_total() {
         if round % 8 == 0 {
             again.clone().analyze();
             assert_eq!(psbt.merge(again), psbt.lock_time().is_some());
-            psbt.finalize();
+            psbt.finalize(&Batch::default());
         }
     }
     assert!(readable > 1_000, "{readable}");

@@ -50,5 +50,5 @@ pub use sigops::{legacy_sigop_count, p2sh_sigop_count, transaction_legacy_sigop_
 pub use templates::verify_by_template;
 pub use verify::{
     Captured, Scripts, capture_input, capture_input_interpreted, verify_input, verify_input_by_capture,
-    verify_input_counting, verify_input_with, verify_script,
+    verify_input_counting, verify_input_with, verify_script, verify_script_with,
 };

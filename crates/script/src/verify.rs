@@ -165,7 +165,19 @@ pub fn verify_script<'a, C: Checker>(
     input: usize,
     checker: &mut C,
 ) -> Result<(), ScriptError> {
-    Spend::new(context, input, flags, checker, &mut LegacyCache::new()).verify(scripts)
+    verify_script_with(scripts, flags, context, input, checker, &mut LegacyCache::new())
+}
+
+/// [`verify_script`] with a cache that is kept for all inputs of a transaction.
+pub fn verify_script_with<'a, C: Checker>(
+    scripts: &Scripts<'a>,
+    flags: Flags,
+    context: &TxContext<'a>,
+    input: usize,
+    checker: &mut C,
+    legacy_cache: &mut LegacyCache,
+) -> Result<(), ScriptError> {
+    Spend::new(context, input, flags, checker, legacy_cache).verify(scripts)
 }
 
 impl<'s, 'a, C: Checker> Spend<'s, 'a, C> {

@@ -71,7 +71,8 @@ fn keys(wanted: &[ToSign], scheme: Scheme) -> impl Iterator<Item = (usize, &ToSi
 }
 
 fn sign_ecdsa<L: Lanes>(l: L, wanted: &[ToSign], blind: &[u64; 4], made: &mut [Option<[u8; 64]>]) {
-    let begin = |(index, one): (usize, &ToSign)| Open { index, message: modulo_order(words(one.message())), counter: 0 };
+    let begin =
+        |(index, one): (usize, &ToSign)| Open { index, message: modulo_order(words(one.message())), counter: 0 };
     let mut open: Vec<Open> = keys(wanted, Scheme::Ecdsa).map(begin).collect();
     let (mut found, mut terms) = (Vec::with_capacity(open.len()), Vec::with_capacity(open.len()));
     while !open.is_empty() {

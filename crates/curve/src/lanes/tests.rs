@@ -12,10 +12,10 @@ use super::point::{Jacobian, minus, multiply, multiply_generator};
 use super::prepare::limbs;
 use super::scalar::{Canonical, Scalar};
 use super::sign;
-use crate::signing::{Scheme, ToSign};
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
 use super::{LIMB, Lanes, WIDTH_MAX};
+use crate::signing::{Scheme, ToSign};
 use lydian_stdx::SplitMix64;
 use secp256k1::{PublicKey, SecretKey};
 

@@ -1,27 +1,28 @@
 //! How the signatures of an input are decided while it is signed: exactly, or not at all for an estimate.
 
-use super::Signatures;
-use lydian_curve::PublicKeyBytes;
+use super::{Batch, Signatures};
+use lydian_curve::{Check, PublicKeyBytes};
 use lydian_hash::hash160;
 use lydian_script::{Checker, Inline};
 
-/// Decides with libsecp256k1, and collects the ECDSA signatures that hold: Core's `SignatureExtractorChecker`.
+/// Decides each check, and collects the ECDSA signatures that hold: Core's `SignatureExtractorChecker`.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub(super) struct Collector<'b> {
+    batch: &'b Batch<'b>,
     has_schnorr: bool,
     pub(super) signatures: Signatures,
 }
 
-impl Collector {
+impl<'b> Collector<'b> {
     /// `has_schnorr`: BIP-0340 signatures are decided; if not, they do not hold.
-    pub(super) fn new(has_schnorr: bool) -> Collector {
-        Collector { has_schnorr, signatures: Signatures::new() }
+    pub(super) fn new(batch: &'b Batch<'b>, has_schnorr: bool) -> Collector<'b> {
+        Collector { batch, has_schnorr, signatures: Signatures::new() }
     }
 }
 
-impl Checker for Collector {
+impl Checker for Collector<'_> {
     fn ecdsa(&mut self, key: PublicKeyBytes, signature: [u8; 64], digest: impl FnOnce() -> [u8; 32]) -> bool {
-        Inline.ecdsa(key, signature, digest)
+        self.batch.check(Check::Ecdsa { key, message: digest(), signature })
     }
 
     fn ecdsa_held(&mut self, key: &[u8], signature: &[u8]) {
@@ -34,11 +35,12 @@ impl Checker for Collector {
         signature: [u8; 64],
         digest: impl FnOnce() -> Option<[u8; 32]>,
     ) -> Option<bool> {
-        if self.has_schnorr { Inline.schnorr(key, signature, digest) } else { None }
+        let message = self.has_schnorr.then(digest).flatten()?;
+        Some(self.batch.check(Check::Schnorr { key, message, signature }))
     }
 
     fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool {
-        Inline.tweak(output, is_odd, internal, tweak)
+        self.batch.check(Check::Tweak { output, is_odd, internal, tweak })
     }
 }
 

@@ -4,13 +4,14 @@
 
 use super::checker::Collector;
 use super::{
-    KeyOrigin, Missing, MusigNonces, MusigPartials, MusigParticipants, Preimages, Signatures, TaprootSpend, TaprootTree,
+    Batch, KeyOrigin, Missing, MusigNonces, MusigPartials, MusigParticipants, Preimages, Signatures, TaprootSpend,
+    TaprootTree,
 };
 use crate::solver::{TxoutType, solve};
 use lydian_hash::hash160;
 use lydian_primitives::build::{MutInput, write_var_bytes};
 use lydian_primitives::{Tx, Witness};
-use lydian_script::{Checker, Flags, InputChecks, ScriptError, Scripts, TxContext, verify_script};
+use lydian_script::{Checker, Flags, InputChecks, LegacyCache, ScriptError, Scripts, TxContext, verify_script_with};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Core's `SignatureData`.
@@ -47,7 +48,7 @@ pub struct SignatureData {
 impl SignatureData {
     /// Reads what an input contains: Core's `DataFromTransaction`. `tx` has the input; the context may be that of a
     /// copy with other signatures.
-    pub(super) fn of_input(context: &TxContext<'_>, index: usize, tx: Tx<'_>) -> SignatureData {
+    pub(super) fn of_input(context: &TxContext<'_>, index: usize, tx: Tx<'_>, batch: &Batch<'_>) -> SignatureData {
         let input = tx.input(index);
         let script_pubkey = context.spent(index).script_pubkey;
         let mut data = SignatureData {
@@ -56,9 +57,11 @@ impl SignatureData {
             ..SignatureData::default()
         };
         // Core knows too little here to verify taproot signatures.
-        let mut collector = Collector::new(false);
+        let mut collector = Collector::new(batch, false);
         let scripts = Scripts { script_sig: input.script_sig, script_pubkey, witness: input.witness };
-        data.is_complete = verify_script(&scripts, Flags::STANDARD, context, index, &mut collector).is_ok();
+        data.is_complete = batch
+            .with_legacy(|cache| verify_script_with(&scripts, Flags::STANDARD, context, index, &mut collector, cache))
+            .is_ok();
         data.signatures = collector.signatures;
         if !data.is_complete {
             data.read_scripts(&InputChecks::new(context, index), script_pubkey);
@@ -132,8 +135,9 @@ impl SignatureData {
         index: usize,
         script_pubkey: &[u8],
         checker: &mut impl Checker,
+        cache: &mut LegacyCache,
     ) -> Result<(), ScriptError> {
-        verify_scripts(context, index, script_pubkey, &self.script_sig, &self.witness, checker)
+        verify_scripts(context, index, (script_pubkey, &self.script_sig, &self.witness), checker, cache)
     }
 }
 
@@ -141,15 +145,14 @@ impl SignatureData {
 pub(super) fn verify_scripts(
     context: &TxContext<'_>,
     index: usize,
-    script_pubkey: &[u8],
-    script_sig: &[u8],
-    witness: &[Vec<u8>],
+    (script_pubkey, script_sig, witness): (&[u8], &[u8], &[Vec<u8>]),
     checker: &mut impl Checker,
+    cache: &mut LegacyCache,
 ) -> Result<(), ScriptError> {
     let mut bytes = Vec::new();
     witness.iter().for_each(|element| write_var_bytes(&mut bytes, element));
     // What was just written is parsed.
     let witness = Witness::parse(&bytes, witness.len()).map_err(|_| ScriptError::UnknownError)?;
     let scripts = Scripts { script_sig, script_pubkey, witness };
-    verify_script(&scripts, Flags::STANDARD, context, index, checker)
+    verify_script_with(&scripts, Flags::STANDARD, context, index, checker, cache)
 }

@@ -1,12 +1,13 @@
 //! One private key.
 //!
-//! Input: text in wallet import format. Output: its public key, and signatures. The key is overwritten when it is
+//! Input: text in wallet import format. Output: its public key, and what an engine needs to sign with it. The key is overwritten when it is
 //! dropped, as far as the language allows (copies that the compiler makes on the stack are out of reach), and is not
 //! in `Debug`.
 
 use crate::expression::decode_secret;
 use lydian_consensus::Chain;
-use secp256k1::{Keypair, Message, PublicKey, Scalar, SecretKey, ecdsa, schnorr};
+use lydian_curve::{Scheme, ToSign};
+use secp256k1::{PublicKey, Scalar, SecretKey};
 use std::fmt;
 
 /// A private key with its public key.
@@ -46,23 +47,24 @@ impl PrivateKey {
         self.public.len() == 33
     }
 
-    /// An ECDSA signature in DER, with a nonce of RFC 6979 and r below 2^255: Core's `CKey::Sign`.
-    pub(super) fn sign_ecdsa(&self, digest: [u8; 32]) -> Vec<u8> {
-        ecdsa::sign_low_r(Message::from_digest(digest), &self.secret).serialize_der().to_vec()
+    /// A signature to be made. `tweak` is added to the key that BIP-0340 signs with. `None` if the sum is no key.
+    pub(super) fn to_sign(&self, digest: [u8; 32], scheme: Scheme, tweak: Option<[u8; 32]>) -> Option<ToSign> {
+        let Some(tweak) = tweak else { return Some(ToSign::new(self.secret.as_secret_bytes(), digest, scheme)) };
+        let tweak = Scalar::from_be_bytes(tweak).ok()?;
+        // The key of the point with an even y.
+        let mut even = if self.is_odd() { self.secret.negate() } else { *self.secret };
+        let tweaked = even.add_tweak(&tweak);
+        even.non_secure_erase();
+        let mut tweaked = tweaked.ok()?;
+        let wanted = ToSign::new(tweaked.as_secret_bytes(), digest, scheme);
+        tweaked.non_secure_erase();
+        Some(wanted)
     }
 
-    /// A BIP-0340 signature with auxiliary randomness of zeros: Core's `CKey::SignSchnorr`. `tweak` is added to the key
-    /// that BIP-0340 signs with. `None` if the sum is no key.
-    pub(super) fn sign_schnorr(&self, digest: &[u8; 32], tweak: Option<[u8; 32]>) -> Option<[u8; 64]> {
-        let mut pair = Keypair::from_secret_key(&self.secret);
-        if let Some(tweak) = tweak {
-            let mut plain = pair;
-            pair = plain.add_xonly_tweak(&Scalar::from_be_bytes(tweak).ok()?).ok()?;
-            plain.non_secure_erase();
-        }
-        let signature = schnorr::sign_with_aux_rand(digest, &pair, &[0; 32]);
-        pair.non_secure_erase();
-        Some(signature.to_byte_array())
+    /// Whether y of the public key is odd.
+    fn is_odd(&self) -> bool {
+        let place = if self.is_compressed() { self.public.first() } else { self.public.last() };
+        place.is_some_and(|byte| byte & 1 == 1)
     }
 }
 

@@ -4,26 +4,29 @@
 //! be: a multisig with too few signatures is filled with empty elements, so that another signer can add theirs; and
 //! what was found on the way, and what is missing.
 
+use super::batch::Wanted;
 use super::checker::{Collector, Estimating};
 use super::data::verify_scripts;
-use super::{Keystore, PrivateKey, SignatureData};
+use super::{Batch, Keystore, PrivateKey, SignatureData};
 use crate::expression::{Means, Preimage, decode_miniscript};
 use crate::solver::{TxoutType, solve};
+use lydian_curve::Scheme;
 use lydian_hash::{hash160, ripemd160};
 use lydian_primitives::Amount;
 use lydian_script::builder::scripts;
 use lydian_script::opcodes::OP_1NEGATE;
 use lydian_script::sighash::{SIGHASH_ALL, SIGHASH_DEFAULT};
 use lydian_script::{InputChecks, LegacyCache, ScriptBuilder, ScriptError, TxContext};
+use secp256k1::ecdsa;
 
 /// Core's `MAX_MONEY`.
 const MONEY_MAX: Amount = Amount(21_000_000 * 100_000_000);
 
 /// How signatures are made: Core's `BaseSignatureCreator`.
 #[derive(Clone, Copy, Debug)]
-enum Maker {
+enum Maker<'s> {
     /// With private keys.
-    Real { hash_type: i32, knows_outputs: bool },
+    Real { batch: &'s Batch<'s>, hash_type: i32, knows_outputs: bool },
     /// Every signature exists, as for an estimate of sizes: Core's `DUMMY_SIGNATURE_CREATOR`.
     Estimate,
     /// No signature is made; what belongs to an output is only looked up.
@@ -36,7 +39,7 @@ pub struct Signer<'s, 'a> {
     pub(super) context: &'s TxContext<'a>,
     pub(super) index: usize,
     pub(super) keys: &'s Keystore,
-    maker: Maker,
+    maker: Maker<'s>,
 }
 
 /// What the solved script asks for next.
@@ -65,10 +68,10 @@ impl<'s, 'a> Signer<'s, 'a> {
         context: &'s TxContext<'a>,
         index: usize,
         keys: &'s Keystore,
-        hash_type: i32,
-        knows_outputs: bool,
+        batch: &'s Batch<'s>,
+        (hash_type, knows_outputs): (i32, bool),
     ) -> Signer<'s, 'a> {
-        Signer { context, index, keys, maker: Maker::Real { hash_type, knows_outputs } }
+        Signer { context, index, keys, maker: Maker::Real { batch, hash_type, knows_outputs } }
     }
 
     /// Makes signatures of the usual size that sign nothing.
@@ -83,25 +86,33 @@ impl<'s, 'a> Signer<'s, 'a> {
 
     pub(super) fn verify(&self, script_pubkey: &[u8], data: &SignatureData) -> Result<(), ScriptError> {
         match self.maker {
-            Maker::Real { knows_outputs, .. } => {
-                data.verify(self.context, self.index, script_pubkey, &mut Collector::new(knows_outputs))
+            Maker::Real { batch, .. } if batch.is_waiting() => Err(ScriptError::UnknownError),
+            Maker::Real { batch, knows_outputs, .. } => batch.with_legacy(|cache| {
+                let mut checker = Collector::new(batch, knows_outputs);
+                data.verify(self.context, self.index, script_pubkey, &mut checker, cache)
+            }),
+            Maker::Estimate => {
+                data.verify(self.context, self.index, script_pubkey, &mut Estimating, &mut LegacyCache::new())
             }
-            Maker::Estimate => data.verify(self.context, self.index, script_pubkey, &mut Estimating),
             Maker::Lookup => Err(ScriptError::UnknownError),
         }
     }
 
     /// Whether the output may be spent with these scripts.
     pub fn holds(&self, script_pubkey: &[u8], script_sig: &[u8], witness: &[Vec<u8>]) -> bool {
-        let knows_outputs = matches!(self.maker, Maker::Real { knows_outputs: true, .. });
-        let mut checker = Collector::new(knows_outputs);
-        verify_scripts(self.context, self.index, script_pubkey, script_sig, witness, &mut checker).is_ok()
+        let Maker::Real { batch, knows_outputs, .. } = self.maker else { return false };
+        let mut checker = Collector::new(batch, knows_outputs);
+        let scripts = (script_pubkey, script_sig, witness);
+        batch.with_legacy(|cache| verify_scripts(self.context, self.index, scripts, &mut checker, cache)).is_ok()
     }
 
     /// Core's `ProduceSignature`.
     pub fn produce(&self, script_pubkey: &[u8], data: &mut SignatureData) {
         if data.is_complete {
             return;
+        }
+        if let Maker::Real { batch, .. } = self.maker {
+            batch.begin();
         }
         let mut step = self.step(script_pubkey, false, data);
         let mut redeem_script = None;
@@ -272,8 +283,8 @@ impl<'s, 'a> Signer<'s, 'a> {
     }
 
     fn make_ecdsa(&self, hash: &[u8; 20], script: &[u8], is_witness_v0: bool) -> Option<Vec<u8>> {
-        let hash_type = match self.maker {
-            Maker::Real { hash_type, .. } => u32::from(low_byte(hash_type)),
+        let (batch, hash_type) = match self.maker {
+            Maker::Real { batch, hash_type, .. } => (batch, u32::from(low_byte(hash_type))),
             Maker::Estimate => return Some(estimated_ecdsa()),
             Maker::Lookup => return None,
         };
@@ -285,19 +296,34 @@ impl<'s, 'a> Signer<'s, 'a> {
         let hash_type = if hash_type == u32::from(SIGHASH_DEFAULT) { SIGHASH_ALL } else { hash_type };
         let digest = match is_witness_v0 {
             true => self.context.segwit_v0(self.index, script, hash_type),
-            false => self.context.legacy(self.index, script, hash_type, &mut LegacyCache::new()),
+            false => batch.with_legacy(|cache| self.context.legacy(self.index, script, hash_type, cache)),
         };
-        let mut signature = private.sign_ecdsa(digest);
+        let wanted = Wanted { key_hash: *hash, digest, scheme: Scheme::Ecdsa, tweak: None };
+        let signature = batch.sign(private, wanted, None)?;
+        let mut signature = ecdsa::Signature::from_compact(&signature).ok()?.serialize_der().to_vec();
         signature.push(u8::try_from(hash_type).ok()?);
         Some(signature)
     }
 
     /// The hash that a taproot signature signs, and the hash type. `None` if no real signature can be made.
     pub(super) fn taproot_digest(&self, leaf: Option<[u8; 32]>) -> Option<([u8; 32], i32)> {
-        let Maker::Real { hash_type, knows_outputs: true } = self.maker else { return None };
+        let Maker::Real { hash_type, knows_outputs: true, .. } = self.maker else { return None };
         // Only without an annex, and without OP_CODESEPARATOR.
         let ext = lydian_script::TaprootExt { annex_hash: None, leaf: leaf.map(|leaf| (leaf, u32::MAX)) };
         Some((self.context.taproot(self.index, low_byte(hash_type), &ext)?, hash_type))
+    }
+
+    /// A BIP-0340 signature for `output_key`, by the private key with this hash, tweaked.
+    pub(super) fn make_schnorr(
+        &self,
+        key_hash: [u8; 20],
+        digest: [u8; 32],
+        tweak: Option<[u8; 32]>,
+        output_key: [u8; 32],
+    ) -> Option<[u8; 64]> {
+        let Maker::Real { batch, .. } = self.maker else { return None };
+        let wanted = Wanted { key_hash, digest, scheme: Scheme::Schnorr, tweak };
+        batch.sign(self.keys.private_key(&key_hash)?, wanted, Some(output_key))
     }
 
     pub(super) fn is_estimating(&self) -> bool {

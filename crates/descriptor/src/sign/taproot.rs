@@ -43,7 +43,7 @@ impl Signer<'_, '_> {
         // The internal key, then the output key itself.
         for (key, tweak) in [(internal_key, Tweak::Root(data.taproot.merkle_root)), (*output_key, Tweak::None)] {
             if data.taproot_key_signature.is_empty() {
-                match self.sign_schnorr(&key, tweak, None) {
+                match self.sign_schnorr(&key, tweak, None, output_key) {
                     Some(signature) => data.taproot_key_signature = signature,
                     None => {
                         self.sign_musig(&key, tweak, None, data);
@@ -90,7 +90,7 @@ impl Signer<'_, '_> {
         if let Some(signature) = data.taproot_script_signatures.get(&place) {
             return Some(signature.clone());
         }
-        match self.sign_schnorr(&key, Tweak::None, Some(leaf)) {
+        match self.sign_schnorr(&key, Tweak::None, Some(leaf), &key) {
             Some(signature) => {
                 data.taproot_script_signatures.insert(place, signature.clone());
                 Some(signature)
@@ -103,18 +103,25 @@ impl Signer<'_, '_> {
     }
 
     /// Core's `CreateSchnorrSig`.
-    fn sign_schnorr(&self, key: &[u8; 32], tweak: Tweak, leaf: Option<[u8; 32]>) -> Option<Vec<u8>> {
+    fn sign_schnorr(
+        &self,
+        key: &[u8; 32],
+        tweak: Tweak,
+        leaf: Option<[u8; 32]>,
+        output_key: &[u8; 32],
+    ) -> Option<Vec<u8>> {
         if self.is_estimating() {
             return Some(ESTIMATED.to_vec());
         }
-        let of_parity = |parity: u8| self.keys.private_key(&hash160(&[&[parity][..], key].concat()));
-        let private = of_parity(2).or_else(|| of_parity(3))?;
+        let of_parity = |parity: u8| Some(hash160(&[&[parity][..], key].concat()));
+        let is_known = |hash: &[u8; 20]| self.keys.private_key(hash).is_some();
+        let hash = of_parity(2).filter(is_known).or_else(|| of_parity(3).filter(is_known))?;
         let (digest, hash_type) = self.taproot_digest(leaf)?;
         let tweak = match tweak {
             Tweak::None => None,
             Tweak::Root(root) => Some(tweak_hash(key, root.as_ref())),
         };
-        Some(with_hash_type(private.sign_schnorr(&digest, tweak)?, hash_type))
+        Some(with_hash_type(self.make_schnorr(hash, digest, tweak, *output_key)?, hash_type))
     }
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use lydian_consensus::Chain;
+use lydian_curve::{Check, Engine, Reference, Scheme, ToSign};
 use lydian_hash::sha256;
 use lydian_primitives::build::{MutInput, MutOutput};
 use lydian_primitives::{OutPoint, Transaction, Txid};
@@ -35,7 +36,7 @@ fn unsigned() -> MutTx {
 fn sign(tx: &MutTx, script: &[u8], keys: &Keystore, hash_type: u8) -> Signed {
     let tx = Transaction::parse(tx.encode()).unwrap();
     let output = Output { value: Amount(5), script_pubkey: script };
-    sign_transaction(tx.view(), &[Some(output)], keys, hash_type)
+    sign_transaction(tx.view(), &[Some(output)], keys, hash_type, &Batch::default())
 }
 
 /// Each kind is complete with its keys and scripts, in every hash type, and not without them.
@@ -95,9 +96,12 @@ fn what_is_missing_is_an_error() {
     let script = scripts::witness_program(0, &hash160(key(0).public_key()));
     let tx = Transaction::parse(unsigned().encode()).unwrap();
     let keys = keystore(&[0], &[]);
-    assert_eq!(sign_transaction(tx.view(), &[None], &keys, 0).errors, [(0, InputError::NotFound)]);
+    assert_eq!(sign_transaction(tx.view(), &[None], &keys, 0, &Batch::default()).errors, [(0, InputError::NotFound)]);
     let no_amount = Output { value: AMOUNT_NOT_GIVEN, script_pubkey: &script };
-    assert_eq!(sign_transaction(tx.view(), &[Some(no_amount)], &keys, 0).errors, [(0, InputError::MissingAmount)]);
+    assert_eq!(
+        sign_transaction(tx.view(), &[Some(no_amount)], &keys, 0, &Batch::default()).errors,
+        [(0, InputError::MissingAmount)]
+    );
     // SINGLE without an output of the same index signs nothing.
     let no_outputs = MutTx { outputs: Vec::new(), ..unsigned() };
     assert_eq!(sign(&no_outputs, &script, &keys, 3).errors.len(), 1);
@@ -110,10 +114,103 @@ fn what_is_missing_is_an_error() {
 fn signatures_are_short_and_deterministic() {
     let key = key(0);
     for message in 0..200_u8 {
-        let signature = key.sign_ecdsa([message; 32]);
-        assert!(signature.len() <= 70 && signature[3] <= 32, "{message}");
-        assert_eq!(signature, key.sign_ecdsa([message; 32]));
-        assert_eq!(key.sign_schnorr(&[message; 32], None), key.sign_schnorr(&[message; 32], None));
+        let sign = |scheme, tweak| {
+            let wanted = key.to_sign([message; 32], scheme, tweak).unwrap();
+            Reference.sign(&[wanted], &[0; 32]).pop().flatten().unwrap()
+        };
+        let signature = sign(Scheme::Ecdsa, None);
+        assert!(signature[0] < 0x80, "{message}");
+        assert_eq!(signature, sign(Scheme::Ecdsa, None));
+        assert_eq!(sign(Scheme::Schnorr, Some([3; 32])), sign(Scheme::Schnorr, Some([3; 32])));
+    }
+}
+
+/// Many inputs of every kind, signed together by each engine, are those that libsecp256k1 signs alone, byte for byte;
+/// the inputs of another signer are completed by a second call, and a bad signature that is met is no valid one.
+#[test]
+fn inputs_are_signed_together_as_alone() {
+    let (one, two) = (key(0), key(1));
+    let (first, second) = (one.public_key(), two.public_key());
+    let multisig = scripts::multisig(2, &[first, second]);
+    let key_hash = scripts::witness_program(0, &hash160(first));
+    let program = scripts::witness_program(0, &sha256(&multisig));
+    let tree = TaprootTree::new(second[1..].try_into().unwrap(), Vec::new()).unwrap();
+    let kinds = [
+        scripts::p2pk(second),
+        scripts::p2pkh(&hash160(first)),
+        key_hash.clone(),
+        scripts::p2sh(&hash160(&key_hash)),
+        multisig.clone(),
+        program,
+        scripts::witness_program(1, &first[1..]),
+        scripts::witness_program(1, &tree.output_key()),
+    ];
+    let mut tx = unsigned();
+    let input = tx.inputs.remove(0);
+    let mut spent = Vec::new();
+    for index in 0..100 {
+        tx.inputs.push(MutInput { prevout: OutPoint { vout: index, ..input.prevout }, ..input.clone() });
+        let script_pubkey = &kinds[usize::try_from(index).unwrap() % kinds.len()][..];
+        spent.push(Some(Output { value: Amount(5), script_pubkey }));
+    }
+    for keys in [&[0][..], &[1], &[0, 1]] {
+        let mut keys = keystore(keys, &[&multisig, &key_hash]);
+        keys.add_tree(tree.clone());
+        let all = |tx: &MutTx, batch: &Batch<'_>| {
+            let tx = Transaction::parse(tx.encode()).unwrap();
+            sign_transaction(tx.view(), &spent, &keys, 0, batch)
+        };
+        let alone = all(&tx, &Batch::default());
+        assert_eq!(alone.errors.is_empty(), keys.keys.len() == 2);
+        for engine in lydian_curve::engines() {
+            let together = all(&tx, &Batch::new(&*engine, [9; 32]));
+            assert_eq!((&together.tx, &together.errors), (&alone.tx, &alone.errors), "{}", engine.name());
+            let mut spoiled = alone.tx.clone();
+            for input in &mut spoiled.inputs {
+                if let Some(byte) = input.witness.first_mut().and_then(|element| element.get_mut(20)) {
+                    *byte ^= 1;
+                }
+            }
+            let again = all(&spoiled, &Batch::new(&*engine, [9; 32]));
+            let expected = all(&spoiled, &Batch::default());
+            assert_eq!((again.tx, again.errors), (expected.tx, expected.errors), "{}", engine.name());
+        }
+    }
+}
+
+/// An engine that makes wrong signatures, each of which would reveal the private key.
+#[derive(Debug)]
+struct Faulty;
+
+impl Engine for Faulty {
+    fn name(&self) -> &'static str {
+        "faulty"
+    }
+
+    fn verify(&self, checks: &[Check], verdicts: &mut [bool]) {
+        Reference.verify(checks, verdicts);
+    }
+
+    fn sign(&self, wanted: &[ToSign], seed: &[u8; 32]) -> Vec<Option<[u8; 64]>> {
+        let spoil = |mut signature: [u8; 64]| {
+            signature[50] ^= 1;
+            signature
+        };
+        Reference.sign(wanted, seed).into_iter().map(|made| made.map(spoil)).collect()
+    }
+}
+
+#[test]
+fn wrong_signatures_are_made_again() {
+    let (one, two) = (key(0), key(1));
+    let multisig = scripts::multisig(2, &[one.public_key(), two.public_key()]);
+    let taproot = scripts::witness_program(1, &one.public_key()[1..]);
+    for (script, keys) in [(scripts::p2pk(one.public_key()), 2), (taproot, 2), (multisig, 1)] {
+        let keys = keystore(&[0, 1][..keys], &[]);
+        let tx = Transaction::parse(unsigned().encode()).unwrap();
+        let spent = [Some(Output { value: Amount(5), script_pubkey: &script })];
+        let signed = |batch: &Batch<'_>| sign_transaction(tx.view(), &spent, &keys, 0, batch).tx;
+        assert_eq!(signed(&Batch::new(&Faulty, [0; 32])), signed(&Batch::default()));
     }
 }
 

@@ -90,7 +90,11 @@ fn main() {
         asked.push((format!("REST {}", path.replace(hash, "HASH")), Ask::Path(path), count));
     }
     println!("{:45} {:>10} {:>12} {:>12} {:>12} {:>12}", "", "bytes", "ours, us", "cpu, us", "Core's, us", "cpu, us");
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     for (name, ask, count) in asked {
+        if filter.as_ref().is_some_and(|filter| !name.contains(filter)) {
+            continue;
+        }
         let count = if is_bench { count } else { 3 };
         let [ours, cores] = servers.each_ref().map(|server| measure(server, &ask, count));
         assert_eq!(ours.answer, cores.answer, "{name}");

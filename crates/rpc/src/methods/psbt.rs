@@ -14,6 +14,7 @@ use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::output::Hex;
 use crate::raw_tx::{Reading, decode};
 use crate::result::result;
+use lydian_descriptor::Batch;
 use lydian_mempool::policy::{FeeRate, virtual_size};
 use lydian_primitives::build::MutTx;
 use lydian_psbt::{InputAnalysis, Psbt, join};
@@ -267,7 +268,8 @@ result! {
 fn finalizepsbt(call: &Call<'_>) -> Result<FinalizedAnswer, RpcError> {
     let mut psbt = read(call, call.text(0)?)?;
     let extracts = call.bool_or(1, true)?;
-    let tx = psbt.finalize();
+    let engine = call.context.engine()?;
+    let tx = psbt.finalize(&Batch::new(engine.signatures().as_ref(), [0; 32]));
     let complete = tx.is_some();
     let hex = tx.filter(|_| extracts).map(|tx| Hex(tx.encode()));
     Ok(FinalizedAnswer { psbt: hex.is_none().then(|| psbt.to_base64()), hex, complete })

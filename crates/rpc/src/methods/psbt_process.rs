@@ -6,13 +6,13 @@
 
 use super::descriptor::add_to_keystore;
 use super::psbt::read;
-use super::rawtransaction_sign::{find_outputs, parse_hash_type};
+use super::rawtransaction_sign::{find_outputs, parse_hash_type, random};
 use crate::error::{RpcError, code};
 use crate::json::Json;
 use crate::method::Call;
 use crate::output::Hex;
 use crate::result::result;
-use lydian_descriptor::Keystore;
+use lydian_descriptor::{Batch, Keystore};
 use lydian_primitives::OutPoint;
 use lydian_primitives::build::MutOutput;
 use lydian_psbt::{Prepared, Psbt, SignError, SignOptions};
@@ -43,7 +43,7 @@ pub(super) fn utxoupdatepsbt(call: &Call<'_>) -> Result<String, RpcError> {
     let descriptors = call.given(1).map_or(Ok(&[][..]), Json::as_array)?;
     let keys = keystore(call, descriptors, false)?;
     let options = SignOptions { sighash_type: None, finalize: false };
-    Ok(process(call, &keys, options)?.to_base64())
+    Ok(process(call, &keys, options, &Batch::default())?.to_base64())
 }
 
 pub(super) fn descriptorprocesspsbt(call: &Call<'_>) -> Result<ProcessedAnswer, RpcError> {
@@ -52,22 +52,22 @@ pub(super) fn descriptorprocesspsbt(call: &Call<'_>) -> Result<ProcessedAnswer, 
     if !call.bool_or(3, true)? {
         keys.forget_origins();
     }
-    let mut entropy = [0; 32];
-    call.context.host.fill_random(&mut entropy);
-    keys.add_entropy(entropy);
-    let mut psbt = process(call, &keys, SignOptions { sighash_type, finalize: call.bool_or(4, true)? })?;
+    keys.add_entropy(random(call.context));
+    let engine = call.context.engine()?;
+    let batch = Batch::new(engine.signatures().as_ref(), random(call.context));
+    let mut psbt = process(call, &keys, SignOptions { sighash_type, finalize: call.bool_or(4, true)? }, &batch)?;
     let complete = psbt.inputs.iter().all(lydian_psbt::Input::is_signed);
     let text = psbt.to_base64();
     let unverified = || RpcError::misc("The final scripts of the PSBT cannot be verified");
     let hex = match complete {
-        true => Some(Hex(psbt.finalize().ok_or_else(unverified)?.encode())),
+        true => Some(Hex(psbt.finalize(&batch).ok_or_else(unverified)?.encode())),
         false => None,
     };
     Ok(ProcessedAnswer { psbt: text, complete, hex })
 }
 
 /// Core's `ProcessPSBT`.
-fn process(call: &Call<'_>, keys: &Keystore, options: SignOptions) -> Result<Psbt, RpcError> {
+fn process(call: &Call<'_>, keys: &Keystore, options: SignOptions, batch: &Batch<'_>) -> Result<Psbt, RpcError> {
     let mut psbt = read(call, call.text(0)?)?;
     add_outputs(call, &mut psbt, keys)?;
     let failed = |error: SignError| {
@@ -76,7 +76,8 @@ fn process(call: &Call<'_>, keys: &Keystore, options: SignOptions) -> Result<Psb
     };
     let prepared = Prepared::new(&psbt).map_err(failed)?;
     let outputs = prepared.outputs();
-    let context = prepared.context(&outputs).map_err(failed)?;
+    let context = prepared.context(&outputs, batch).map_err(failed)?;
+    context.plan(&psbt.inputs, keys, |_| options.sighash_type);
     for (index, input) in psbt.inputs.iter_mut().enumerate() {
         // An input that is not complete stays so; only what it commits to must be agreed on.
         if !input.is_signed()

@@ -14,7 +14,7 @@ use crate::output::Hex;
 use crate::raw_tx::{Reading, decode};
 use crate::result::result;
 use lydian_descriptor::{
-    AMOUNT_NOT_GIVEN, InputError, Keystore, PrivateKey, combine, sign_transaction, solve, write_asm,
+    AMOUNT_NOT_GIVEN, Batch, InputError, Keystore, PrivateKey, combine, sign_transaction, solve, write_asm,
 };
 use lydian_descriptor::{Signed, TxoutType};
 use lydian_hash::{hash160, sha256};
@@ -86,8 +86,17 @@ pub(super) fn signrawtransactionwithkey(call: &Call<'_>) -> Result<SignedAnswer,
     let hash_type = call.given(3).map_or(Ok(0), parse_hash_type)?;
     let outputs: Vec<Option<Output<'_>>> =
         outpoints.iter().map(|outpoint| spent.get(outpoint).map(Spent::output)).collect();
-    let signed = sign_transaction(tx.view(), &outputs, &keys, hash_type);
+    let engine = call.context.engine()?;
+    let batch = Batch::new(engine.signatures().as_ref(), random(call.context));
+    let signed = sign_transaction(tx.view(), &outputs, &keys, hash_type, &batch);
     answer(signed, &spent)
+}
+
+/// 32 random bytes.
+pub(super) fn random(context: &Context) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    context.host.fill_random(&mut bytes);
+    bytes
 }
 
 /// Core's `SignTransactionResultToJSON`.
