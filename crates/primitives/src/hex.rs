@@ -49,7 +49,11 @@ pub fn push_hex_reversed(out: &mut Vec<u8>, bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::to_hex;
+    use crate::{hex, to_hex};
+
+    fn plain(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 
     /// All lengths up to several times the size that is converted together.
     #[test]
@@ -58,7 +62,9 @@ mod tests {
         for length in 0..bytes.len() {
             let mut digits = b"x".to_vec();
             push_hex(&mut digits, &bytes[..length]);
-            assert_eq!(digits, format!("x{}", to_hex(&bytes[..length])).as_bytes());
+            assert_eq!(digits, format!("x{}", plain(&bytes[..length])).as_bytes());
+            assert_eq!(to_hex(&bytes[..length]), plain(&bytes[..length]));
+            assert_eq!(hex(&plain(&bytes[..length]).to_uppercase()).unwrap(), bytes[..length]);
         }
     }
 
@@ -67,9 +73,24 @@ mod tests {
         let bytes: Vec<u8> = (0..=255).collect();
         let (mut forwards, mut backwards) = (b"x".to_vec(), Vec::new());
         push_hex(&mut forwards, &bytes);
-        assert_eq!(forwards, format!("x{}", to_hex(&bytes)).as_bytes());
+        assert_eq!(forwards, format!("x{}", plain(&bytes)).as_bytes());
         let reversed: Vec<u8> = bytes.iter().rev().copied().collect();
         push_hex_reversed(&mut backwards, &reversed);
         assert_eq!(backwards, &forwards[1..]);
+    }
+
+    /// Every pair with a character that is no digit, and texts with an odd number of them.
+    #[test]
+    fn other_texts_are_refused() {
+        for byte in 0..128_u8 {
+            let is_digit = char::from(byte).is_ascii_hexdigit();
+            for pair in [[byte, b'0'], [b'f', byte]] {
+                assert_eq!(hex(std::str::from_utf8(&pair).unwrap()).is_ok(), is_digit, "{byte}");
+            }
+        }
+        for text in ["0", "000", "\u{e9}", "00\u{e9}"] {
+            assert!(hex(text).is_err(), "{text}");
+        }
+        assert_eq!(hex(""), Ok(Vec::new()));
     }
 }

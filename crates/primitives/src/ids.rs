@@ -2,6 +2,7 @@
 //!
 //! Cost: each is as large as the value it wraps. No I/O.
 
+use crate::hex::push_hex;
 use std::fmt;
 use std::str::FromStr;
 
@@ -65,17 +66,34 @@ impl std::error::Error for HexError {}
 
 /// Decodes hexadecimal text, without reversing the bytes.
 pub fn hex(text: &str) -> Result<Vec<u8>, HexError> {
-    let digit = |c: u8| (c as char).to_digit(16).and_then(|d| u8::try_from(d).ok()).ok_or(HexError);
-    let pairs = text.as_bytes().chunks_exact(2);
-    if !pairs.remainder().is_empty() {
-        return Err(HexError);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let (mut bytes, mut all) = (Vec::with_capacity(pairs.len()), 0);
+    for pair in pairs {
+        let [high, low] = pair.map(|digit| DIGIT_VALUES[usize::from(digit)]);
+        all |= high | low;
+        bytes.push(high << 4 | low & 15);
     }
-    pairs.map(|pair| Ok(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+    if rest.is_empty() && all < 16 { Ok(bytes) } else { Err(HexError) }
 }
+
+/// The value of each hexadecimal digit; 255 for other characters.
+const DIGIT_VALUES: [u8; 256] = {
+    let mut values = [255; 256];
+    let (digits, mut value) = (b"0123456789abcdef", 0_u8);
+    while value < 16 {
+        let digit = digits[value as usize];
+        values[digit as usize] = value;
+        values[digit.to_ascii_uppercase() as usize] = value;
+        value += 1;
+    }
+    values
+};
 
 /// Encodes bytes as hexadecimal text, without reversing them.
 pub fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|b| [b >> 4, b & 15]).map(|d| char::from_digit(u32::from(d), 16).unwrap_or('?')).collect()
+    let mut digits = Vec::new();
+    push_hex(&mut digits, bytes);
+    String::from_utf8(digits).unwrap_or_default()
 }
 
 /// A reference to an output of a transaction: Core's `COutPoint`.

@@ -2,16 +2,36 @@
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/// The value of each digit; [`INVALID`] for other characters.
+const VALUES: [u8; 256] = {
+    let mut values = [INVALID; 256];
+    let mut value = 0_u8;
+    while value < 64 {
+        values[DIGITS[value as usize] as usize] = value;
+        value += 1;
+    }
+    values
+};
+
+const INVALID: u8 = 0x80;
+
 /// Returns the text of bytes, with padding.
 pub fn base64(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = (0..3).fold(0_usize, |group, i| group << 8 | chunk.get(i).map_or(0, |&byte| usize::from(byte)));
-        for i in 0..4 {
-            out.push(if i <= chunk.len() { char::from(DIGITS[group >> (18 - 6 * i) & 63]) } else { '=' });
-        }
+    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    let (groups, rest) = bytes.as_chunks::<3>();
+    groups.iter().for_each(|group| out.extend_from_slice(&digits(group)));
+    if !rest.is_empty() {
+        let mut group = [0; 3];
+        group[..rest.len()].copy_from_slice(rest);
+        let mut last = digits(&group);
+        last[rest.len() + 1..].fill(b'=');
+        out.extend_from_slice(&last);
     }
-    out
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn digits(&[a, b, c]: &[u8; 3]) -> [u8; 4] {
+    [a >> 2, (a & 3) << 4 | b >> 4, (b & 15) << 2 | c >> 6, c & 63].map(|value| DIGITS[usize::from(value & 63)])
 }
 
 /// Returns the bytes of a text with padding, or `None` if it is not one; bits that are left over must be zero: Core's
@@ -22,24 +42,30 @@ pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     }
     let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0, 0u32);
-    for byte in &text[..text.len() - padding] {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        held = held << 6 | u32::from(value);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push(u8::try_from(held >> bits & 0xff).ok()?);
-        }
+    let (groups, rest) = text[..text.len() - padding].as_chunks::<4>();
+    let value = |digit: &u8| VALUES[usize::from(*digit)];
+    let mut all = 0;
+    for [a, b, c, d] in groups {
+        let [a, b, c, d] = [a, b, c, d].map(value);
+        all |= a | b | c | d;
+        out.extend_from_slice(&[a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d]);
     }
-    (held & ((1 << bits) - 1) == 0).then_some(out)
+    let left_over = match rest {
+        [a, b] => {
+            let [a, b] = [a, b].map(value);
+            all |= a | b;
+            out.push(a << 2 | b >> 4);
+            b & 15
+        }
+        [a, b, c] => {
+            let [a, b, c] = [a, b, c].map(value);
+            all |= a | b | c;
+            out.extend_from_slice(&[a << 2 | b >> 4, b << 4 | c >> 2]);
+            c & 3
+        }
+        _ => 0,
+    };
+    (all & INVALID == 0 && left_over == 0).then_some(out)
 }
 
 #[cfg(test)]

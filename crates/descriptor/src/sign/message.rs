@@ -3,13 +3,13 @@
 //! Input: a message, and a private key or a signature. Output: the signature in 65 bytes, or whether it is from the
 //! key with a given hash. The first byte selects one of up to four keys that can have made the signature, and says
 //! whether the key is compressed. Invariants: signatures are byte for byte Core's (RFC 6979, not ground for a low r);
-//! no signature causes a panic. Cost: signing multiplies on the curve up to nine times, verifying twice.
+//! no signature causes a panic. Cost: a signature and a recovery, as in Core.
 
 use super::PrivateKey;
 use lydian_hash::{hash160, sha256d};
 use lydian_primitives::build::write_var_bytes;
-use secp256k1::constants::CURVE_ORDER;
-use secp256k1::{Message, PublicKey, Scalar, SecretKey, ecdsa};
+use secp256k1::Message;
+use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 
 /// Size of a signature that reveals its key: Core's `CPubKey::COMPACT_SIGNATURE_SIZE`.
 const SIGNATURE_SIZE: usize = 65;
@@ -31,21 +31,16 @@ fn digest_of(message: &str) -> [u8; 32] {
     sha256d(&bytes)
 }
 
-/// Signs a message: Core's `MessageSign`. `None` only if the signature does not reveal the key, which no message is
-/// known to cause.
+/// Signs a message: Core's `MessageSign`. `None` only if the signature does not reveal the key, which would be an error
+/// of the computer; Core stops the program.
 pub fn sign_message(key: &PrivateKey, message: &str) -> Option<[u8; SIGNATURE_SIZE]> {
     let digest = digest_of(message);
-    let pair = ecdsa::sign(Message::from_digest(digest), key.secret()).serialize_compact();
+    let made = RecoverableSignature::sign_ecdsa_recoverable(Message::from_digest(digest), key.secret());
+    let (which, pair) = made.serialize_compact();
     let compressed = if key.is_compressed() { COMPRESSED } else { 0 };
-    let mut signature = [0; SIGNATURE_SIZE];
+    let mut signature = [HEADER + which.to_u8() + compressed; SIGNATURE_SIZE];
     signature[1..].copy_from_slice(&pair);
-    for which in 0..4 {
-        signature[0] = HEADER + which + compressed;
-        if recover(&digest, &signature).as_deref() == Some(key.public_key()) {
-            return Some(signature);
-        }
-    }
-    None
+    (recover(&digest, &signature).as_deref() == Some(key.public_key())).then_some(signature)
 }
 
 /// Returns whether the key with this hash has signed the message: Core's `MessageVerify` after its checks of the text.
@@ -55,64 +50,24 @@ pub fn verify_message(key_hash: &[u8; 20], signature: &[u8], message: &str) -> b
 }
 
 /// The public key that has made a signature: Core's `CPubKey::RecoverCompact`.
-///
-/// With the point R of the signature, the key is (s R - z G) / r. The signature has x of R, reduced by the order of the
-/// group, and its first byte whether y is odd and whether x was reduced.
 fn recover(digest: &[u8; 32], signature: &[u8; SIGNATURE_SIZE]) -> Option<Vec<u8>> {
     let [header, pair @ ..] = signature;
-    let (r, s) = pair.split_first_chunk::<32>()?;
     let header = header.wrapping_sub(HEADER);
-    // Numbers below the order that are not 0, as r and s have to be. None of these is secret.
-    let [r_number, s_number] = [*r, s.try_into().ok()?].map(|bytes| SecretKey::from_secret_bytes(bytes).ok());
-    let mut point = [2 + (header & 1); 33];
-    point[1..].copy_from_slice(&if header & 2 == 0 { *r } else { plus_order(r)? });
-    let point = PublicKey::from_slice(&point).ok()?;
-    let inverse = Scalar::from(inverse(r_number?)?);
-    let of_point = Scalar::from(s_number?.mul_tweak(&inverse).ok()?);
-    let of_generator = SecretKey::from_secret_bytes(*digest).ok()?.mul_tweak(&inverse).ok()?.negate();
-    let key = point.mul_tweak(&of_point).ok()?.combine(&PublicKey::from_secret_key(&of_generator)).ok()?;
+    let which = RecoveryId::from_u8_masked(header);
+    let signature = RecoverableSignature::from_compact(pair, which).ok()?;
+    let key = signature.recover_ecdsa(Message::from_digest(*digest)).ok()?;
     Some(match header & COMPRESSED {
         0 => key.serialize_uncompressed().to_vec(),
         _ => key.serialize().to_vec(),
     })
 }
 
-/// The sum with the order of the group, below 2^256.
-fn plus_order(number: &[u8; 32]) -> Option<[u8; 32]> {
-    let (mut sum, mut carry) = ([0; 32], false);
-    for at in (0..32).rev() {
-        let (partial, first) = number[at].overflowing_add(CURVE_ORDER[at]);
-        let (byte, second) = partial.overflowing_add(u8::from(carry));
-        (sum[at], carry) = (byte, first || second);
-    }
-    (!carry).then_some(sum)
-}
-
-/// The inverse modulo the order of the group, by Fermat: the power with the order less 2.
-fn inverse(number: SecretKey) -> Option<SecretKey> {
-    let mut exponent = CURVE_ORDER;
-    // The last byte is 0x41.
-    exponent[31] -= 2;
-    let factor = Scalar::from(number);
-    let mut power: Option<SecretKey> = None;
-    for bit in exponent.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1)) {
-        if let Some(root) = power {
-            power = Some(root.mul_tweak(&Scalar::from(root)).ok()?);
-        }
-        if bit == 1 {
-            power = Some(match power {
-                Some(power) => power.mul_tweak(&factor).ok()?,
-                None => number,
-            });
-        }
-    }
-    power
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use lydian_consensus::Chain;
+    use secp256k1::constants::CURVE_ORDER;
+    use secp256k1::{PublicKey, SecretKey, ecdsa};
 
     /// The private keys 1 and 2, the second for an uncompressed public key.
     const KEYS: [&str; 2] =
@@ -171,8 +126,6 @@ mod tests {
         let mut five = one;
         five[31] = 5;
         assert_eq!(recover(&[1; 32], &signature(27, &five, &one)), None);
-        assert_eq!(plus_order(&less(1)), None);
-        assert_eq!(plus_order(&[0; 32]), Some(CURVE_ORDER));
     }
 
     /// The library verifies each signature with the key that was recovered from it.
@@ -193,19 +146,5 @@ mod tests {
         }
         // Half of all numbers are x of a point.
         assert!((150..250).contains(&found), "{found}");
-    }
-
-    #[test]
-    fn a_number_times_its_inverse_is_one() {
-        for byte in [1, 2, 77, 250] {
-            let number = SecretKey::from_secret_bytes([byte; 32]).unwrap();
-            let product = number.mul_tweak(&Scalar::from(inverse(number).unwrap())).unwrap();
-            assert_eq!(product.to_secret_bytes(), SecretKey::from_secret_bytes(one()).unwrap().to_secret_bytes());
-        }
-        fn one() -> [u8; 32] {
-            let mut one = [0; 32];
-            one[31] = 1;
-            one
-        }
     }
 }

@@ -5,7 +5,8 @@
 //! time and the server's CPU time for each call; then the time for a full block that is not in the page cache, beside a
 //! plain read of the same bytes from disk.
 //!
-//! `cargo bench -p lydian-node --bench rpc` measures (with `-- templates` the templates alone); `cargo test` makes the
+//! `cargo bench -p lydian-node --bench rpc` measures (with `-- templates` the templates alone, with another word the
+//! calls whose names contain it); `cargo test` makes the
 //! same runs with a few calls each. One connection sends a request and waits for the answer, as most programs do.
 //! Answers must be equal. CPU time has a resolution of 10 ms.
 #![allow(
@@ -103,6 +104,9 @@ fn main() {
             "{name:45} {bytes:10} {:12.0} {:12.0} {:12.0} {:12.0}",
             ours.wall_us, ours.cpu_us, cores.wall_us, cores.cpu_us
         );
+    }
+    if filter.is_some() {
+        return;
     }
     let path = chain.path().join("blk00000.dat");
     let size = servers[0].result("getblock", &format!("[{tip}]"))["size"].as_u64().unwrap();
