@@ -23,19 +23,23 @@ pub(crate) fn require(holds: bool, words: &'static str) -> Result<(), ReadError>
 }
 
 /// The public key behind the type; `wrong_size` if the key has no size of a public key.
-pub(crate) fn public_key(key: &Key<'_>, wrong_size: &'static str) -> Result<Vec<u8>, ReadError> {
+pub(crate) fn public_key<'a>(
+    stream: &mut Stream<'a>,
+    key: &Key<'a>,
+    wrong_size: &'static str,
+) -> Result<Vec<u8>, ReadError> {
     require(matches!(key.bytes.len().checked_sub(1), Some(COMPRESSED | UNCOMPRESSED)), wrong_size)?;
     let public = &key.bytes[1..];
-    require(uncompressed_key(public).is_some(), "Invalid pubkey")?;
+    require(stream.is_point(public), "Invalid pubkey")?;
     Ok(public.to_vec())
 }
 
-pub(crate) fn read_origin(
-    stream: &mut Stream<'_>,
-    key: &Key<'_>,
+pub(crate) fn read_origin<'a>(
+    stream: &mut Stream<'a>,
+    key: &Key<'a>,
     origins: &mut BTreeMap<Vec<u8>, KeyOrigin>,
 ) -> Result<(), ReadError> {
-    let public = public_key(key, "Size of key was not the expected size for the type BIP32 keypath")?;
+    let public = public_key(stream, key, "Size of key was not the expected size for the type BIP32 keypath")?;
     let size = stream.compact_size()?;
     origins.insert(public, stream.key_origin(size)?);
     Ok(())

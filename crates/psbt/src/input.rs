@@ -97,7 +97,7 @@ pub(crate) fn read_input(
 }
 
 /// The fields of BIP-0174.
-fn read_field(stream: &mut Stream<'_>, key: &Key<'_>, input: &mut Input) -> Result<(), ReadError> {
+fn read_field<'a>(stream: &mut Stream<'a>, key: &Key<'a>, input: &mut Input) -> Result<(), ReadError> {
     match key.kind {
         kind::NON_WITNESS_UTXO => {
             key.expect_size(1, "Input Non-witness UTXO")?;
@@ -114,7 +114,7 @@ fn read_field(stream: &mut Stream<'_>, key: &Key<'_>, input: &mut Input) -> Resu
         }
         kind::PARTIAL_SIG => {
             let words = "Size of key was not the expected size for the type partial signature pubkey";
-            let public = public_key(key, words)?;
+            let public = public_key(stream, key, words)?;
             let signature = stream.value()?;
             let has_hash_type = matches!(signature.last(), Some(1..=3 | 0x81..=0x83));
             require(has_hash_type && is_strict_der(signature), "Signature is not a valid encoding")?;

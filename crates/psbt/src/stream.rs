@@ -5,15 +5,18 @@
 //! is cut off.
 
 use crate::error::ReadError;
+use lydian_curve::uncompressed_key;
 use lydian_descriptor::KeyOrigin;
 use lydian_primitives::{ParseError, Reader, Transaction, transaction};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// A cursor over the bytes of a PSBT.
 #[derive(Debug)]
 pub(crate) struct Stream<'a> {
     bytes: &'a [u8],
     reader: Reader<'a>,
+    /// Public keys that are known to be on the curve.
+    points: HashSet<&'a [u8]>,
 }
 
 /// A key of a map: its type and all its bytes.
@@ -48,7 +51,7 @@ impl<'a> KeySet<'a> {
 
 impl<'a> Stream<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Stream<'a> {
-        Stream { bytes, reader: Reader::new(bytes) }
+        Stream { bytes, reader: Reader::new(bytes), points: HashSet::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -61,6 +64,11 @@ impl<'a> Stream<'a> {
 
     pub(crate) fn compact_size(&mut self) -> Result<usize, ReadError> {
         Ok(self.reader.compact_size()?)
+    }
+
+    /// Whether a public key is on the curve. Most keys are in two fields of an input or in several inputs.
+    pub(crate) fn is_point(&mut self, key: &'a [u8]) -> bool {
+        self.points.contains(key) || uncompressed_key(key).is_some() && self.points.insert(key)
     }
 
     /// A value of any size.
