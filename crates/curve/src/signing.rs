@@ -1,8 +1,8 @@
 //! Signatures that engines make: what is signed, its nonce, and the signature by libsecp256k1.
 //!
 //! Input: a private key and the hash to sign. Output: 64 bytes, r and s, byte for byte those of Core: ECDSA with nonces
-//! of RFC 6979 and the first r below 2^255, BIP-0340 without auxiliary randomness. Invariants: private keys and nonces
-//! are overwritten when they are dropped, as far as the language allows (copies that the compiler makes on the stack are
+//! of RFC 6979 and the first r below 2^255, BIP-0340 without auxiliary randomness. Invariants: private keys are
+//! overwritten when they are dropped, as far as the language allows (copies that the compiler makes on the stack are
 //! out of reach), and are in no `Debug`; SHA-256 has no branch or address that depends on its input. Cost: 24
 //! compressions for an ECDSA nonce, 3 for one of BIP-0340. Must never: return a signature as verified; callers verify.
 

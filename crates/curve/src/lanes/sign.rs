@@ -1,11 +1,11 @@
 //! Signatures in lanes: k G for many secret nonces k, and s of ECDSA and BIP-0340.
 //!
 //! Input: private keys and the hashes to sign. Output: the signatures, or `None` in an exceptional case, in which
-//! libsecp256k1 must sign. Invariant: no branch and no memory address depends on a secret. The table of the generator is read
-//! as a whole, and masks select the entry; the formulas have no branches; powers have constant exponents. The
-//! coordinates are scaled by a random number, so that values on the way are not those of the secret alone. Cost: about 1
-//! us of CPU time per point and 0.2 us per s with AVX-512. Must never: be given the tables of [`super::generator`] that
-//! are read by index.
+//! libsecp256k1 must sign. Invariant: no branch and no memory address depends on a secret. The table of the generator
+//! is read as a whole, and masks select the entry; the formulas have no branches; powers have constant exponents
+//! (`docs/adr/0016-signatures-in-the-lanes.md`). The coordinates are scaled by a random number, so that values on the
+//! way are not those of the secret alone. Cost: a comb of 65 additions per point. Must never: use the tables of
+//! [`super::generator`] that are read by index.
 
 use super::field::{Carried, Masked};
 use super::generator::{COMB_BITS, COMB_ENTRIES, Comb, comb};

@@ -14,7 +14,8 @@ use super::scalar::{Canonical, Scalar};
 use super::sign;
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
-use super::{LIMB, Lanes, WIDTH_MAX};
+use super::{LIMB, LaneEngine, Lanes, WIDTH_MAX};
+use crate::Engine;
 use crate::signing::{Scheme, ToSign};
 use lydian_stdx::SplitMix64;
 use secp256k1::{PublicKey, SecretKey};
@@ -205,6 +206,7 @@ on_every_kernel! {
     zero_stays_zero;
     tables_are_read_inside_their_bounds;
     secret_points;
+    exceptional_secrets;
     signatures_are_those_of_the_library;
 }
 
@@ -528,6 +530,25 @@ fn secret_points<L: Lanes>(l: L) {
         }
     }
     assert_eq!(sign::points(l, &[[0; 4]], &[5, 0, 0, 0]), [None]);
+}
+
+/// The only numbers whose sum meets an equal or an opposite point (`docs/derivations/scalar.md`, section 5): the lanes
+/// have no point for them, and libsecp256k1 signs with them.
+fn exceptional_secrets<L: Lanes>(l: L) {
+    let equal = sub_words(&N, &[0, 0, 0, 14 << 60]);
+    let opposite = sub_words(&[0; 4], &N);
+    for k in [equal, opposite] {
+        for k in [k, sub_words(&N, &k)] {
+            assert_eq!(sign::points(l, &[k], &[5, 0, 0, 0]), [None], "{k:x?}");
+            for near in [add_words(&k, &[2, 0, 0, 0]).0, sub_words(&k, &[2, 0, 0, 0])] {
+                assert!(sign::points(l, &[near], &[5, 0, 0, 0])[0].is_some(), "{near:x?}");
+            }
+            let secret = secret(&k).to_secret_bytes();
+            let wanted = [ToSign::new(&secret, [1; 32], Scheme::Schnorr)];
+            assert_eq!(sign::sign(l, &wanted, &[0; 32]), [None]);
+            assert!(LaneEngine::plain().sign(&wanted, &[0; 32])[0].is_some());
+        }
+    }
 }
 
 /// Every signature is that of libsecp256k1 for any number of them, keys and messages at the edges included.

@@ -2,10 +2,10 @@
 //!
 //! Input: the signatures that a first, planning pass over the inputs asks for, and those that it meets. Output: in the
 //! second pass, each of them from a table; one that was not planned is made or verified alone. Invariants: the second
-//! pass decides everything, so a plan that asks for too little or too much changes no result; a new signature is
-//! verified before it is returned, as Core does, because a wrong one may reveal the private key; private keys are wiped
-//! after planning. Cost: about 10 us of CPU time per ECDSA signature with AVX-512, a third of them for the
-//! verification. The first pass solves each script once more.
+//! pass decides everything, so a plan that asks for too little or too much changes no result; a signature of
+//! a kernel is verified before it is returned, as Core does, because a wrong one may reveal the private key; private
+//! keys are wiped after planning. Cost: some 10 us of CPU time per ECDSA signature with AVX-512, a third of them for
+//! the verification. The first pass solves each script, too.
 
 use super::PrivateKey;
 use lydian_curve::{Check, Engine, PublicKeyBytes, Reference, Scheme, ToSign};
