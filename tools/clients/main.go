@@ -12,6 +12,7 @@ import (
 	"os"
 	"sort"
 
+	"github.com/btcsuite/btcd/btcjson"
 	"github.com/btcsuite/btcd/chaincfg/chainhash"
 	"github.com/btcsuite/btcd/rpcclient"
 	"github.com/btcsuite/btcd/wire"
@@ -94,6 +95,24 @@ func (w *watcher) mempool() {
 	w.say("mempool", len(all), err)
 }
 
+// fees asks for estimates as lnd and btcwallet do, and for targets that the node refuses.
+func (w *watcher) fees() {
+	economical, conservative := btcjson.EstimateModeEconomical, btcjson.EstimateModeConservative
+	for _, target := range []int64{1, 2, 3, 6, 12, 144, 1008} {
+		for _, mode := range []*btcjson.EstimateSmartFeeMode{nil, &economical, &conservative} {
+			estimate, err := w.client.EstimateSmartFee(target, mode)
+			w.say("estimate", estimate, err)
+		}
+	}
+	for _, target := range []int64{0, 1009} {
+		_, err := w.client.EstimateSmartFee(target, &economical)
+		w.say("no target", nil, err)
+	}
+	unknown := btcjson.EstimateSmartFeeMode("CHEAP")
+	_, err := w.client.EstimateSmartFee(6, &unknown)
+	w.say("no mode", nil, err)
+}
+
 // about asks what lnd asks when it starts and while it runs.
 func (w *watcher) about() {
 	version, err := w.client.BackendVersion()
@@ -143,6 +162,7 @@ func main() {
 		w.lines = []string{}
 		w.blocks()
 		w.mempool()
+		w.fees()
 		w.about()
 		fmt.Println(string(must(json.Marshal(w.lines))))
 	}

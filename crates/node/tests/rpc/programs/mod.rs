@@ -27,6 +27,10 @@ const OPTIONS: &[&str] = &["-txindex", "-blockfilterindex", "-rest", "-acceptnon
 /// Blocks before the story: the coins of the first ones can be spent.
 const BEFORE: u32 = 110;
 
+/// Payments from which fees are estimated, and those in one block.
+const PAYMENTS: usize = 60;
+const PAYMENTS_IN_BLOCK: usize = 10;
+
 /// Both nodes, and the program on each.
 struct Story {
     pair: Pair,
@@ -55,6 +59,19 @@ impl Story {
 
     fn send(&mut self, tx: &MutTx) -> String {
         text(&both(&self.pair, "sendrawtransaction", &json!([to_hex(&tx.encode())])))
+    }
+
+    /// Transactions of different feerates that confirm at once, from which the estimators learn.
+    fn pay_fees(&mut self) {
+        let (split, mut coins) = pay(&[coinbase(&self.pair, 4)], &[10; PAYMENTS], 10_000);
+        self.send(&split);
+        self.mine(1, 1);
+        while coins.len() >= PAYMENTS_IN_BLOCK {
+            for (coin, fee) in coins.drain(..PAYMENTS_IN_BLOCK).zip((1_000..).step_by(700)) {
+                self.send(&pay(&[coin], &[11], fee).0);
+            }
+            self.mine(1, 1);
+        }
     }
 
     /// Replaces this number of blocks by one more.
@@ -99,5 +116,7 @@ pub(crate) fn live(test: &str, options: &[&str], connect: impl Fn(&Server) -> Wa
     let tip = story.reorganise(8, 9);
     story.look("nine blocks for eight", &[&tip]);
     story.look("nothing new", &[]);
+    story.pay_fees();
+    story.look("blocks from which fees are estimated", &[]);
     assert!(story.lines > 100, "{} lines", story.lines);
 }

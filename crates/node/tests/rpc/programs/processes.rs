@@ -4,10 +4,12 @@
 use super::{Watch, live};
 use crate::server::Server;
 use lydian_oracle::build;
+use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -91,9 +93,19 @@ fn python_bitcoinlib_sees_the_same_on_both() {
 fn btcds_rpcclient_sees_the_same_on_both() {
     let test = "btcds_rpcclient_sees_the_same_on_both";
     let Some(program) = installed(test, "rpcclient") else { return };
+    // The last look follows blocks from which fees can be estimated.
+    let has_estimates = Rc::new(Cell::new(false));
     live(test, &[], |server| {
         let (user, password) = login(server);
         let host = format!("127.0.0.1:{}", server.port);
-        Program::start(Command::new(&program).args([&host, &user, &password])).watch()
+        let mut watch = Program::start(Command::new(&program).args([&host, &user, &password])).watch();
+        let has_estimates = Rc::clone(&has_estimates);
+        Box::new(move || {
+            let lines = watch();
+            let has_feerate = |line: &String| line.starts_with("estimate ") && line.contains("\"feerate\":");
+            has_estimates.set(lines.iter().any(has_feerate));
+            lines
+        })
     });
+    assert!(has_estimates.get());
 }
