@@ -72,6 +72,13 @@ if [ "$servers" = lydian,electrs,electrumx ]; then
   cargo test --locked --workspace --test electrum -- --ignored the_servers
 fi
 
+if lnd=$(tools/lnd.sh); then
+  say "two $(basename "$lnd") on Lydian, and two on Core, open channels, pay, and close them, also by force"
+  cargo test --locked -p lydian-node --test rpc two_lnds_on -- --ignored
+else
+  say "LEFT OUT: lnd, which could not be built (see above)"
+fi
+
 say "Core accepts the blocks of our templates of 1,000 random mempools, and long polls end when Core's do"
 cargo test --locked -p lydian-node --test rpc templates:: -- --ignored
 

@@ -1,10 +1,10 @@
 //! The calls of `bcli`, the plugin through which Core Lightning reads the chain: it runs `bitcoin-cli` for each, and
 //! reads its output and exit code. `lydian-cli` on Lydian must print what `bitcoin-cli` on Core prints.
 //!
-//! The calls are those of `plugins/bcli.c` of Core Lightning, read at commit 8894455c (after 23.11): `getnetworkinfo` at
-//! the start; `getchaininfo`, `getrawblockbyheight`, `estimatefees`, `getutxout` and `sendrawtransaction` while it runs.
-//! There the arguments are on the command line. Later versions pass them by `-stdin`, since long transactions did not fit
-//! (ElementsProject/lightning: issue 8634), and set `-rpcclienttimeout`; each call is made in both ways.
+//! The calls are those of `plugins/bcli.c` of Core Lightning, read at commit 8894455c (after 23.11): `getnetworkinfo`
+//! at the start; `getchaininfo`, `getrawblockbyheight`, `estimatefees`, `getutxout` and `sendrawtransaction` later.
+//! There the arguments are on the command line. Later versions pass them by `-stdin`, since long transactions did not
+//! fit (ElementsProject/lightning: issue 8634), and set `-rpcclienttimeout`; each call is made in both ways.
 
 use super::{OURS, Pair, run_client};
 use crate::server::Server;

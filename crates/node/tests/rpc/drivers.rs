@@ -24,7 +24,8 @@ struct Driver {
 }
 
 /// The salted hash of "password" for the user "user", as made by rpcauth.py.
-const RPCAUTH: &str = "-rpcauth=user:5c6e4ba7b1f0a1d1$b5c915cf7582f23156fd1d1e094d31a0f9cfdad3765b93d909a869df33aee6af";
+pub(crate) const RPCAUTH: &str =
+    "-rpcauth=user:5c6e4ba7b1f0a1d1$b5c915cf7582f23156fd1d1e094d31a0f9cfdad3765b93d909a869df33aee6af";
 
 const DRIVERS: &[Driver] = &[
     Driver {

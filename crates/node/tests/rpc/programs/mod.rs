@@ -5,6 +5,7 @@
 
 mod bdk;
 mod ldk;
+mod lnd;
 mod processes;
 
 pub(crate) use processes::{Program, WATCH, python};
