@@ -42,7 +42,7 @@ impl Server {
         Server::lydian_on("regtest", name, options)
     }
 
-    /// On another test chain.
+    /// On another chain.
     pub(crate) fn lydian_on(chain: &'static str, name: &str, options: &[&str]) -> Server {
         Server::start(Path::new(env!("CARGO_BIN_EXE_lydian")), chain, name, LYDIAN_OPTIONS, options)
     }
@@ -119,8 +119,13 @@ impl Server {
         panic!("{} does not answer", server.program.display());
     }
 
+    /// The data directory of the chain: that of main is the whole one.
+    fn chain_folder(&self) -> PathBuf {
+        if self.chain == "main" { self.folder.clone() } else { self.folder.join(self.chain) }
+    }
+
     pub(crate) fn cookie(&self) -> PathBuf {
-        self.folder.join(self.chain).join(".cookie")
+        self.chain_folder().join(".cookie")
     }
 
     /// The bytes of a request with this body.

@@ -2,9 +2,11 @@
 //! both programs have. Core accepts the blocks of our templates, which pay as much as its own.
 
 use crate::chain::Pair;
+use crate::compare::Comparison;
 use crate::http::read;
 use crate::mempool::{Story, descriptor};
 use crate::server::Server;
+use lydian_oracle::{build, or_skip};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, OutPoint, Txid, hex, to_hex, write_compact_size};
 use lydian_stdx::SplitMix64;
@@ -194,6 +196,85 @@ fn requests_for_templates() {
     story.ask("invalidateblock", &json!([story.pair.core.result("getbestblockhash", "[]")]));
     look(&story);
     story.pair.comparison.finish();
+}
+
+/// The error of a request for a template: code and message, with the name of the program as Core's.
+fn refusal(server: &Server, request: &Value) -> Value {
+    let answer = server.call("getblocktemplate", &request.to_string()).body.replace("Lydian is", "Bitcoin Core is");
+    serde_json::from_str::<Value>(&answer).unwrap()["error"].clone()
+}
+
+/// What both programs on main answer to requests of every kind, where `expected` refuses the good ones.
+fn refused_on_main(pair: &Pair, expected: &Value) {
+    let good = [
+        rules(),
+        json!([{"rules": []}]),
+        json!([{"mode": "template", "rules": ["segwit"], "longpollid": "zz"}]),
+        json!([{"rules": ["segwit"], "longpollid": "0".repeat(64)}]),
+    ];
+    for request in good {
+        for server in [&pair.lydian, &pair.core] {
+            assert_eq!(refusal(server, &request), *expected, "{request}");
+        }
+    }
+    // These are looked at before.
+    for request in [json!([{"mode": "x"}]), json!([{"mode": 1}]), json!([{"rules": [1]}]), json!([5])] {
+        let [ours, cores] = [&pair.lydian, &pair.core].map(|server| refusal(server, &request));
+        assert!(ours == cores && ours != *expected, "{request}: {ours} {cores}");
+    }
+    // Proposals need neither.
+    let genesis = pair.core.result("getblock", &json!([pair.core.result("getblockhash", "[0]"), 0]).to_string());
+    assert_eq!(verdict(pair, &hex(genesis.as_str().unwrap()).unwrap()), "duplicate-inconclusive");
+}
+
+/// On a chain that is not for tests, a template needs a peer and a tip that is up to date. Each program names itself.
+#[test]
+fn templates_of_main() {
+    let Some(built) = or_skip("templates-main", build::locate()) else { return };
+    let options = ["-dnsseed=0", "-fixedseeds=0"];
+    let mut pair = Pair {
+        lydian: Server::lydian_on("main", "templates-main", &options),
+        core: Server::core_on("main", &built.bitcoind, "templates-main", &options),
+        built,
+        comparison: Comparison::default(),
+    };
+    let not_connected = json!({"code": -9, "message": "Bitcoin Core is not connected!"});
+    let waits = json!({"code": -10, "message": "Bitcoin Core is in initial sync and waiting for blocks..."});
+    refused_on_main(&pair, &not_connected);
+    // The genesis block is enough, and recent.
+    let ready = ["-minimumchainwork=0", "-maxtipage=2000000000"];
+    for (more, expected) in [(&[][..], Some(&waits)), (&ready[..], None)] {
+        let port = lydian_oracle::free_port().unwrap();
+        let bind = format!("-bind=127.0.0.1:{port}");
+        pair.core.restart(&[&options[..], &["-listen=1", &bind], more].concat());
+        pair.lydian.restart(&[&options[..], more].concat());
+        pair.lydian.result("addnode", &json!([format!("127.0.0.1:{port}"), "onetry"]).to_string());
+        let has_peer = |server: &Server| server.result("getconnectioncount", "[]") == 1;
+        crate::page_client::wait("the programs are connected", || {
+            (has_peer(&pair.lydian) && has_peer(&pair.core)).then_some(())
+        });
+        match expected {
+            Some(expected) => refused_on_main(&pair, expected),
+            None => {
+                let [ours, cores] = [&pair.lydian, &pair.core].map(|server| {
+                    let mut template = server.result("getblocktemplate", &rules().to_string());
+                    // The clock; and the number of changes, of which Core's is 0 after a restart at the genesis block.
+                    for field in ["curtime", "longpollid"] {
+                        template.as_object_mut().unwrap().remove(field).unwrap();
+                    }
+                    template
+                });
+                assert_eq!(ours, cores);
+                assert_eq!(ours["height"], 1);
+            }
+        }
+    }
+    // The last peer leaves.
+    pair.core.restart(&[&options[..], &ready].concat());
+    crate::page_client::wait("the peer has left", || {
+        (pair.lydian.result("getconnectioncount", "[]") == 0).then_some(())
+    });
+    refused_on_main(&pair, &not_connected);
 }
 
 /// Before segwit is active, limits and signature operations are those without witnesses.
