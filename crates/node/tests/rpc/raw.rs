@@ -4,7 +4,7 @@
 
 mod keys;
 mod locks;
-pub(crate) use locks::{Key, Lock, keys, lock};
+pub(crate) use locks::{Key, Lock, encode_key, keys, lock};
 mod proofs;
 mod scripts;
 mod signing;

@@ -35,14 +35,17 @@ fn encode(mut bytes: Vec<u8>) -> String {
     digits.iter().rev().map(|digit| char::from(letters[usize::try_from(*digit).unwrap()])).collect()
 }
 
+/// A private key of regtest as text.
+pub(crate) fn encode_key(secret: [u8; 32], is_compressed: bool) -> String {
+    let mut bytes = [&[239][..], &secret].concat();
+    bytes.extend(is_compressed.then_some(1));
+    encode(bytes)
+}
+
 /// Keys with their public keys from Core. The last two are not compressed.
 pub(crate) fn keys(pair: &Pair, count: u8) -> Vec<Key> {
     let key = |index: u8| {
-        let mut bytes = [&[239][..], &sha256(&[index])].concat();
-        if index + 2 < count {
-            bytes.push(1);
-        }
-        let wif = encode(bytes);
+        let wif = encode_key(sha256(&[index]), index + 2 < count);
         let info = pair.core.result("getdescriptorinfo", &format!("[\"pk({wif})\"]"));
         let public = info["descriptor"].as_str().unwrap().split(['(', ')']).nth(1).unwrap().to_owned();
         Key { wif, public: hex(&public).unwrap() }
