@@ -10,7 +10,8 @@
 #           MEMPOOL_STEPS   steps that `make fuzz` compares with Bitcoin Core's mempool (default 500000)
 #           FUZZ_SECONDS    time for each fuzz target in `make fuzz` (default 60)
 #           RUN_SECONDS     time after the sync at which `make run` ends (default 0 without a terminal)
-#           CRASH_KILLS     number of times `make crash` kills the node, and a save of the mempool (default 1000)
+#           CRASH_KILLS     number of times `make crash` kills the node, and a save of the mempool (default 1000); a
+#                           tenth as often while it saves fee estimates
 #           DAMAGE_OFFSETS  number of bytes that `make crash` damages in each file of a data directory (default 40)
 #           CRASH_RUNS      number of engine crashes on the simulated disk in each test of `make crash` (default 5000)
 #           SOAK_SECONDS    duration of `make soak` (default 3600)
@@ -143,6 +144,7 @@ crash: judge ## attack the node with hostile peers, kill it CRASH_KILLS times, d
 	LYDIAN_DAMAGE_OFFSETS=$(DAMAGE_OFFSETS) cargo test --locked --release -p lydian-node --test rpc indexes -- --nocapture
 	LYDIAN_CRASH_RUNS=$(CRASH_RUNS) LYDIAN_ENGINE_SECONDS=60 cargo test --locked --release -p lydian-engine --test chains -- --nocapture
 	LYDIAN_CRASH_RUNS=$(CRASH_KILLS) cargo test --locked --release -p lydian-mempool --test all interrupted -- --nocapture
+	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_CRASH_RUNS=$$(($(CRASH_KILLS) / 10 + 1)) cargo test --locked --release -p lydian-node --test rpc fees::killed -- --nocapture
 
 soak: ## run hostile peers and RPC clients against one node for SOAK_SECONDS; memory and open files must not grow after the first ten minutes of an hour
 	LYDIAN_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --release -p lydian-node --test crash soak -- --nocapture
