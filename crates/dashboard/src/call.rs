@@ -54,6 +54,10 @@ pub(crate) fn answer(shared: &Shared, access: &Access, body: &Bytes, connection:
     let method = request.method;
     match kind(method) {
         Kind::Reading => {}
+        Kind::Private if access.user.is_some() => {}
+        Kind::Private => {
+            return refuse(StatusCode::UNAUTHORIZED, format!("{method} needs a login. \"lydian page\" prints a link."));
+        }
         Kind::Action => {
             if let Err(words) = shared.may_act(access) {
                 shared.host.note(format!("{method} of {} was refused: {words}", access.name()));

@@ -30,7 +30,7 @@ mod reply;
 mod server;
 mod session;
 
-pub use methods::{ACTIONS, READING};
+pub use methods::{ACTIONS, PRIVATE, READING};
 pub use ports::{CallError, Calls, Host, Metrics, Past, Reading, Topic, Topics};
 pub use server::{Ports, Server, Settings};
 pub use session::SESSION_FILES;

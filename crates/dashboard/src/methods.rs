@@ -1,6 +1,6 @@
 //! The RPC methods that the page may call. Data only.
 //!
-//! A method that is in neither table cannot be called through the page.
+//! A method that is in no table cannot be called through the page.
 
 /// Methods that change nothing. Those that begin with `lydian_` are the page's own.
 pub const READING: &[&str] = &[
@@ -53,8 +53,6 @@ pub const READING: &[&str] = &[
     "getzmqnotifications",
     "help",
     "listbanned",
-    "listelectrumbans",
-    "listelectrumsessions",
     "lydian_explore",
     "lydian_minedblock",
     "lydian_rejects",
@@ -66,6 +64,9 @@ pub const READING: &[&str] = &[
     "validateaddress",
     "verifytxoutproof",
 ];
+
+/// Methods that change nothing and need a login, even if reading is open to all: they name addresses of wallets.
+pub const PRIVATE: &[&str] = &["listelectrumbans", "listelectrumsessions"];
 
 /// Methods that change the node: they need `-pageactions` and a login.
 pub const ACTIONS: &[&str] = &[
@@ -86,6 +87,7 @@ pub const ACTIONS: &[&str] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Reading,
+    Private,
     Action,
     Refused,
 }
@@ -93,6 +95,7 @@ pub(crate) enum Kind {
 pub(crate) fn kind(method: &str) -> Kind {
     match () {
         () if READING.contains(&method) => Kind::Reading,
+        () if PRIVATE.contains(&method) => Kind::Private,
         () if ACTIONS.contains(&method) => Kind::Action,
         () => Kind::Refused,
     }
@@ -104,10 +107,12 @@ mod tests {
 
     #[test]
     fn a_method_is_in_one_table() {
-        for table in [READING, ACTIONS] {
+        for table in [READING, PRIVATE, ACTIONS] {
             assert!(table.is_sorted(), "{table:?}");
+            let others = [READING, PRIVATE, ACTIONS].into_iter().filter(|other| *other != table);
+            assert!(others.flatten().all(|method| !table.contains(method)), "{table:?}");
         }
-        assert!(READING.iter().all(|method| !ACTIONS.contains(method)));
-        assert_eq!((kind("getblock"), kind("setban"), kind("stop")), (Kind::Reading, Kind::Action, Kind::Refused));
+        let kinds = ["getblock", "listelectrumsessions", "setban", "stop"].map(kind);
+        assert_eq!(kinds, [Kind::Reading, Kind::Private, Kind::Action, Kind::Refused]);
     }
 }

@@ -297,6 +297,16 @@ fn reading_may_be_open_to_this_machine() {
     let read = r#"{"method":"getblockcount"}"#;
     assert_eq!(page.ask("POST", "/api/call", &[], read).status(), 200);
     assert_eq!(lock(&page.node.calls).join(";"), "page getblockcount []");
+    for method in crate::methods::PRIVATE {
+        let body = json!({ "method": method }).to_string();
+        let reply = page.ask("POST", "/api/call", &[], &body);
+        assert_eq!(
+            (reply.status(), reply.sentence()),
+            (401, format!("{method} needs a login. \"lydian page\" prints a link."))
+        );
+        let (cookie, token) = page.log_in();
+        assert_eq!(page.call(&cookie, &token, &body).status(), 200);
+    }
     let by_name = ["Host: node.example"];
     assert_eq!(page.ask("POST", "/api/call", &by_name, read).status(), 401, "a proxy passes others on");
     assert_eq!(page.get("/", &["Host: evil.example"]).status(), 403);
