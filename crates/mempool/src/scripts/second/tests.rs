@@ -70,7 +70,7 @@ fn what_a_kernel_accepted_wrongly_is_found_and_the_kernel_is_distrusted() {
     // Later transactions are verified by the reference in the first place.
     second.push(&spends[0]);
     second.finish();
-    assert_eq!(second.counts().verified, 100);
+    assert_eq!(second.counts().verified, verified);
 }
 
 #[test]
