@@ -14,6 +14,13 @@ use std::time::Duration;
 /// Longer than the client takes for anything here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The client gives up a connection after 2 s and version 2 of the transport after 4 s, which a busy machine exceeds:
+/// so often it is all begun anew with a new node.
+const ATTEMPTS: usize = 4;
+
+/// The client ended, fell back to version 1 or took longer than [`PATIENCE`]. What it received was right.
+type TooSlow = &'static str;
+
 /// The script that the clients look for.
 const OWN: u8 = 7;
 
@@ -67,30 +74,31 @@ impl Light {
     }
 
     /// Waits until it has all filters up to a block. Returns the heights of the blocks that match, from height 1 on.
-    async fn sync(&mut self, tip: &Value) -> Vec<u32> {
+    async fn sync(&mut self, tip: &Value) -> Result<Vec<u32>, TooSlow> {
         let all = async {
             loop {
-                let event = self.client.event_rx.recv().await.unwrap();
+                let event = self.client.event_rx.recv().await.ok_or("the client has ended")?;
                 if self.take(event).is_some_and(|hash| hash.to_string() == *tip) {
-                    return;
+                    return Ok(());
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, all).await.unwrap();
+        tokio::time::timeout(PATIENCE, all).await.map_err(|_| "filters do not arrive")??;
         let matches = |(height, (_, is_match)): (&u32, &(BlockHash, Option<bool>))| {
             is_match.unwrap_or_else(|| panic!("no filter of block {height}")).then_some(*height)
         };
-        self.blocks.iter().filter_map(matches).collect()
+        Ok(self.blocks.iter().filter_map(matches).collect())
     }
 
     /// The transactions of a block that pay to the script, from the block itself.
-    async fn paying(&self, height: u32) -> Vec<String> {
+    async fn paying(&self, height: u32) -> Result<Vec<String>, TooSlow> {
         let block = tokio::time::timeout(PATIENCE, self.client.requester.get_block(self.blocks[&height].0));
-        let block = block.await.unwrap().unwrap();
+        let block = block.await.map_err(|_| "a block does not arrive")?;
+        let block = block.map_err(|_| "a block was not fetched")?;
         assert_eq!(block.height, height);
         let txs = block.block.txdata.iter();
         let own = txs.filter(|tx| tx.output.iter().any(|output| output.script_pubkey.as_bytes() == script(OWN)));
-        own.map(|tx| tx.compute_txid().to_string()).collect()
+        Ok(own.map(|tx| tx.compute_txid().to_string()).collect())
     }
 }
 
@@ -108,18 +116,19 @@ fn txids(server: &Server, height: u32) -> Vec<String> {
 }
 
 /// Syncs the clients to the tip: the blocks at these heights match.
-async fn check(server: &Server, clients: &mut [Light], tip: &Value, expected: &[u32]) {
+async fn check(server: &Server, clients: &mut [Light], tip: &Value, expected: &[u32]) -> Result<(), TooSlow> {
     for light in clients {
-        assert_eq!(light.sync(tip).await, expected);
+        assert_eq!(light.sync(tip).await?, expected);
         let count = u32::try_from(light.blocks.len()).unwrap();
         assert_eq!(server.result("getblockcount", "[]"), count);
         for (height, (hash, _)) in &light.blocks {
             assert_eq!(server.result("getblockhash", &json!([height]).to_string()), hash.to_string());
         }
     }
+    Ok(())
 }
 
-async fn follow(server: &Server, port: u16) {
+async fn follow(server: &Server, port: u16) -> Result<(), TooSlow> {
     // Blocks 1 and 22 pay to the script, block 123 spends what the first one paid.
     mine(server, 1, OWN);
     mine(server, 20, OTHER);
@@ -132,20 +141,22 @@ async fn follow(server: &Server, port: u16) {
     assert_eq!(sent, spend.txid().to_string());
     let mined = mine(server, 1, OTHER);
     let mut clients = [ServiceFlags::NONE, ServiceFlags::P2P_V2].map(|services| Light::start(port, services));
-    check(server, &mut clients, &mined[0], &[1, 22, 123]).await;
+    check(server, &mut clients, &mined[0], &[1, 22, 123]).await?;
     let transports = server.result("getpeerinfo", "[]");
     let mut transports: Vec<&Value> =
         transports.as_array().unwrap().iter().map(|peer| &peer["transport_protocol_type"]).collect();
     transports.sort_by_key(|transport| transport.to_string());
-    assert_eq!(transports, ["v1", "v2"]);
+    if transports != ["v1", "v2"] {
+        return Err("version 2 of the transport was given up");
+    }
     for light in &clients {
-        assert_eq!(light.paying(22).await, [txids(server, 22)[0].as_str()]);
-        assert!(light.paying(123).await.is_empty(), "what it spends from is in its filter");
+        assert_eq!(light.paying(22).await?, [txids(server, 22)[0].as_str()]);
+        assert!(light.paying(123).await?.is_empty(), "what it spends from is in its filter");
     }
 
     // A block is announced to them.
     let before = mine(server, 1, OWN);
-    check(server, &mut clients, &before[0], &[1, 22, 123, 124]).await;
+    check(server, &mut clients, &before[0], &[1, 22, 123, 124]).await?;
 
     // A longer branch from height 122 on, in which another block spends.
     server.result("invalidateblock", &json!([mined[0]]).to_string());
@@ -153,7 +164,7 @@ async fn follow(server: &Server, port: u16) {
     server.result("generateblock", &json!([other, []]).to_string());
     server.result("generateblock", &json!([other, [to_hex(&spend.encode())]]).to_string());
     let tip = server.result("generateblock", &json!([other, []]).to_string())["hash"].clone();
-    check(server, &mut clients, &tip, &[1, 22, 124]).await;
+    check(server, &mut clients, &tip, &[1, 22, 124]).await?;
     for light in clients {
         let mut left: Vec<String> = light.left.iter().map(ToString::to_string).collect();
         left.sort();
@@ -162,14 +173,26 @@ async fn follow(server: &Server, port: u16) {
         assert_eq!(left, expected, "blocks that left its chain");
         light.client.requester.shutdown().unwrap();
     }
+    Ok(())
 }
 
 #[test]
 fn a_light_client_follows_the_chain_by_its_filters() {
+    let mut slow = Vec::new();
+    while slow.len() < ATTEMPTS {
+        match attempt() {
+            Ok(()) => return,
+            Err(error) => slow.push(error),
+        }
+    }
+    panic!("{slow:?}");
+}
+
+fn attempt() -> Result<(), TooSlow> {
     let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-bind=127.0.0.1:{port}");
     let options = ["-listen=1", &bind, "-discover=0", "-blockfilterindex=basic", "-peerblockfilters"];
     let server = Server::lydian("a_light_client_follows_the_chain_by_its_filters", &options);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(follow(&server, port));
+    runtime.block_on(follow(&server, port))
 }
