@@ -246,6 +246,7 @@ mod tests {
             (crate::electrum::files::TLS_DIR, crate::electrum::files::TLS_FILES),
             (crate::page::PAGE_DIR, crate::electrum::files::TLS_FILES),
             (crate::page::PAGE_DIR, lydian_dashboard::SESSION_FILES),
+            (crate::page::PAGE_DIR, crate::blocks::saved::REORGS_FILES),
             ("message_capture/*", lydian_net::CAPTURE_FILES),
             ("-debuglogfile", crate::log::LOG_FILES),
             ("-pid", crate::run::PID_FILES),

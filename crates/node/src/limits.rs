@@ -60,6 +60,9 @@ pub(crate) const SENT_WAITING_MAX: usize = 64;
 /// Reorganisations that the page lists.
 pub(crate) const REORGS_MAX: usize = 100;
 
+/// Bytes of the file of these reorganisations: more than 100 with the longest numbers.
+pub(crate) const REORGS_FILE_SIZE_MAX: u64 = 64 << 10;
+
 /// Invalid blocks that the page lists.
 pub(crate) const INVALID_MAX: usize = 100;
 

@@ -32,7 +32,7 @@ export default {
       ],
     });
     const reorganisations = table({
-      caption: 'Reorganisations', sort: 'number', descending: true, empty: 'No reorganisation since the start.',
+      caption: 'Reorganisations', sort: 'number', descending: true, empty: 'No reorganisation so far.',
       columns: [
         { key: 'number', title: 'No.', number: true },
         { key: 'time', title: 'Time', show: (row) => time(row.time) },

@@ -1,9 +1,11 @@
-//! [`Filler`]: the thread that reads the blocks from before this start, the highest first.
+//! [`Filler`]: the thread that reads the blocks from before this start, the highest first, and saves reorganisations.
 //!
-//! Input: an engine and the rows that are missing. Output: rows without senders and times. It has the lowest priority,
-//! pauses after each block, and reads nothing while the node catches up. It ends when it is dropped.
+//! Input: an engine and the rows that are missing. Output: rows without senders and times; the file of the
+//! reorganisations, within about a second of each change. It has the lowest priority, pauses after each block, and
+//! reads no blocks while the node catches up. It ends when it is dropped, and saves what has changed.
 
 use super::facts::{Facts, fees};
+use super::saved::Saved;
 use super::{Blocks, Row};
 use lydian_engine::{Engine, EngineError, HeaderInfo, InitialDownload};
 use lydian_primitives::Height;
@@ -50,14 +52,17 @@ impl Filler {
         blocks: &Arc<Blocks>,
         engine: &Arc<Engine>,
         initial_download: &Arc<InitialDownload>,
+        saved: Saved,
     ) -> io::Result<Filler> {
         blocks.begins(&engine.tip_update());
+        blocks.restore(&saved.read());
         let ending = Arc::<Ending>::default();
         let work = Work {
             blocks: Arc::clone(blocks),
             engine: Arc::downgrade(engine),
             initial_download: Arc::clone(initial_download),
             ending: Arc::clone(&ending),
+            saved,
         };
         let thread = Builder::new().name("pageblocks".to_owned()).spawn(move || work.run())?;
         Ok(Filler { ending, thread: Some(thread) })
@@ -82,17 +87,26 @@ struct Work {
     engine: Weak<Engine>,
     initial_download: Arc<InitialDownload>,
     ending: Arc<Ending>,
+    saved: Saved,
 }
 
 impl Work {
     fn run(&self) {
         // If it fails, the thread has the priority of all others.
         let _ = rustix::process::nice(LOWEST_PRIORITY);
-        let mut pause = PAUSE;
+        let (mut pause, mut seen) = (PAUSE, 0);
+        let mut save = || {
+            if let Some((version, reorgs)) = self.blocks.changed_reorganisations(seen) {
+                self.saved.write(&reorgs);
+                seen = version;
+            }
+        };
         while !self.ending.wait(pause) {
+            save();
             let missing = self.blocks.missing().filter(|_| !self.initial_download.is_on());
             pause = if missing.is_some_and(|height| self.fill(height)) { PAUSE } else { IDLE };
         }
+        save();
     }
 
     /// Fills one row. Returns whether there is a block at this height.

@@ -12,6 +12,7 @@ pub(crate) mod invalid;
 pub(crate) mod pools;
 pub(crate) mod reorgs;
 mod row;
+pub(crate) mod saved;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
@@ -78,6 +79,18 @@ impl Blocks {
             all.tip = Some(tip.height.0);
             all.reorgs.begins(tip);
         });
+    }
+
+    /// Enters the reorganisations of earlier processes.
+    fn restore(&self, saved: &[reorgs::Reorg]) {
+        self.change(|all| all.reorgs.restore(saved));
+    }
+
+    /// The reorganisations and the number of their changes, if that is another one.
+    fn changed_reorganisations(&self, seen: u64) -> Option<(u64, Vec<reorgs::Reorg>)> {
+        let all = lock(&self.state);
+        let version = all.reorgs.version();
+        (version != seen).then(|| (version, all.reorgs.all()))
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {

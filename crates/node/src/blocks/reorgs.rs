@@ -1,6 +1,6 @@
-//! [`Reorgs`]: the reorganisations since the start.
+//! [`Reorgs`]: the latest reorganisations, with those of earlier processes.
 //!
-//! Input: each new tip, up or down. Output: the old tip, the new one, the block at which they part, the depth. A
+//! Input: what was saved, and each new tip, up or down. Output: the old tip, the new one, the block at which they part, the depth. A
 //! reorganisation begins when a block is disconnected and ends when a chain with more work than the old tip's is
 //! connected. Until then its new tip moves: after `invalidateblock`, or if the new chain is invalid, the
 //! tip may stay below the old one. Invariant: at most [`REORGS_MAX`].
@@ -21,7 +21,7 @@ pub(crate) struct Place {
 /// A reorganisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reorg {
-    /// Its number since the start.
+    /// Its number, counted from 1 for the first one that this data directory has seen.
     pub(crate) number: u64,
     /// Seconds since 1970.
     pub(crate) time: u64,
@@ -33,6 +33,12 @@ pub(crate) struct Reorg {
 }
 
 impl Reorg {
+    /// A reorganisation of an earlier process, which is over. `None` if its blocks cannot be in this order.
+    pub(crate) fn of_before(number: u64, time: u64, [old, new, fork]: [Place; 3]) -> Option<Reorg> {
+        let reorg = Reorg { number, time, old, new, fork, old_work: U256::ZERO, is_over: true };
+        (fork.height < old.height && fork.height <= new.height).then_some(reorg)
+    }
+
     /// The number of blocks that were disconnected.
     pub(crate) fn depth(&self) -> u32 {
         self.old.height - self.fork.height
@@ -50,12 +56,30 @@ pub(crate) struct Reorgs {
     latest: VecDeque<Reorg>,
     count: u64,
     tip: Option<(Place, U256)>,
+    /// Changes so far.
+    version: u64,
 }
 
 impl Reorgs {
     /// The tip at the start.
     pub(crate) fn begins(&mut self, tip: &TipUpdate) {
         self.tip.get_or_insert((place(tip), tip.chain_work));
+    }
+
+    /// Enters the reorganisations of earlier processes, the latest last; those since the start are numbered anew.
+    pub(crate) fn restore(&mut self, saved: &[Reorg]) {
+        let before = saved.last().map_or(0, |last| last.number);
+        self.latest.iter_mut().for_each(|reorg| reorg.number = reorg.number.saturating_add(before));
+        self.count = self.count.saturating_add(before);
+        saved.iter().rev().for_each(|reorg| self.latest.push_front(*reorg));
+        while self.latest.len() > REORGS_MAX {
+            self.latest.pop_front();
+        }
+    }
+
+    /// Changes since the start.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     pub(crate) fn all(&self) -> Vec<Reorg> {
@@ -69,6 +93,7 @@ impl Reorgs {
         let open = self.latest.back_mut().filter(|reorg| !reorg.is_over);
         match (open, before) {
             (Some(open), _) => {
+                self.version += 1;
                 open.new = new;
                 if tip.is_disconnect && new.height < open.fork.height {
                     open.fork = new;
@@ -76,7 +101,8 @@ impl Reorgs {
                 open.is_over = !tip.is_disconnect && (work > open.old_work || open.is_undone());
             }
             (None, Some((old, old_work))) if tip.is_disconnect => {
-                self.count += 1;
+                self.version += 1;
+                self.count = self.count.saturating_add(1);
                 if self.latest.len() == REORGS_MAX {
                     self.latest.pop_front();
                 }
@@ -157,5 +183,22 @@ mod tests {
             assert_eq!(reorgs.all().len(), usize::try_from(height).unwrap().min(REORGS_MAX));
         }
         assert_eq!((reorgs.all()[0].number, reorgs.all()[REORGS_MAX - 1].number), (2, REORGS_MAX as u64 + 1));
+    }
+
+    #[test]
+    fn those_of_earlier_processes_come_first() {
+        let saved = Reorg::of_before(7, 5, [at(12, 0), at(13, 1), at(10, 0)]).unwrap();
+        let mut reorgs = Reorgs::default();
+        reorgs.begins(&tip(20, 0, false));
+        fed(&mut reorgs, &[(19, 0, true)]);
+        assert_eq!(reorgs.version(), 1);
+        reorgs.restore(&[saved]);
+        fed(&mut reorgs, &[(20, 1, false), (21, 1, false), (20, 1, true)]);
+        let numbers: Vec<u64> = reorgs.all().iter().map(|reorg| reorg.number).collect();
+        assert_eq!((numbers, reorgs.all()[0]), (vec![7, 8, 9], saved));
+        assert_eq!(reorgs.version(), 4);
+        for [old, new, fork] in [[10, 12, 10], [10, 12, 11], [12, 9, 10]] {
+            assert_eq!(Reorg::of_before(1, 5, [at(old, 0), at(new, 1), at(fork, 0)]), None);
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::topics::{Connect, Peers};
 use crate::answers::{self, Answers};
 use crate::blocks::Blocks;
 use crate::blocks::fill::Filler;
+use crate::blocks::saved::Saved;
 use crate::clock::{mockable_now, now_nanos};
 use crate::display::Sight;
 use crate::metrics::{EventCounts, Metrics};
@@ -107,9 +108,11 @@ impl PageNode {
         self.metrics.has_engine(engine);
     }
 
-    /// Reads the last blocks from before this start until the result is dropped.
+    /// Reads the last blocks from before this start, and saves reorganisations, until the result is dropped.
     pub(crate) fn fill_blocks(&self, engine: &Arc<Engine>) -> io::Result<Filler> {
-        Filler::start(&self.blocks, engine, &self.initial_download)
+        let (disk, log) = (Arc::clone(&self.machine.disk), Arc::clone(&self.machine.log));
+        let saved = Saved::new(disk, self.machine.datadir.join(super::PAGE_DIR), log);
+        Filler::start(&self.blocks, engine, &self.initial_download, saved)
     }
 
     /// The mempool accepts transactions.
