@@ -5,7 +5,7 @@
 //! was away for a short time gets what it missed; any other gets everything anew.
 
 use crate::limits::{CHANGES_KEPT, CHANGES_SIZE_MAX, CHANGES_WAITING_MAX};
-use crate::ports::{Host, Topics};
+use crate::ports::{Host, Topic, Topics};
 use bytes::Bytes;
 use lydian_stdx::{IgnorePoison, lock};
 use serde_json::{Map, Value, json};
@@ -26,14 +26,24 @@ const RETRY_MILLIS: u32 = 500;
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     number: u64,
-    is_private: bool,
+    /// The place of the topic.
+    topic: usize,
     pub(crate) text: Bytes,
 }
 
 impl Event {
-    /// Whether a reader gets it. `has_login`: the reader has logged in.
-    pub(crate) fn is_for(&self, has_login: bool) -> bool {
-        has_login || !self.is_private
+    pub(crate) fn is_for(&self, shown: &Shown) -> bool {
+        shown.has(self.topic)
+    }
+}
+
+/// Which topics a reader gets, by their places.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Shown(Vec<bool>);
+
+impl Shown {
+    fn has(&self, topic: usize) -> bool {
+        self.0.get(topic).copied().unwrap_or(false)
     }
 }
 
@@ -141,16 +151,23 @@ impl Hub {
         Some(Reader(Arc::clone(self)))
     }
 
+    /// What a reader may see. `has_login`: the reader has logged in; `allows`: the methods that it may call.
+    pub(crate) fn shown(&self, has_login: bool, allows: impl Fn(&str) -> bool) -> Shown {
+        let is_shown =
+            |topic: &Topic| (has_login || !topic.is_private) && topic.methods.iter().all(|name| allows(name));
+        Shown(self.topics.all().iter().map(is_shown).collect())
+    }
+
     /// What a reader gets first, and the changes after that. `last`: the id of the last event that the reader got. May
     /// read topics, and so block for a short time.
-    pub(crate) fn join(&self, last: Option<&str>, has_login: bool) -> Joined {
+    pub(crate) fn join(&self, last: Option<&str>, shown: &Shown) -> Joined {
         self.read_due();
         let state = lock(&self.state);
         let changes = state.sender.subscribe();
         let missed = last.and_then(|last| self.number_of(last)).and_then(|number| state.after(number));
         let first = match missed {
-            Some(events) => events.filter(|event| event.is_for(has_login)).map(|event| event.text.clone()).collect(),
-            None => self.everything(&state, has_login),
+            Some(events) => events.filter(|event| event.is_for(shown)).map(|event| event.text.clone()).collect(),
+            None => self.everything(&state, shown),
         };
         Joined { first, changes }
     }
@@ -160,8 +177,9 @@ impl Hub {
         id.strip_prefix(&self.epoch)?.strip_prefix('-')?.parse().ok()
     }
 
-    fn everything(&self, state: &State, has_login: bool) -> Vec<Bytes> {
-        let shown = || self.topics.all().iter().zip(&state.known).filter(|(topic, _)| has_login || !topic.is_private);
+    fn everything(&self, state: &State, shown: &Shown) -> Vec<Bytes> {
+        let all = || self.topics.all().iter().zip(&state.known).enumerate();
+        let shown = || all().filter(|(place, _)| shown.has(*place)).map(|(_, topic)| topic);
         let names: Vec<&str> = shown().map(|(topic, _)| topic.name).collect();
         let begin = format!("retry: {RETRY_MILLIS}\nevent: begin\ndata: {}\n\n", json!({ "topics": names }));
         let topics = shown().map(|(topic, values)| self.text(topic.name, state.number, values));
@@ -192,7 +210,7 @@ impl Hub {
             if !changes.is_empty() {
                 let number = state.number + 1;
                 let text = self.text(topic.name, number, &changes);
-                state.send(Event { number, is_private: topic.is_private, text });
+                state.send(Event { number, topic: place, text });
             }
         }
     }
@@ -229,7 +247,7 @@ fn changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{Reading, Topic};
+    use crate::ports::Reading;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[derive(Debug, Default)]
@@ -255,8 +273,8 @@ mod tests {
     impl Topics for Node {
         fn all(&self) -> &[Topic] {
             const TOPICS: &[Topic] = &[
-                Topic { name: "open", period: TICK, is_private: false },
-                Topic { name: "private", period: Duration::from_secs(1), is_private: true },
+                Topic { name: "open", period: TICK, is_private: false, methods: &["x", "y"] },
+                Topic { name: "private", period: Duration::from_secs(1), is_private: true, methods: &[] },
             ];
             TOPICS
         }
@@ -284,6 +302,30 @@ mod tests {
         (node.clone(), Arc::new(Hub::new(node.clone(), node, "e".to_owned())))
     }
 
+    fn join(hub: &Hub, last: Option<&str>, has_login: bool) -> Joined {
+        hub.join(last, &hub.shown(has_login, |_| true))
+    }
+
+    #[test]
+    fn a_reader_gets_the_topics_whose_methods_it_may_call() {
+        let (node, hub) = hub();
+        let of = |has_login, allowed: &[&str]| hub.shown(has_login, |name| allowed.contains(&name)).0;
+        assert_eq!(of(true, &["x", "y"]), [true, true]);
+        assert_eq!(of(false, &["y", "x", "z"]), [true, false]);
+        assert_eq!(of(true, &["x"]), [false, true]);
+        assert_eq!(of(false, &[]), [false, false]);
+        node.set("a", json!(1));
+        let only_private = hub.shown(true, |_| false);
+        let joined = hub.join(None, &only_private);
+        assert_eq!(texts(&joined.first).matches("event: ").count(), 2);
+        assert!(
+            texts(&joined.first).contains("{\"topics\":[\"private\"]}")
+                && joined.first[1].starts_with(b"event: private")
+        );
+        node.set("a", json!(2));
+        assert!(texts(&hub.join(Some("e-1"), &only_private).first).starts_with("event: private"), "nor what it missed");
+    }
+
     fn texts(first: &[Bytes]) -> String {
         first.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
@@ -292,19 +334,20 @@ mod tests {
     fn a_reader_gets_everything_and_then_changes() {
         let (node, hub) = hub();
         node.set("a", json!(1));
-        let mut joined = hub.join(None, false);
+        let mut joined = join(&hub, None, false);
         assert_eq!(
             texts(&joined.first),
             "retry: 500\nevent: begin\ndata: {\"topics\":[\"open\"]}\n\nevent: open\nid: e-2\ndata: {\"a\":1}\n\n"
         );
-        let with_login = hub.join(None, true);
+        let with_login = join(&hub, None, true);
         assert!(texts(&with_login.first).contains("event: private"));
         node.set("b", json!("x"));
         node.set("a", Value::Null);
         hub.read_due();
+        let [open, all] = [false, true].map(|has_login| hub.shown(has_login, |_| true));
         let events: Vec<Event> = [(); 2].map(|()| joined.changes.try_recv().unwrap()).into();
         assert_eq!(events[0].text, "event: open\nid: e-3\ndata: {\"a\":null,\"b\":\"x\"}\n\n");
-        assert!(events[0].is_for(false) && !events[1].is_for(false) && events[1].is_for(true));
+        assert!(events[0].is_for(&open) && !events[1].is_for(&open) && events[1].is_for(&all));
         hub.read_due();
         assert!(joined.changes.try_recv().is_err(), "nothing changed");
     }
@@ -313,7 +356,7 @@ mod tests {
     fn topics_are_read_at_their_period() {
         let (node, hub) = hub();
         node.set("a", json!(1));
-        let mut joined = hub.join(None, true);
+        let mut joined = join(&hub, None, true);
         lock(&node.values).0 += 1;
         lock(&node.values).1.insert("a".to_owned(), json!(2));
         hub.read_due();
@@ -333,12 +376,12 @@ mod tests {
     fn a_reader_that_comes_back_gets_what_it_missed() {
         let (node, hub) = hub();
         let is_everything =
-            |last: &str| texts(&hub.join(Some(last), true).first).starts_with("retry: 500\nevent: begin");
+            |last: &str| texts(&join(&hub, Some(last), true).first).starts_with("retry: 500\nevent: begin");
         node.set("a", json!(0));
         hub.read_due();
         node.set("a", json!(1));
-        assert_eq!(texts(&hub.join(Some("e-2"), false).first), "event: open\nid: e-3\ndata: {\"a\":1}\n\n");
-        assert_eq!(texts(&hub.join(Some("e-4"), true).first), "");
+        assert_eq!(texts(&join(&hub, Some("e-2"), false).first), "event: open\nid: e-3\ndata: {\"a\":1}\n\n");
+        assert_eq!(texts(&join(&hub, Some("e-4"), true).first), "");
         for other in ["e-5", "f-4", "e", "", "e--1", "e-x"] {
             assert!(is_everything(other), "{other}");
         }
@@ -371,7 +414,7 @@ mod tests {
     #[test]
     fn a_slow_reader_notices_what_it_lost() {
         let (node, hub) = hub();
-        let mut joined = hub.join(None, true);
+        let mut joined = join(&hub, None, true);
         let rounds = u64::try_from(CHANGES_WAITING_MAX / 2).unwrap();
         for value in 0..rounds {
             node.set("a", json!(value));

@@ -4,7 +4,7 @@
 //! browser or the session ends. A browser that does not read for 30 seconds is disconnected; one that reads too slowly
 //! gets everything anew.
 
-use crate::hub::{Hub, Reader};
+use crate::hub::{Hub, Reader, Shown};
 use crate::server::{Access, Shared};
 use axum::response::Response;
 use bytes::Bytes;
@@ -28,6 +28,7 @@ const AHEAD: usize = 4;
 pub(crate) struct Stream {
     pub(crate) shared: Arc<Shared>,
     pub(crate) access: Access,
+    pub(crate) shown: Shown,
     /// The id of the last event.
     pub(crate) last: Option<String>,
     pub(crate) guard: CallGuard,
@@ -52,8 +53,8 @@ impl Stream {
 
     /// Sends events. Returns `Some` if the reader was too slow, and `None` at its end.
     async fn feed_until_slow(&mut self, sender: &mpsc::Sender<Bytes>) -> Option<()> {
-        let (hub, last, has_login) = (Arc::clone(&self.shared.hub), self.last.take(), self.access.user.is_some());
-        let mut joined = spawn_blocking(move || Hub::join(&hub, last.as_deref(), has_login)).await.ok()?;
+        let (hub, last, shown) = (Arc::clone(&self.shared.hub), self.last.take(), self.shown.clone());
+        let mut joined = spawn_blocking(move || Hub::join(&hub, last.as_deref(), &shown)).await.ok()?;
         for text in joined.first {
             send(sender, text).await?;
         }
@@ -61,7 +62,7 @@ impl Stream {
         loop {
             tokio::select! {
                 event = joined.changes.recv() => match event {
-                    Ok(event) if event.is_for(has_login) => send(sender, event.text).await?,
+                    Ok(event) if event.is_for(&self.shown) => send(sender, event.text).await?,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => return Some(()),
                     Err(RecvError::Closed) => return None,

@@ -5,7 +5,7 @@
 
 use crate::login::by_header;
 use crate::reply::refuse;
-use crate::server::{Access, Shared, blocking};
+use crate::server::{Access, FIGURES, Shared, blocking};
 use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, HeaderMap};
 use axum::response::Response;
@@ -23,11 +23,17 @@ pub(crate) async fn answer(
     headers: &HeaderMap,
     access: &Access,
 ) -> Response {
-    if access.user.is_none() && !access.is_open {
+    let user = if access.user.is_none() && !access.is_open {
         let Some(header) = headers.get(AUTHORIZATION) else { return http::unauthorized(CHALLENGE) };
-        if let Err(refusal) = by_header(shared, connection, header.as_bytes()).await {
-            return refusal;
+        match by_header(shared, connection, header.as_bytes()).await {
+            Ok(user) => user,
+            Err(refusal) => return refusal,
         }
+    } else {
+        access.name().to_owned()
+    };
+    if let Some(refusal) = shared.refuses(&user, FIGURES) {
+        return refusal;
     }
     let (shared, connection) = (Arc::clone(shared), Arc::clone(connection));
     let guard = connection.begin_call();

@@ -11,6 +11,9 @@ pub trait Calls: Debug + Send + Sync {
     /// Calls a method for a user, with parameters as JSON, and returns its result as JSON. What `-rpcwhitelist` says
     /// of the user counts. Runs on a thread that may block.
     fn call(&self, user: &str, method: &str, params: &str) -> Result<String, CallError>;
+
+    /// Whether `-rpcwhitelist` lets the user call a method.
+    fn allows(&self, user: &str, method: &str) -> bool;
 }
 
 /// An error of RPC.
@@ -28,6 +31,8 @@ pub struct Topic {
     pub period: Duration,
     /// Only for users that have logged in, even if reading is open to all.
     pub is_private: bool,
+    /// Only for users who may call all these methods, whose results it has.
+    pub methods: &'static [&'static str],
 }
 
 /// The live data of the node.

@@ -32,6 +32,10 @@ use tokio::task::spawn_blocking;
 const TOKEN: HeaderName = HeaderName::from_static("x-lydian-token");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
+/// What `-rpcwhitelist` calls the figures (`/metrics`, `/api/figures`) and the history.
+pub(crate) const FIGURES: &str = "lydian_figures";
+const HISTORY: &str = "lydian_history";
+
 /// A connection without a request for this long ends.
 const IDLE: Duration = Duration::from_secs(120);
 
@@ -212,6 +216,12 @@ impl Shared {
         access.cookie.as_ref().map_or(access.is_open, |cookie| self.sessions.find(cookie).is_some())
     }
 
+    /// The refusal of what has no method of its own, but a name for `-rpcwhitelist`.
+    pub(crate) fn refuses(&self, user: &str, name: &str) -> Option<Response> {
+        let words = || format!("-rpcwhitelist does not allow {name} for the user {user}.");
+        (!self.calls.allows(user, name)).then(|| refuse(StatusCode::FORBIDDEN, words()))
+    }
+
     /// Whether actions are allowed; otherwise why not.
     pub(crate) fn may_act(&self, access: &Access) -> Result<(), &'static str> {
         match (self.has_actions, &access.user) {
@@ -280,10 +290,16 @@ async fn route(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Requ
         Answer::Live => live(shared, connection, headers, access),
         Answer::Metrics => metrics::answer(shared, connection, headers, &access).await,
         Answer::Figures => {
+            if let Some(refusal) = shared.refuses(access.name(), FIGURES) {
+                return refusal;
+            }
             let shared = Arc::clone(shared);
             blocking(move || json(&Value::Object(shared.metrics.json()))).await
         }
         Answer::Past => {
+            if let Some(refusal) = shared.refuses(access.name(), HISTORY) {
+                return refusal;
+            }
             let (shared, query) = (Arc::clone(shared), parts.uri.query().unwrap_or_default().to_owned());
             blocking(move || past::answer(shared.past.history(), &query)).await
         }
@@ -308,7 +324,8 @@ fn live(shared: &Arc<Shared>, connection: &Arc<Connection>, headers: &HeaderMap,
     };
     let last = header(headers, &LAST_EVENT_ID).map(str::to_owned);
     let (guard, stopped) = (connection.begin_call(), shared.stopped.clone());
-    Stream { shared: Arc::clone(shared), access, last, guard, reader, stopped }.answer()
+    let shown = shared.hub.shown(access.user.is_some(), |method| shared.calls.allows(access.name(), method));
+    Stream { shared: Arc::clone(shared), access, shown, last, guard, reader, stopped }.answer()
 }
 
 /// A path of the page's own protocol.

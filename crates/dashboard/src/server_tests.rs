@@ -20,6 +20,8 @@ struct Node {
     calls: Mutex<Vec<String>>,
     notes: Mutex<Vec<String>>,
     history: Mutex<Option<Arc<History>>>,
+    /// Users with methods that they may not call.
+    forbidden: Mutex<Vec<String>>,
 }
 
 impl Calls for Node {
@@ -31,13 +33,17 @@ impl Calls for Node {
             _ => Ok("[1]".to_owned()),
         }
     }
+
+    fn allows(&self, user: &str, method: &str) -> bool {
+        !lock(&self.forbidden).contains(&format!("{user} {method}"))
+    }
 }
 
 impl Topics for Node {
     fn all(&self) -> &[Topic] {
         const TOPICS: &[Topic] = &[
-            Topic { name: "open", period: Duration::ZERO, is_private: false },
-            Topic { name: "private", period: Duration::ZERO, is_private: true },
+            Topic { name: "open", period: Duration::ZERO, is_private: false, methods: &["getblock"] },
+            Topic { name: "private", period: Duration::ZERO, is_private: true, methods: &[] },
         ];
         TOPICS
     }
@@ -330,6 +336,38 @@ fn figures_need_a_password_or_a_session() {
     assert_eq!(page.get("/api/figures", &[&cookie]).json(), json!({"a": 1}));
     let open = Page::start(false, true);
     assert_eq!([open.get("/metrics", &[]).status(), open.get("/api/figures", &[]).status()], [200, 200]);
+}
+
+/// What a user may not call with `-rpcwhitelist`, the page does not show either.
+#[test]
+fn a_limited_user_sees_only_what_its_methods_say() {
+    let page = Page::start(false, false);
+    let forbid = |methods: &[&str]| {
+        *lock(&page.node.forbidden) = methods.iter().map(|method| format!("me {method}")).collect();
+    };
+    let (cookie, _) = page.log_in();
+    let login = format!("Authorization: Basic {}", base64(b"me:secret"));
+    let history = "/api/history?series=height&from=1000&to=1020";
+    let statuses = || {
+        [("/metrics", &login), ("/metrics", &cookie), ("/api/figures", &cookie), (history, &cookie)]
+            .map(|(path, line)| page.get(path, &[line]).status())
+    };
+    assert_eq!(statuses(), [200, 200, 200, 503]);
+    forbid(&["lydian_figures"]);
+    assert_eq!(statuses(), [403, 403, 403, 503]);
+    forbid(&["lydian_history"]);
+    assert_eq!(statuses(), [200, 200, 200, 403]);
+    let sentence = page.get(history, &[&cookie]).sentence();
+    assert_eq!(sentence, "-rpcwhitelist does not allow lydian_history for the user me.");
+    forbid(&["getblock"]);
+    let mut stream = TcpStream::connect(page.server.addresses()[0]).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(format!("GET /api/live HTTP/1.1\r\nHost: localhost\r\n{cookie}\r\n\r\n").as_bytes()).unwrap();
+    let mut got = String::new();
+    read_until(&mut stream, &mut got, "data: {\"a\":0}\n\n");
+    page.node.value.store(7, Ordering::Relaxed);
+    read_until(&mut stream, &mut got, "data: {\"a\":7}\n\n");
+    assert!(got.contains("event: private") && !got.contains("event: open"), "{got}");
 }
 
 /// limit: BODY_SIZE_MAX at

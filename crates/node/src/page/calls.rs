@@ -25,7 +25,7 @@ impl PageCalls {
 
     /// Calls a method of the page.
     fn own(&self, user: &str, method: &str, params: &str) -> Result<String, CallError> {
-        if self.whitelist.is_shut_out(user) || !self.whitelist.allows(user, method) {
+        if !self.allows(user, method) {
             let message = answers::not_whitelisted(user, method);
             return Err(CallError { code: code::INTERNAL_ERROR, message });
         }
@@ -43,6 +43,10 @@ impl PageCalls {
 }
 
 impl Calls for PageCalls {
+    fn allows(&self, user: &str, method: &str) -> bool {
+        !self.whitelist.is_shut_out(user) && self.whitelist.allows(user, method)
+    }
+
     fn call(&self, user: &str, method: &str, params: &str) -> Result<String, CallError> {
         if method.starts_with(OWN_PREFIX) {
             return self.own(user, method, params);

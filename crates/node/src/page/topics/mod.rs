@@ -39,22 +39,33 @@ const QUICK: Duration = Duration::from_millis(250);
 const SECOND: Duration = Duration::from_secs(1);
 const SLOW: Duration = Duration::from_secs(5);
 
+#[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
-    Entry { topic: Topic { name: "overview", period: QUICK, is_private: false }, read: overview::read },
-    Entry { topic: Topic { name: "sync", period: QUICK, is_private: false }, read: sync::read },
-    Entry { topic: Topic { name: "map", period: SECOND, is_private: false }, read: map::read },
-    Entry { topic: Topic { name: "blocks", period: SECOND, is_private: false }, read: blocks::read },
-    Entry { topic: Topic { name: "chain", period: SECOND, is_private: false }, read: chain::read },
-    Entry { topic: Topic { name: "miners", period: SECOND, is_private: false }, read: miners::read },
-    Entry { topic: Topic { name: "peers", period: SECOND, is_private: false }, read: peers::read },
-    Entry { topic: Topic { name: "serving", period: SECOND, is_private: false }, read: serving::read },
-    Entry { topic: Topic { name: "sessions", period: SECOND, is_private: true }, read: sessions::read },
-    Entry { topic: Topic { name: "connect", period: SLOW, is_private: false }, read: connect::read },
-    Entry { topic: Topic { name: "mempool", period: SECOND, is_private: false }, read: mempool::read },
-    Entry { topic: Topic { name: "machine", period: SECOND, is_private: false }, read: machine::read },
-    Entry { topic: Topic { name: "log", period: SECOND, is_private: true }, read: log::read },
-    Entry { topic: Topic { name: "settings", period: SLOW, is_private: true }, read: settings::read },
+    entry("overview", QUICK, false, &["getblockchaininfo", "getnetworkinfo"], overview::read),
+    entry("sync", QUICK, false, &["getblockchaininfo"], sync::read),
+    entry("map", SECOND, false, &["getblockchaininfo"], map::read),
+    entry("blocks", SECOND, false, &["getblockstats"], blocks::read),
+    entry("chain", SECOND, false, &["getchaintips"], chain::read),
+    entry("miners", SECOND, false, &["getmininginfo"], miners::read),
+    entry("peers", SECOND, false, &["getpeerinfo"], peers::read),
+    entry("serving", SECOND, false, &["getrpcinfo"], serving::read),
+    entry("sessions", SECOND, true, &["listelectrumsessions"], sessions::read),
+    entry("connect", SLOW, false, &["getnetworkinfo"], connect::read),
+    entry("mempool", SECOND, false, &["getmempoolinfo"], mempool::read),
+    entry("machine", SECOND, false, &["getmemoryinfo"], machine::read),
+    entry("log", SECOND, true, &["logging"], log::read),
+    entry("settings", SLOW, true, &["lydian_settings"], settings::read),
 ];
+
+const fn entry(
+    name: &'static str,
+    period: Duration,
+    is_private: bool,
+    methods: &'static [&'static str],
+    read: fn(&PageNode) -> Map<String, Value>,
+) -> Entry {
+    Entry { topic: Topic { name, period, is_private, methods }, read }
+}
 
 /// The version of a topic, which is read only if that has changed.
 type Version = fn(&PageNode) -> u64;
@@ -102,5 +113,22 @@ fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         other => Map::from_iter([("value".to_owned(), other)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_dashboard::{ACTIONS, PRIVATE, READING};
+
+    #[test]
+    fn a_topic_has_what_methods_of_the_page_return() {
+        for Entry { topic, .. } in ENTRIES {
+            assert!(!topic.methods.is_empty(), "{}", topic.name);
+            for method in topic.methods {
+                let is_known = [READING, PRIVATE, ACTIONS].iter().any(|table| table.contains(method));
+                assert!(is_known || method.starts_with("lydian_"), "{}: {method}", topic.name);
+            }
+        }
     }
 }
