@@ -1,7 +1,7 @@
 //! [`Query`]: one view of chain, index and mempool.
 //!
 //! An answer about a script is computed from the index's outputs and from the mempool on top of the same block. If
-//! blocks left the index while it was computed, it is computed again.
+//! blocks left the index while it was computed, it is computed again (`docs/adr/0017-one-view-for-each-question.md`).
 
 use crate::error::QueryError;
 use crate::merkle::{HeaderTree, MerkleProof, Trees};
@@ -165,7 +165,7 @@ impl Query {
                 if !many_blocks {
                     return Err(QueryError::Moving);
                 }
-                // One of the two is always behind during a sync, and the mempool matters to no wallet then.
+                // One of the two is always behind during a sync; wallets are notified when both agree (ADR 17).
                 pool = PoolScript::default();
             }
             let answer = make(index, View { outputs: found.outputs, pool, tip: found.tip, epoch: found.epoch })?;
