@@ -76,6 +76,7 @@ pub const ROUTES: &[Route] = &[
     get("/mempool", "sums and the fee histogram", mempool::totals),
     get("/mempool/txids", "all txids", mempool::txids),
     get("/mempool/recent", "the 10 transactions that came last", mempool::recent),
+    get("/block-template", "the next block as bitcoind's `getblocktemplate` returns it", mempool::template),
     get("/fee-estimates", "estimated fee rates in sat/vB by target: 1 to 25, 144, 504 and 1,008 blocks", mempool::fee_estimates),
     get("/mempool/txids/page", "10,000 txids, by their bytes", mempool::txids_page),
     get("/mempool/txids/page/{last_seen}", "the 10,000 after a txid", mempool::txids_page),
@@ -98,6 +99,7 @@ pub const ROUTES: &[Route] = &[
     post("/internal/txs/outspends/by-txid", "as `/txs/outspends/by-txid`", transaction::outspends_by_txid),
     post("/internal/txs/outspends/by-outpoint", "as `/txs/outspends/by-outpoint`", transaction::outspends_by_outpoint),
     get("/internal/mempool/txs", "1,000 transactions of the mempool, by the bytes of their txids", mempool::transactions_page),
+    get("/internal/mempool/txs/all", "all transactions of the mempool, if they are at most as large as a page can be", mempool::all_transactions),
     get("/internal/mempool/txs/{last_seen}", "the 1,000 after a txid", mempool::transactions_page),
     post("/internal/mempool/txs", "those of up to 1,000 txids of a JSON array that the mempool has", mempool::several),
 ];

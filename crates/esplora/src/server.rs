@@ -7,8 +7,11 @@ use crate::limits::ANSWERS_SIZE_MAX;
 use crate::reply::Reply;
 use crate::routes::{ROUTES, Route, Verb};
 use axum::extract::{Query as Options, RawPathParams, Request, State};
-use axum::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
-use axum::http::{StatusCode, Uri};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderValue,
+};
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use axum::{Extension, Router};
@@ -89,7 +92,7 @@ impl Server {
         let requests = figures::requests();
         let (sources, bodies) = (Sources::new(source, chain), Bodies::default());
         let shared = Shared { sources, cors, answers, bodies, requests: Arc::clone(&requests) };
-        let server = listener.serve(Http::new(router(Arc::new(shared)), Some(HEAD_TIMEOUT)));
+        let server = listener.serve(Http::new(router(Arc::new(shared)), Some(HEAD_TIMEOUT)).with_options());
         let counts = Counts { requests, control: server.control() };
         Ok(Server(Some(server), counts))
     }
@@ -149,8 +152,31 @@ async fn wrong_method(
     Extension(connection): Extension<Arc<Connection>>,
     request: Request,
 ) -> Response {
+    if request.method() == Method::OPTIONS && shared.cors.is_some() {
+        return preflight(&shared);
+    }
     let message = format!("{} does not answer {}", request.uri().path(), request.method());
     finish(&shared, &connection, Err(Fault { code: StatusCode::METHOD_NOT_ALLOWED, message }))
+}
+
+/// The answer to a browser that asks whether a page may send a request (CORS preflight).
+fn preflight(shared: &Shared) -> Response {
+    let mut response = status(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, POST"));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Content-Type"));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+    with_origin(shared, response)
+}
+
+/// Lets pages of the origin that is asked for read the answer.
+fn with_origin(shared: &Shared, mut response: Response) -> Response {
+    if let Some(origin) = &shared.cors {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.header().clone());
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("X-Total-Results"));
+    }
+    response
 }
 
 /// Answers a request on a thread that may block.
@@ -166,7 +192,7 @@ async fn respond(
     let (parts, body) = request.into_parts();
     let (body, room) = match shared.bodies.read(&connection, &parts.headers, body).await {
         Ok(read) => read,
-        Err(refusal) => return refusal,
+        Err(refusal) => return with_origin(&shared, refusal),
     };
     let answering = tokio::task::spawn_blocking(move || {
         let call = Call { shared: &shared.sources, values: &values, options: &options, body: &body };
@@ -184,10 +210,10 @@ async fn respond(
 
 /// Makes the response. May block until other answers were read, if this one is large.
 fn finish(shared: &Shared, connection: &Arc<Connection>, reply: Result<Reply, Fault>) -> Response {
-    let mut response = match reply {
+    let response = match reply {
         Ok(reply) => {
             let Some(room) = shared.answers.room_for(reply.body.len()) else {
-                return status(StatusCode::SERVICE_UNAVAILABLE);
+                return with_origin(shared, status(StatusCode::SERVICE_UNAVAILABLE));
             };
             let (keep, total) = reply.headers();
             let mut response = answer(StatusCode::OK, reply.kind, reply.body, room, connection);
@@ -199,10 +225,7 @@ fn finish(shared: &Shared, connection: &Arc<Connection>, reply: Result<Reply, Fa
             answer(code, "text/plain", message.into_bytes(), shared.answers.room(), connection)
         }
     };
-    if let Some(origin) = &shared.cors {
-        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.header().clone());
-    }
-    response
+    with_origin(shared, response)
 }
 
 #[cfg(test)]

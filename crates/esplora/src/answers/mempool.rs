@@ -1,11 +1,13 @@
 //! The mempool as a whole, and fees.
 
 use super::{check_size, transactions as to_json, txids_of_body};
-use crate::call::{Call, txid};
+use crate::call::{Call, at_most, txid};
 use crate::fault::Fault;
 use crate::limits::{TXS_MAX, TXS_SIZE_MAX};
 use crate::reply::{RECENTLY, Reply, SHORTLY};
+use axum::http::StatusCode;
 use lydian_primitives::Txid;
+use lydian_query::CallError;
 use serde_json::{Value, json};
 
 /// Txids on a page: that of mempool/electrs.
@@ -64,6 +66,29 @@ pub(crate) fn transactions_page(call: &Call<'_>) -> Result<Reply, Fault> {
     let all = call.query().with_spent(found)?;
     check_size(&all)?;
     Ok(Reply::json(&to_json(call, &all), SHORTLY).of_total(total))
+}
+
+/// All, if they fit in one answer.
+pub(crate) fn all_transactions(call: &Call<'_>) -> Result<Reply, Fault> {
+    let (mut found, mut size) = (Vec::new(), 0);
+    for txid in call.query().pool().txids() {
+        // One that has left the mempool meanwhile is left out.
+        let Some((tx, _)) = call.query().pool().transaction(&txid) else { continue };
+        size += tx.as_bytes().len();
+        at_most(size, TXS_SIZE_MAX, "bytes for one answer (/internal/mempool/txs has pages)")?;
+        found.push((tx, None));
+    }
+    let all = call.query().with_spent(found)?;
+    check_size(&all)?;
+    Ok(Reply::json(&to_json(call, &all), SHORTLY))
+}
+
+/// Core's template, with all rules that its chains know.
+pub(crate) fn template(call: &Call<'_>) -> Result<Reply, Fault> {
+    let params = json!([{ "rules": ["segwit", "signet"] }]).to_string();
+    let answer = call.shared.calls.call("getblocktemplate", &params);
+    let unavailable = |error: CallError| Fault { code: StatusCode::SERVICE_UNAVAILABLE, message: error.message };
+    Ok(Reply::written(answer.map_err(unavailable)?, 0))
 }
 
 /// Those that the mempool has, in the order in which they are asked for.

@@ -34,8 +34,12 @@ pub(crate) fn several(call: &Call<'_>) -> Result<Reply, Fault> {
     Ok(Reply::json(&transactions(call, &all), 0))
 }
 
+/// An unknown transaction is not confirmed, as in Blockstream's electrs.
 pub(crate) fn status(call: &Call<'_>) -> Result<Reply, Fault> {
-    let place = call.query().place_of(&call.txid()?)?;
+    let place = match call.query().place_of(&call.txid()?) {
+        Err(QueryError::NoTransaction(_)) => None,
+        place => place?,
+    };
     Ok(Reply::json(&Status::from(place), keep(call, place)?))
 }
 
@@ -82,9 +86,13 @@ pub(crate) fn merkleblock_proof(call: &Call<'_>) -> Result<Reply, Fault> {
     Ok(Reply::text(proof.trim_matches('"'), keep(call, Some(place))?))
 }
 
+/// An unknown output is not spent, as in Blockstream's electrs.
 pub(crate) fn outspend(call: &Call<'_>) -> Result<Reply, Fault> {
     let (txid, vout) = (call.txid()?, call.number("vout")?);
-    let spending = spending_of(&call.query().spendings(&txid)?, &txid, vout)?;
+    let spending = match call.query().spendings(&txid) {
+        Err(QueryError::NoTransaction(_)) => None,
+        spendings => spendings?.get(vout as usize).copied().flatten(),
+    };
     let keep = keep(call, spending.and_then(|spending| spending.block))?;
     Ok(Reply::json(&OutspendJson::from(spending), keep))
 }

@@ -597,17 +597,9 @@ fn wrong_requests_have_their_errors() {
         ("GET", "/tx".to_owned(), "", 405, "/tx does not answer GET"),
         ("GET", "/tx/12".to_owned(), "", 400, "\"12\" is no txid: 64 hexadecimal characters"),
         ("GET", format!("/tx/{unknown}"), "", 404, &none),
-        ("GET", format!("/tx/{unknown}/status"), "", 404, &none),
         ("GET", format!("/tx/{unknown}/hex"), "", 404, &none),
         ("GET", format!("/tx/{unknown}/outspends"), "", 404, &none),
         ("GET", format!("/tx/{txid}/outspend/x"), "", 400, "vout must be a whole number, not \"x\""),
-        (
-            "GET",
-            format!("/tx/{txid}/outspend/7"),
-            "",
-            404,
-            &format!("transaction {txid} has 2 outputs: there is no output 7"),
-        ),
         (
             "GET",
             format!("/tx/{unknown}/merkle-proof"),
@@ -657,6 +649,21 @@ fn wrong_requests_have_their_errors() {
     let answer = site.ask("GET", &format!("/block-height/{}", 20), "");
     assert_eq!(answer.header("cache-control"), Some("public, max-age=157784630".to_owned()));
     assert_eq!(answer.header("access-control-allow-origin"), Some("*".to_owned()));
+    assert_eq!(answer.header("access-control-expose-headers"), Some("x-total-results".to_owned()));
+    let preflight = site.ask("OPTIONS", "/txs/package", "");
+    assert_eq!((preflight.code, preflight.body.len()), (204, 0));
+    assert_eq!(preflight.header("access-control-allow-origin"), Some("*".to_owned()));
+    assert_eq!(preflight.header("access-control-allow-methods"), Some("get, head, post".to_owned()));
+    assert_eq!(preflight.header("access-control-allow-headers"), Some("content-type".to_owned()));
+    // As in Blockstream's electrs, these are no errors.
+    assert_eq!(site.json(&format!("/tx/{unknown}/status")), json!({"confirmed": false}));
+    for outspend in [format!("/tx/{unknown}/outspend/0"), format!("/tx/{txid}/outspend/7")] {
+        assert_eq!(site.json(&outspend), json!({"spent": false}));
+    }
+    assert_eq!(site.json("/internal/mempool/txs/all"), json!([]));
+    let template = site.json("/block-template");
+    assert_eq!((&template["height"], &template["previousblockhash"]), (&json!(31), &json!(tip)));
+    assert_eq!(template, server.result("getblocktemplate", "[{\"rules\":[\"segwit\"]}]"));
     assert_eq!(site.ask("HEAD", "/blocks/tip/hash", "").code, 200);
     assert_eq!(site.json("/fee-estimates"), json!({}));
 }

@@ -198,7 +198,6 @@ fn wrong_requests_to_added_paths_have_their_errors() {
         ),
         ("POST", "/addresses/txs".to_owned(), scripts(301), 400, "301 addresses are too many: at most 300"),
         ("GET", format!("/internal/block/{unknown}/txs"), String::new(), 404, &format!("Block not found: {unknown}")),
-        ("GET", "/internal/mempool/txs/all".to_owned(), String::new(), 400, no_txid),
         ("POST", "/internal/txs".to_owned(), txids(1_001), 400, "1001 txids are too many: at most 1000"),
         ("POST", "/internal/mempool/txs".to_owned(), txids(1_001), 400, "1001 txids are too many: at most 1000"),
         ("POST", "/internal/txs".to_owned(), "[\"all\"]".to_owned(), 400, no_txid),

@@ -42,12 +42,18 @@ const METHODS: [Method; 4] = [Method::GET, Method::POST, Method::HEAD, Method::P
 pub struct Http {
     router: Router,
     head_timeout: Option<Duration>,
+    has_options: bool,
 }
 
 impl Http {
     /// `head_timeout`: for the request line and the headers of a request; `None`: no timeout.
     pub fn new(router: Router, head_timeout: Option<Duration>) -> Http {
-        Http { router, head_timeout }
+        Http { router, head_timeout, has_options: false }
+    }
+
+    /// The router answers `OPTIONS` too, with which browsers ask whether a page may send a request.
+    pub fn with_options(self) -> Http {
+        Http { has_options: true, ..self }
     }
 }
 
@@ -58,7 +64,8 @@ impl Protocol for Http {
     {
         let service = service_fn(|request: Request<Incoming>| {
             let (router, connection) = (self.router.clone(), Arc::clone(connection));
-            async move { Ok::<_, Infallible>(respond(router, connection, request).await) }
+            let has_options = self.has_options && request.method() == Method::OPTIONS;
+            async move { Ok::<_, Infallible>(respond(router, connection, request, has_options).await) }
         });
         let mut builder = http1::Builder::new();
         builder
@@ -85,9 +92,15 @@ pub fn is_known(method: &Method) -> bool {
     METHODS.contains(method)
 }
 
-async fn respond(router: Router, connection: Arc<Connection>, mut request: Request<Incoming>) -> Response {
+/// `has_options`: the method is `OPTIONS`, and the router answers it.
+async fn respond(
+    router: Router,
+    connection: Arc<Connection>,
+    mut request: Request<Incoming>,
+    has_options: bool,
+) -> Response {
     connection.report(ClientEvent::Request { method: request.method(), uri: request.uri() });
-    let response = match refusal(&connection, request.method(), request.headers()) {
+    let response = match refusal(&connection, request.method(), request.headers(), has_options) {
         Some(refusal) => refusal,
         None => {
             request.extensions_mut().insert(Arc::clone(&connection));
@@ -101,7 +114,7 @@ async fn respond(router: Router, connection: Arc<Connection>, mut request: Reque
 }
 
 /// The response to a request that no handler gets.
-fn refusal(connection: &Connection, method: &Method, headers: &HeaderMap) -> Option<Response> {
+fn refusal(connection: &Connection, method: &Method, headers: &HeaderMap, has_options: bool) -> Option<Response> {
     if !connection.is_allowed {
         connection.report(ClientEvent::Forbidden);
         return Some(status(StatusCode::FORBIDDEN));
@@ -109,7 +122,7 @@ fn refusal(connection: &Connection, method: &Method, headers: &HeaderMap) -> Opt
     if body::is_too_large(headers) {
         return Some(body::refuse_large(connection, true));
     }
-    if !is_known(method) {
+    if !is_known(method) && !has_options {
         connection.report(ClientEvent::UnknownMethod);
         return Some(status(StatusCode::METHOD_NOT_ALLOWED));
     }
