@@ -15,7 +15,7 @@ use lydian_consensus::{Params, U256};
 use lydian_disk::Disk;
 pub use lydian_engine::LogLevel;
 use lydian_engine::{Engine, Event, INITIAL_DOWNLOAD_OVER, InitialDownload, LogLine, LogSwitches, Observer, TipUpdate};
-use lydian_index::{CoinStatsReader, FilterReader};
+use lydian_index::{CoinStatsReader, FilterReader, TxIndexReader};
 use lydian_mempool::Mempool;
 use lydian_mempool::pool::BlockOptions;
 use lydian_p2p::manager::{Question, Reply};
@@ -209,6 +209,8 @@ pub struct Indexes {
     pub transactions: Option<Arc<dyn TransactionIndex>>,
     /// `-txospenderindex`.
     pub spenders: Option<Arc<dyn SpenderIndex>>,
+    /// The tables behind them and behind the address index.
+    pub tables: Option<TxIndexReader>,
     /// The follower whose state is that of several indexes, and their names.
     pub shared: Option<(&'static str, Vec<&'static str>)>,
     /// The names of those that could not be opened, each with the reason.
@@ -293,6 +295,7 @@ impl Context {
             filters: None,
             transactions: None,
             spenders: None,
+            tables: None,
             shared: None,
             unopened: Vec::new(),
         };

@@ -8,6 +8,7 @@ const OWNERS = {
   window: ['blocks being validated', 'Blocks in the pipeline of the engine'],
   blocks: ['blocks that wait', 'Blocks from peers that wait for validation'],
   mempool: ['mempool', 'As -maxmempool counts it'],
+  index: ['indexes', 'Blocks of the address and transaction index that are in no segment yet'],
   headers: ['headers', 'At most 191 bytes for each header'],
 };
 

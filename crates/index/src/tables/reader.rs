@@ -62,6 +62,13 @@ impl TxIndexReader {
         lock(&self.0.state).tip
     }
 
+    /// Bytes in memory for the blocks that are in no segment, without what allocations add. A sum over at most
+    /// [`crate::limits::WAITING_BLOCKS_MAX`] and a few hundred blocks.
+    pub fn memory_bytes(&self) -> u64 {
+        let groups: Vec<_> = lock(&self.0.state).groups.iter().map(|group| Arc::clone(&group.rows)).collect();
+        groups.iter().map(|rows| rows.memory_bytes() as u64).sum()
+    }
+
     /// The places where a transaction of this txid may be, the last one of the chain first: the caller compares the
     /// txid of what it reads there.
     pub fn candidates(&self, txid: &Txid) -> Result<Vec<(u32, Place)>, IndexError> {

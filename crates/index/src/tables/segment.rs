@@ -121,6 +121,23 @@ pub(super) struct Part<'a> {
 }
 
 impl Rows {
+    /// Bytes in memory, without what allocations add.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let scripts = |positions: usize, creates: &Vec<CreateRow>, spends: &Vec<SpendRow>| {
+            positions + size_of_val(creates.as_slice()) + size_of_val(spends.as_slice())
+        };
+        let settled = self.settled.as_ref().map_or(0, |settled| {
+            let positions = settled.positions.iter().map(Vec::len).sum();
+            scripts(positions, &settled.creates, &settled.spends)
+        });
+        let others = self.scripts.iter().map(|rows| scripts(rows.positions.len(), &rows.creates, &rows.spends));
+        size_of_val(self.blocks.as_slice())
+            + size_of_val(self.transactions.as_slice())
+            + size_of_val(self.txids.as_slice())
+            + settled
+            + others.sum::<usize>()
+    }
+
     /// The transactions of each block.
     pub(super) fn counts(&self) -> Vec<u32> {
         self.blocks.iter().map(|block| block.transactions).collect()

@@ -310,11 +310,17 @@ fn every_transaction_is_found_sealed_or_not() {
     settle(&mut index, &reader);
     let size: usize = disk.files().values().map(Vec::len).sum();
     assert!(size < 3_000, "{size} bytes for five blocks");
+    // At least the hash of each block and the row of its coinbase.
+    let small = reader.memory_bytes();
+    assert!((200..10_000).contains(&small), "{small} bytes of memory for five blocks");
     chain.grow(4_400);
     chain.feed(&mut index, &reader);
     chain.compare(&reader, 7);
     settle(&mut index, &reader);
     chain.compare(&reader, 5);
+    // Of the 4,406 blocks, those behind the last full group of 256.
+    let left = reader.memory_bytes() / small;
+    assert!((5..60).contains(&left), "{left} times the memory of five blocks");
     let names: Vec<String> = disk.files().keys().map(|path| path.display().to_string()).collect();
     assert!(names.iter().any(|name| name.ends_with("0000000-0002048.numbers")), "{names:?}");
     assert!(names.iter().any(|name| name.ends_with("0003072.log")), "{names:?}");

@@ -7,6 +7,7 @@ use crate::process;
 use lydian_coins::CoinsStats;
 use lydian_curve::RefereeCounts;
 use lydian_engine::{Engine, FollowerInfo, ReviewCounts, Snapshot};
+use lydian_index::TxIndexReader;
 use lydian_p2p::TrafficTotals;
 use lydian_p2p::manager::SyncFigures;
 use lydian_rpc::Warning;
@@ -44,6 +45,8 @@ pub(super) struct EngineNow {
     pub(super) durable: Option<u32>,
     /// The name and the heights of each index.
     pub(super) indexes: Vec<IndexNow>,
+    /// Memory of the tables, with one of their indexes.
+    pub(super) index_bytes: Option<u64>,
     pub(super) kernel: &'static str,
     pub(super) is_trusted: bool,
     pub(super) referee: RefereeCounts,
@@ -109,6 +112,7 @@ impl EngineNow {
             headers: engine.best_header_height().0,
             durable: engine.durable_tip().map(|tip| tip.height.0),
             indexes: indexes(engine.followers(), metrics),
+            index_bytes: metrics.context.indexes().tables.as_ref().map(TxIndexReader::memory_bytes),
             kernel: referee.kernel().name(),
             is_trusted: referee.is_trusted(),
             referee: referee.counts(),

@@ -18,7 +18,7 @@ const ENGINE: Label = Label { name: "engine", values: || ENGINE_NAMES.to_vec() }
 const INDEX: Label = Label { name: "index", values: || index_names().to_vec() };
 const DIRECTION: Label = Label { name: "direction", values: || vec!["received", "sent"] };
 const MESSAGE: Label = Label { name: "message", values: || message_names().collect() };
-const OWNER: Label = Label { name: "owner", values: || vec!["coins", "window", "mempool", "peers"] };
+const OWNER: Label = Label { name: "owner", values: || vec!["coins", "window", "mempool", "peers", "index"] };
 const FOLDER: Label = Label { name: "folder", values: || vec!["blocks", "coins", "indexes"] };
 const FREE: Label = Label { name: "folder", values: || vec!["datadir", "blocks"] };
 const WARNING: Label = Label { name: "warning", values: || WARNINGS.map(|(_, name)| name).to_vec() };
@@ -95,6 +95,9 @@ fn memory(now: &Now, out: &mut Samples) {
     if let Some(engine) = &now.engine {
         out.of(&["coins"], float(engine.coins.memory_bytes));
         out.of(&["window"], float(engine.progress.window_bytes));
+        if let Some(bytes) = engine.index_bytes {
+            out.of(&["index"], float(bytes));
+        }
     }
     if let Some((usage, _)) = now.pool {
         out.of(&["mempool"], float(usage));
@@ -203,7 +206,7 @@ pub(super) const NODE_FIGURES: &[Figure<Now>] = &[
     Figure::gauge("lydian_mempool_fees", "satoshi", "Fees of all transactions in the mempool.", |now, out| out.known(now.pool.map(|(_, fees)| float(u64::try_from(fees).unwrap_or(0))))),
 
     // The machine.
-    Figure::gauge("lydian_memory_bytes", "bytes", "Memory by owner: coins, blocks in the pipeline, mempool (what Bitcoin Core would need for it), messages of peers.", memory).by(&[OWNER]),
+    Figure::gauge("lydian_memory_bytes", "bytes", "Memory by owner: coins, blocks in the pipeline, mempool (what Bitcoin Core would need for it), messages of peers, blocks of indexes that are in no segment.", memory).by(&[OWNER]),
     Figure::gauge("lydian_process_memory_bytes", "bytes", "Memory of the process that is resident.", |now, out| out.known(now.process.memory_bytes.map(float))),
     Figure::counter("lydian_process_cpu_seconds_total", "seconds", "Processor time of the process.", |now, out| out.number(now.process.cpu.as_secs_f64())),
     Figure::counter("lydian_process_read_bytes_total", "bytes", "Bytes that the process read from disks.", |now, out| out.known(now.process.disk_bytes.map(|(read, _)| float(read)))),

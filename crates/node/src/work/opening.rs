@@ -178,7 +178,10 @@ fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
         let index = TxIndex::open(disk, &dir, settings.params.genesis_hash, profile, new_salt);
         opened.transactions = opened.add(session, (first, IndexSize::of(profile)), index)?;
         match (&opened.transactions, opened.indexes.unopened.last().cloned()) {
-            (Some(reader), _) => opened.indexes.shared = Some((reader.name(), tables)),
+            (Some(reader), _) => {
+                opened.indexes.shared = Some((reader.name(), tables));
+                opened.indexes.tables = Some(reader.clone());
+            }
             (None, Some((_, reason))) => {
                 opened.indexes.unopened.extend(others.iter().map(|name| (*name, reason.clone())));
             }

@@ -43,7 +43,7 @@ impl Story {
                 "-page=1",
                 &format!("-pageport={page}"),
                 USER,
-                "-rpcwhitelist=prometheus:",
+                "-rpcwhitelist=prometheus:lydian_figures",
                 "-rpcwhitelistdefault=0",
                 "-electrum",
                 &format!("-electrumbind=127.0.0.1:{electrum}"),

@@ -120,7 +120,8 @@ fn the_history_has_what_rpc_says_and_survives_a_kill() {
 #[test]
 fn the_machine_is_as_the_system_says() {
     let port = lydian_oracle::free_port().unwrap();
-    let options = options(port);
+    let mut options = options(port);
+    options.push("-txindex".to_owned());
     let lydian = Server::lydian("page-machine", &texts(&options));
     let page = Client::of_cookie(&lydian, port);
     lydian.result("generatetodescriptor", "[3,\"raw(51)\"]");
@@ -154,6 +155,8 @@ fn differences(machine: &Value, lydian: &Server) -> Vec<String> {
         ("chainstate", has("chainstate")),
         ("blocks/index", has("blocks/index")),
         ("sum of the folders", sum > 0 && is_within(sum, &datadir)),
+        ("memory", ["coins", "headers", "index"].iter().all(|name| machine["memory"][name].as_u64() > Some(0))),
+        ("memory of the mempool", machine["memory"]["mempool"] == lydian.result("getmempoolinfo", "[]")["usage"]),
         ("resident", (number("resident") as f64 / lydian.memory_bytes() as f64 - 1.0).abs() < 0.5),
         ("threads", number("threads").abs_diff(threads) <= 8),
         ("openFiles", number("openFiles") > 5),

@@ -24,7 +24,7 @@ Prometheus alone, and forbid it everything else:
 
 ```
 rpcauth=prometheus:SALT$HASH          # from Bitcoin Core's share/rpcauth/rpcauth.py
-rpcwhitelist=prometheus:
+rpcwhitelist=prometheus:lydian_figures
 ```
 
 [`contrib/prometheus/lydian.yml`](../contrib/prometheus/lydian.yml) scrapes a node on the same

@@ -53,6 +53,9 @@ fn memory(node: &PageNode) -> Map<String, Value> {
         let headers = engine.with_tree(|tree| tree.len());
         owners.insert("headers".to_owned(), json!(headers as u64 * HEADER_BYTES_MAX));
     }
+    if let Some(tables) = &node.context.indexes().tables {
+        owners.insert("index".to_owned(), json!(tables.memory_bytes()));
+    }
     if let Some(mempool) = node.mempool() {
         owners.insert("mempool".to_owned(), json!(MempoolStatus::of(&mempool).usage_bytes));
     }
