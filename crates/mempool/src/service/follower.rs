@@ -40,8 +40,7 @@ impl Follower for PoolFollower {
         }
         let mut pool = lock(&self.shared.pool);
         pool.connect(block.block, block.height, self.shared.now());
-        self.shared.publish(&mut pool);
-        drop(pool);
+        self.shared.publish(pool);
         self.shared.moved.notify_all();
         Ok(())
     }
@@ -50,8 +49,7 @@ impl Follower for PoolFollower {
         let below = Tip { height: Height(block.height.0 - 1), hash: block.block.header().prev_block };
         let mut pool = lock(&self.shared.pool);
         pool.disconnect(block.block, below);
-        self.shared.publish(&mut pool);
-        drop(pool);
+        self.shared.publish(pool);
         self.shared.moved.notify_all();
         Ok(Left::Block)
     }

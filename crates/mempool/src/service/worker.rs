@@ -196,7 +196,7 @@ impl Worker {
                 Job::Broadcast(txid) => {
                     let mut pool = lock(&self.shared.pool);
                     pool.remove_unbroadcast(&txid);
-                    self.shared.publish(&mut pool);
+                    self.shared.publish(pool);
                 }
                 Job::Package { txs, feerate_max, reply } => {
                     let decide = |pool: &mut Pool, chain: &Chain<'_, Headers<'_>>, now| {
@@ -337,8 +337,7 @@ impl Worker {
                 Ok(accepted)
             };
             let answers = txs.iter().map(decide).collect();
-            self.shared.publish(&mut pool);
-            drop(pool);
+            self.shared.publish(pool);
             if self.is_doubtful(was_watched) {
                 self.shared.cache.clear();
             }
@@ -387,8 +386,7 @@ impl Worker {
                     self.remember(tx, &known.borrow());
                 }
             }
-            self.shared.publish(&mut pool);
-            drop(pool);
+            self.shared.publish(pool);
             if self.is_doubtful(was_watched) {
                 self.shared.cache.clear();
             }
@@ -473,9 +471,10 @@ impl Worker {
             for tx in returning.iter().filter(|tx| returned.contains(&tx.view().txid())) {
                 self.remember(tx, &known.borrow());
             }
-            self.shared.publish(&mut pool);
+            self.shared.publish(pool);
+        } else {
+            drop(pool);
         }
-        drop(pool);
         if self.is_doubtful(was_watched) {
             self.shared.cache.clear();
         }
