@@ -4,10 +4,12 @@
 use crate::chain::Pair;
 use crate::peers::Net;
 use crate::rest::{COUNTS, ask, get};
+use crate::server::Server;
 use crate::strange::Strange;
 use lydian_primitives::BlockHash;
 use lydian_wire::{Command, FilterRange, GetCFCheckpt, Message};
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const OPTION: &str = "-blockfilterindex=basic";
 const REST: &str = "-rest";
@@ -111,6 +113,50 @@ fn filters_of_the_chain_are_cores() {
     pair.feed_mix();
     ask_everything(&pair);
     pair.comparison.finish();
+}
+
+/// While two branches replace each other, an answer is about one of them. The last block of the list was once looked up
+/// after the first, so that the filter headers of the other branch were returned.
+#[test]
+fn filter_headers_over_rest_are_of_one_chain() {
+    let server = Server::lydian("filter_headers_over_rest_are_of_one_chain", &[OPTION, REST]);
+    let mine = |count: usize, script: &str| {
+        server.result("generatetodescriptor", &format!("[{count},\"raw({script})\"]"))[0].as_str().unwrap().to_owned()
+    };
+    // Without a list, the index did not have the last block yet.
+    let list = |first: &str| {
+        let answer = get(&server, &format!("/rest/blockfilterheaders/basic/{first}.json?count=10"));
+        (answer.status != 404).then(|| serde_json::from_slice::<Vec<String>>(&answer.body).unwrap())
+    };
+    mine(3, "51");
+    let short = mine(3, "52");
+    let of_short = list(&short).unwrap();
+    server.result("invalidateblock", &format!("[\"{short}\"]"));
+    let long = mine(4, "53");
+    let of_long = list(&long).unwrap();
+    server.result("reconsiderblock", &format!("[\"{short}\"]"));
+    assert_eq!((of_short.len(), of_long.len()), (3, 4));
+    let is_over = AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let mut seen = [0; 2];
+            while !is_over.load(Ordering::Relaxed) {
+                for (place, (first, whole)) in [(&short, &of_short), (&long, &of_long)].into_iter().enumerate() {
+                    let found = list(first).unwrap_or_default();
+                    assert!(whole.starts_with(&found), "{found:?} of {whole:?}");
+                    seen[place] += found.len();
+                }
+            }
+            seen
+        });
+        for _ in 0..30 {
+            server.result("invalidateblock", &format!("[\"{long}\"]"));
+            server.result("reconsiderblock", &format!("[\"{long}\"]"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        asking.join().unwrap()
+    });
+    assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
 #[test]

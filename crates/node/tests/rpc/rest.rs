@@ -28,7 +28,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// In lower case; without the time.
     headers: BTreeSet<String>,
-    body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {

@@ -101,7 +101,7 @@ fn getblockfilter(call: &Call<'_>) -> Result<BlockFilter, RpcError> {
     let index = index_of(call, 1)?;
     let engine = call.context.engine()?;
     let info = engine.header_info(&hash).ok_or_else(RpcError::block_not_found)?;
-    engine.wait_for_follower(FILTERS_NAME, engine.settled_tip().height);
+    engine.wait_for_follower(FILTERS_NAME, engine.tip().height);
     match index.filter_of(&engine, &hash).map_err(|error| RpcError::misc(error.to_string()))? {
         Some((filter, entry)) => {
             // Shown as other hashes are.

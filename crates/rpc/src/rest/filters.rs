@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::output::Hex;
 use crate::result::{Answer, result};
 use lydian_index::{FILTERS_NAME, FilterReader};
-use lydian_primitives::{BlockHash, Height, write_compact_size};
+use lydian_primitives::{BlockHash, write_compact_size};
 
 const STILL_INDEXED: &str = "Filter not found. Block filters are still in the process of being indexed.";
 
@@ -39,7 +39,7 @@ pub(super) fn filter(request: &Request<'_>) -> Result<Made, Refused> {
     let block: BlockHash = hash_of(hash)?;
     let index = index_of(request.context, kind)?;
     let info = engine.header_info(&block).ok_or_else(|| Refused::missing(format!("{hash} not found")))?;
-    engine.wait_for_follower(FILTERS_NAME, engine.settled_tip().height);
+    engine.wait_for_follower(FILTERS_NAME, engine.tip().height);
     let found = index.filter_of(&engine, &block).map_err(|error| Refused::unreadable(error.to_string()))?;
     let Some((filter, _)) = found else {
         return Err(Refused::missing(match info.node.is_verified {
@@ -75,14 +75,13 @@ pub(super) fn headers(request: &Request<'_>) -> Result<Made, Refused> {
     let count = header_count(&count)?;
     let block: BlockHash = hash_of(hash)?;
     let index = index_of(request.context, kind)?;
-    let from = engine.header_info(&block).filter(|info| info.is_active);
-    engine.wait_for_follower(FILTERS_NAME, engine.settled_tip().height);
+    // At one moment, since a reorganisation may replace the chain meanwhile; the index has the blocks of both chains.
+    let blocks = engine.active_infos(&block, usize::try_from(count).unwrap_or(usize::MAX));
     let mut headers: Vec<[u8; 32]> = Vec::new();
-    if let Some(info) = from {
-        let start = info.node.height;
-        let last = Height(start.0.saturating_add(count - 1).min(info.tip.height.0));
-        let to = engine.hash_at(last).ok_or_else(|| Refused::missing(STILL_INDEXED))?;
-        let entries = index.entries_to(&engine, start, &to).map_err(|error| Refused::unreadable(error.to_string()))?;
+    if let (Some(first), Some(last)) = (blocks.first(), blocks.last()) {
+        engine.wait_for_follower(FILTERS_NAME, last.node.height);
+        let entries = index.entries_to(&engine, first.node.height, &last.node.hash);
+        let entries = entries.map_err(|error| Refused::unreadable(error.to_string()))?;
         let entries = entries.ok_or_else(|| Refused::missing(STILL_INDEXED))?;
         headers.extend(entries.iter().map(|entry| entry.header));
     }
