@@ -27,6 +27,8 @@ pub struct FeeEstimates {
     queue: Mutex<Queue>,
     /// Seconds by which tests moved the schedule of the file forward.
     forwarded: AtomicU64,
+    /// The file must stay as it is: [`crate::Loaded::may_replace`].
+    leaves_file: bool,
 }
 
 fn size_of_event(event: &Event) -> usize {
@@ -39,6 +41,16 @@ fn size_of_event(event: &Event) -> usize {
 impl FeeEstimates {
     pub fn new(estimator: Estimator) -> FeeEstimates {
         FeeEstimates { estimator: Mutex::new(estimator), ..FeeEstimates::default() }
+    }
+
+    /// The file of the node must stay as it is.
+    pub fn leaving_file(self) -> FeeEstimates {
+        FeeEstimates { leaves_file: true, ..self }
+    }
+
+    /// Whether the file must stay as it is.
+    pub fn leaves_file(&self) -> bool {
+        self.leaves_file
     }
 
     /// Adds events, which follow on those that were added before.

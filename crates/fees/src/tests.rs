@@ -4,7 +4,7 @@ use crate::limits::{BUCKETS_MAX, BUCKETS_MIN, CONFIRMS_MAX, FILE_SIZE_MAX};
 use crate::{
     CodecError, Corrupt, Estimator, Event, FEE_ESTIMATES_FILE, FeeEstimates, Horizon, Loaded, Mode, TxInfo, load, save,
 };
-use lydian_disk::{Disk, SimDisk};
+use lydian_disk::{Disk, Fault, SimDisk};
 use lydian_primitives::{Txid, write_compact_size};
 use std::path::Path;
 
@@ -208,21 +208,64 @@ fn a_file_that_is_cut_anywhere_is_refused_and_more_bytes_are_ignored() {
 }
 
 #[test]
-fn other_versions_are_named_and_a_newer_file_is_kept() {
+fn other_versions_are_named_and_their_files_are_kept() {
     let bytes = World::first_200().estimator.encode();
     let with = |version: i32| [&version.to_le_bytes()[..], &bytes[4..]].concat();
     assert_eq!(decode(&with(309_899)), Err(CodecError::OldVersion(309_899)));
     assert_eq!(decode(&with(-1)), Err(CodecError::OldVersion(-1)));
     assert_eq!(decode(&with(309_901)).unwrap_err().to_string(), "File version (309901) too high to be read.");
+    let path = Path::new(FILE);
+    let (_, lines) = is_kept(&with(309_901));
+    assert!(lines[0].ends_with("(non-fatal): File version (309901) too high to be read."), "{lines:?}");
+    let (_, lines) = is_kept(&with(309_899));
+    assert_eq!(lines[0], "Incompatible old fee estimation data (non-fatal). Version: 309899");
+    let (disk, lines) = is_kept(&bytes[..bytes.len() - 1]);
+    assert_eq!(lines[2], format!("Kept the contents of {FILE} as {FILE}.bak."));
+    // One that is read is not copied.
+    disk.write_whole(path, &bytes).unwrap();
+    assert_eq!(load(&disk, path, 0, false).1, Loaded::Read);
+    assert_eq!(backup(&disk), bytes[..bytes.len() - 1]);
+}
+
+fn backup(disk: &SimDisk) -> Vec<u8> {
+    lydian_disk::read_whole(disk, &Path::new(FILE).with_file_name("fee_estimates.dat.bak"), 1 << 20).unwrap()
+}
+
+/// Loads a file that cannot be decoded, and replaces it. Returns the disk and what was logged.
+fn is_kept(bytes: &[u8]) -> (SimDisk, Vec<String>) {
     let (disk, path) = (SimDisk::new(0), Path::new(FILE));
     disk.create_dir(Path::new("/data")).unwrap();
-    disk.write_whole(path, &with(309_901)).unwrap();
+    disk.write_whole(path, bytes).unwrap();
     let (_, loaded) = load(&disk, path, 0, false);
     let (is_warning, lines) = loaded.log_lines(path);
-    assert!(is_warning && lines[0].ends_with("(non-fatal): File version (309901) too high to be read."), "{lines:?}");
+    assert!(is_warning && loaded.may_replace());
     save(&disk, path, &Estimator::default()).unwrap();
-    let backup = lydian_disk::read_whole(&disk, &path.with_file_name("fee_estimates.dat.bak"), 1 << 20).unwrap();
-    assert_eq!(backup, with(309_901));
+    assert_eq!(backup(&disk), bytes);
+    (disk, lines)
+}
+
+/// A file that could not be opened was once taken for a missing one, and replaced at the end.
+#[test]
+fn a_file_that_cannot_be_opened_or_kept_is_not_replaced() {
+    let (disk, path) = (SimDisk::new(0), Path::new(FILE));
+    disk.create_dir(path).unwrap();
+    let (_, loaded) = load(&disk, path, 0, false);
+    let (is_warning, lines) = loaded.log_lines(path);
+    assert!(matches!(loaded, Loaded::Unopened(_)) && !loaded.may_replace() && is_warning, "{loaded:?}");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].starts_with(&format!("Cannot open fee estimates: {FILE}: ")), "{lines:?}");
+    assert_eq!(lines[1], format!("Leaving {FILE} as it is: the estimates of this node are not saved."));
+    // Every operation fails once: what is on the disk is read, kept or left alone.
+    for operation in 0..8 {
+        let disk = SimDisk::new(0);
+        disk.create_dir(Path::new("/data")).unwrap();
+        disk.write_whole(path, b"damaged").unwrap();
+        disk.fail_at(disk.operation_count() + operation, Fault::Io);
+        let (_, loaded) = load(&disk, path, 0, false);
+        let is_there = lydian_disk::read_whole(&disk, path, 1 << 20).unwrap() == b"damaged";
+        assert!(is_there && (!loaded.may_replace() || backup(&disk) == b"damaged"), "{operation}: {loaded:?}");
+        assert_eq!(loaded.log_lines(path).1.len(), if loaded.may_replace() { 3 } else { 4 }, "{loaded:?}");
+    }
 }
 
 /// limit: FILE_SIZE_MAX at
@@ -243,8 +286,9 @@ fn the_rest_of_a_large_file_is_not_read() {
         let mut bytes = [&head[..], &count.to_le_bytes()].concat();
         bytes.resize(size + 8, 0);
         disk.write_whole(path, &bytes).unwrap();
-        let Loaded::Unreadable(error) = load(&disk, path, 0, false).1 else { panic!("{more}") };
+        let Loaded::Undecodable { error, kept } = load(&disk, path, 0, false).1 else { panic!("{more}") };
         assert_eq!(std::mem::discriminant(&error), std::mem::discriminant(&expected), "{more}");
+        assert!(kept.is_err(), "{more}: it is larger than what is read");
     }
 }
 

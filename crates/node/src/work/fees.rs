@@ -1,5 +1,6 @@
 //! The fee estimator of a running node and its file. Input: a session and the mempool. Output: the estimator, which
-//! learns from the mempool; `fee_estimates.dat`, read at the start and written every hour and at the end. Wiring only:
+//! learns from the mempool; `fee_estimates.dat`, read at the start, and written every hour and at the end unless it
+//! must stay as it is. Wiring only:
 //! `lydian_fees` does the rest.
 
 use crate::clock::{now, now_nanos};
@@ -21,8 +22,8 @@ const FLUSH_INTERVAL: u64 = 60 * 60;
 /// How often events that wait are applied if nothing asks for an estimate.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Reads the file and has the mempool tell the estimator. As in Core, a node that accepts no transactions of peers
-/// estimates nothing.
+/// Reads the file and connects the estimator to the mempool. As in Core, a node that accepts no transactions from peers
+/// makes no estimates.
 pub(super) fn open(session: &Session<'_>, mempool: &Mempool) {
     let settings = &session.settings;
     if settings.mempool.blocks_only {
@@ -34,7 +35,8 @@ pub(super) fn open(session: &Session<'_>, mempool: &Mempool) {
     for line in lines {
         if is_warning { session.log.warning(line) } else { session.log.info(line) }
     }
-    let estimates = Arc::new(FeeEstimates::new(estimator));
+    let estimates = FeeEstimates::new(estimator);
+    let estimates = Arc::new(if loaded.may_replace() { estimates } else { estimates.leaving_file() });
     mempool.set_fees(FeeSource { estimates, initial_download: Arc::clone(&session.initial_download) });
 }
 
@@ -47,8 +49,11 @@ struct File {
 }
 
 impl File {
-    /// Core's `FlushFeeEstimates`.
+    /// Core's `FlushFeeEstimates`, unless the file must stay as it is.
     fn write(&self) {
+        if self.estimates.leaves_file() {
+            return;
+        }
         let path = self.path.display();
         match save(self.disk.as_ref(), &self.path, &self.estimates.copy()) {
             Ok(()) => self.log.debug(Category::ESTIMATEFEE, || format!("Flushed fee estimates to {path}.")),
