@@ -21,7 +21,7 @@ const HEADERS_AT_ONCE: u32 = 1 << 8;
 pub(crate) enum GrindError {
     NoHeader,
     Undecodable,
-    /// No nonce meets the target, or the target is none.
+    /// No nonce meets the target, or the header's bits are no valid target.
     NotFound,
 }
 

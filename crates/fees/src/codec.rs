@@ -150,7 +150,7 @@ impl Encoder {
         self.bytes.extend(number.to_le_bytes());
     }
 
-    /// Of the numbers that are none, there is one encoding: Core's `EncodeDouble`.
+    /// Every NaN has the same encoding: Core's `EncodeDouble`.
     pub(crate) fn double(&mut self, number: f64) {
         let bits = if number.is_nan() { 0x7ff8_0000_0000_0000 } else { number.to_bits() };
         self.bytes.extend(bits.to_le_bytes());

@@ -161,7 +161,8 @@ impl Estimator {
 
     /// Core's `processTransaction`.
     fn process_transaction(&mut self, tx: &TxInfo, counts: bool) {
-        // Transactions of side chains do not matter; and until the next block, the height of a file may be another.
+        // Core ignores transactions of side chains, and after a start those that enter before the first block, unless
+        // the file is as high as the tip.
         if !counts || tx.height != self.best_height || self.tracked.contains_key(&tx.txid) {
             return;
         }

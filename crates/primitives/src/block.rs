@@ -4,7 +4,6 @@
 //! commitment and the witness merkle root. Invariants: a block's tables were filled from the buffer stored beside them,
 //! and all its ids were computed from that buffer. Cost: one pass to parse, about two hashes of every byte. No
 //! consensus rule is checked.
-//! checked.
 
 use crate::header::Header;
 use crate::ids::BlockHash;

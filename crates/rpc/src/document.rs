@@ -37,9 +37,10 @@ pub fn document() -> String {
     text + &paths()
 }
 
-const ABOUT_REST: &str = "With `-rest`, the paths below are answered at the port of JSON-RPC, without a login and with any method of HTTP: \
-    bytes (`.bin`), the same in hex with a newline (`.hex`), or the JSON of the methods above (`.json`). Statuses, headers, \
-    bytes and errors are Core's. Every client that may connect to the port (`-rpcallowip`) may ask.";
+const ABOUT_REST: &str = "With `-rest`, the paths below are answered at the port of JSON-RPC, without a login, whether \
+    the request is a GET, HEAD, POST or PUT: bytes (`.bin`), the same in hex with a newline (`.hex`), or the JSON of the \
+    methods above (`.json`). Statuses, headers, bytes and errors are Core's. Every client that may connect to the port \
+    (`-rpcallowip`) may ask.";
 
 const ABOUT_BODIES: &str = "The outpoints of `getutxos` may also be the body of a request for `/rest/getutxos.bin` or, in hex, `.hex`: a \
     byte for their number, and 36 bytes each. Core reads this form, which has no byte for the mempool, unlike that of \

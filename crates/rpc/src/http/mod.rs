@@ -7,7 +7,7 @@
 //! become full (503). A request takes its place in the queue after its password was found to be right, so guesses take
 //! none; `stop` needs none.
 //!
-//! With `-rest`, the paths of [`crate::rest`] are served from the same queue, without a login and with any method.
+//! With `-rest`, the paths of [`crate::rest`] are served from the same queue, without a login, whichever the method.
 //!
 //! Invariants: at most `-rpcthreads` calls run at once and at most `-rpcworkqueue` wait, not counting calls that wait
 //! for the tip; a body is only read for an authenticated client, except for a short one while the queue is full, which

@@ -3,9 +3,8 @@
 //! Input: a path with its query, and a body. Output: a status, a type and bytes. [`ROUTES`] is the table of the paths;
 //! each group of them is a module, which answers with the functions that the methods of JSON-RPC use too.
 //!
-//! Invariants: the method of the HTTP request makes no difference, as in Core; nothing is answered before the warm-up
-//! is over; room for a large answer is taken from the budget of all answers before the answer is written. Nothing is
-//! changed.
+//! Invariants: GET, HEAD, POST and PUT get the same answer, as in Core; nothing is answered before the warm-up is over;
+//! room for a large answer is taken from the budget of all answers before the answer is written. Nothing is changed.
 
 mod blocks;
 mod chain;
