@@ -61,13 +61,14 @@ impl CheckedBlock {
     /// solution, which a proposal lacks: Core's `TestBlockValidity` without `check_pow`.
     pub fn check_proposal(
         block: impl Into<Arc<Block>>,
+        merkle_root: MerkleRoot,
         parent: Height,
         headers: &impl HeaderView,
         now: i64,
         params: &Params,
     ) -> Result<CheckedBlock, Violation> {
         let block: Arc<Block> = block.into();
-        check_body(&block, true)?;
+        check_body(&block, true, merkle_root)?;
         let height = check_header_in_chain(block.header(), parent, headers, now, params)?;
         check_block_in_chain(&block, height, headers, params)?;
         let flags = script_flags(height, &block.hash(), params);
@@ -140,17 +141,26 @@ pub const BLOCK_CHECKS: &[Check<BlockFacts>] = &[
 /// Checks everything that depends on a block's bytes alone: Core's `CheckBlock`.
 pub fn check_block(block: &Block, params: &Params) -> Result<(), Violation> {
     check_header(block.header(), &block.hash(), params)?;
-    check_body(block, is_signet_solved(block, params))
+    check_body(block, is_signet_solved(block, params), MerkleRoot::Checked)
+}
+
+/// Whether the merkle root of a block is checked: Core's `check_merkle_root`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MerkleRoot {
+    Checked,
+    /// The block was assembled by this node, which computed the root.
+    Trusted,
 }
 
 /// The part of [`check_block`] that needs no proof of work.
-fn check_body(block: &Block, is_signet_solved: bool) -> Result<(), Violation> {
+fn check_body(block: &Block, is_signet_solved: bool, merkle_root: MerkleRoot) -> Result<(), Violation> {
+    let is_trusted = merkle_root == MerkleRoot::Trusted;
     let facts = BlockFacts {
         tx_count: block.tx_count(),
         base_size: block.base_size(),
         is_signet_solved,
-        is_merkle_root_matching: block.merkle_root() == block.header().merkle_root,
-        is_merkle_mutated: block.is_merkle_mutated(),
+        is_merkle_root_matching: is_trusted || block.merkle_root() == block.header().merkle_root,
+        is_merkle_mutated: !is_trusted && block.is_merkle_mutated(),
         is_first_coinbase: block.txs().next().is_some_and(|tx| tx.is_coinbase()),
         later_coinbase: block.txs().skip(1).position(|tx| tx.is_coinbase()).map(|index| index + 1),
     };

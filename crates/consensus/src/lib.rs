@@ -31,7 +31,7 @@ mod u256;
 pub mod utxo_hash;
 mod view;
 
-pub use block::{CheckedBlock, Parent, check_block, is_block_mutated};
+pub use block::{CheckedBlock, MerkleRoot, Parent, check_block, is_block_mutated};
 pub use coins::{Found, FundedBlock, check_inputs, fund};
 pub use debug_message::{Detail, format_money, input_message, spend_message};
 pub use header::{check_header, check_header_in_chain};

@@ -1,19 +1,20 @@
 //! Makes templates: for calls, and ahead of them on a thread of its own.
 //!
 //! Input: the tip, the mempool, the clock. Output: the template that [`Templates`] keeps. Invariants: a block that
-//! joins the chain waits for no template; the thread makes none before the first call, nor after [`KEPT_WARM`] without
-//! one.
+//! joins the chain waits for no template; a call returns no template for a tip that other calls do not report yet; the
+//! thread makes none before the first call, nor after [`KEPT_WARM`] without one, and what it makes is logged and
+//! counted when a call returns it.
 //!
 //! [`Templates`]: crate::templates::Templates
 
 use crate::context::{Context, LogLevel};
 use crate::error::RpcError;
-use crate::templates::{Moment, NextBlock, Template};
-use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
+use crate::templates::{Assembled, Fresh, Moment, NextBlock, Template};
 use lydian_consensus::{Rule, Violation};
 use lydian_engine::Engine;
 use lydian_mempool::Mempool;
 use lydian_mempool::pool::{BlockContent, Snapshot};
+use lydian_script::opcodes::OP_1;
 use lydian_stdx::AbortOnPanic;
 use std::io;
 use std::sync::Arc;
@@ -39,41 +40,40 @@ pub(crate) struct Chosen {
 }
 
 impl Context {
-    /// Chooses transactions for the block after the tip, and logs the choice as Core does. `None` if the node stops.
+    /// Chooses transactions for the block after the tip. `None` if the node stops.
     pub(crate) fn choose(&self, engine: &Engine) -> Result<Option<Chosen>, RpcError> {
         let mempool = self.mempool()?;
         while !self.is_stopping() {
-            let next = self.next_block(engine)?;
+            let next = NextBlock::after_tip(engine, self.settings.block_version);
             let Some(snapshot) = at_tip(mempool, &next) else { continue };
             let content = snapshot.block_content(&self.settings.block, next.height, next.median_time);
-            self.assembled(&next, &content);
-            if !next.is_segwit && content.entries.iter().any(|entry| entry.tx().view().has_witness()) {
-                return Err(invalid(Rule::UnexpectedWitness));
-            }
             return Ok(Some(Chosen { next, content, updates: snapshot.info().updates }));
         }
         Ok(None)
     }
 
-    /// The block after the tip. Core checks the blocks that it makes. Of ours only the time can be wrong, if the clock
-    /// is far behind the tip, and witnesses before segwit.
-    pub(crate) fn next_block(&self, engine: &Engine) -> Result<NextBlock, RpcError> {
-        let next = NextBlock::after_tip(engine, self.settings.block_version);
-        if next.min_time > self.now().saturating_add(MAX_FUTURE_BLOCK_TIME) {
-            return Err(invalid(Rule::TimeTooNew));
-        }
-        Ok(next)
+    /// A call makes a block: logs it as Core does, and keeps its figures for `getmininginfo`.
+    pub(crate) fn note_assembled(&self, assembled: &Assembled) {
+        self.set_last_assembled(assembled.weight, assembled.transactions);
+        self.host.log(LogLevel::Info, &assembled.line);
     }
 
-    /// Logs a block that was assembled, and keeps its figures for `getmininginfo`.
-    pub(crate) fn assembled(&self, next: &NextBlock, content: &BlockContent) {
-        self.note_assembled(content.weight, content.entries.len());
-        self.host.log(LogLevel::Info, &Template::log_line(next, content));
-    }
-
-    /// The template of the block after the tip, for a call. `None` if the node stops.
+    /// The template of the block after the tip, for a call: other calls report the tip already. `None` if the node
+    /// stops.
     pub(crate) fn template(&self) -> Result<Option<Arc<Template>>, RpcError> {
         self.templates.note_asked(self.host.steady_micros());
+        let engine = self.engine()?;
+        while let Some(template) = self.latest_template()? {
+            let parent = template.next.parent.hash;
+            // After a vain wait the tip is the same: a miner must not wait for an index whose disk hangs.
+            if engine.wait_until_settled(&parent) || engine.tip().hash == parent {
+                return Ok(Some(template));
+            }
+        }
+        Ok(None)
+    }
+
+    fn latest_template(&self) -> Result<Option<Arc<Template>>, RpcError> {
         if let Some(template) = self.fresh_template()? {
             return Ok(Some(template));
         }
@@ -89,13 +89,28 @@ impl Context {
         let tip = self.engine()?.tip().hash;
         let snapshot = self.mempool()?.snapshot();
         let (updates, pool_len) = (snapshot.info().updates, snapshot.len());
-        Ok(self.templates.fresh(Moment { tip, updates, pool_len, now: self.now() }))
+        let found = self.templates.fresh(Moment { tip, updates, pool_len, now: self.now() });
+        Ok(found.map(|Fresh { template, is_first }| {
+            if is_first {
+                self.note_assembled(&template.assembled);
+            }
+            template
+        }))
     }
 
+    /// Makes a template and keeps it; with `is_asked`, a call returns it now.
     fn make_template(&self, is_asked: bool) -> Result<Option<Arc<Template>>, RpcError> {
         let (engine, now) = (self.engine()?, self.now());
         let Some(Chosen { next, content, updates }) = self.choose(&engine)? else { return Ok(None) };
-        let template = Arc::new(Template::new(next, updates, &content, engine.params(), now));
+        let assembled = Assembled::new(&next, &content, vec![OP_1]);
+        if is_asked {
+            self.templates.note_returned(updates);
+            self.note_assembled(&assembled);
+        }
+        if let Err(violation) = check(&engine, &next, &content, now) {
+            return Err(invalid_block(&violation.state(None)));
+        }
+        let template = Arc::new(Template::new(next, updates, &content, assembled, engine.params(), now));
         self.templates.keep(Arc::clone(&template), is_asked);
         Ok(Some(template))
     }
@@ -134,9 +149,19 @@ impl Context {
     }
 }
 
-/// Core's error about a block that it made.
-fn invalid(rule: Rule) -> RpcError {
-    RpcError::misc(format!("TestBlockValidity failed: {}", Violation::of(rule).state(None)))
+/// Core's error about a block that it assembled.
+pub(crate) fn invalid_block(state: &str) -> RpcError {
+    RpcError::misc(format!("TestBlockValidity failed: {state}"))
+}
+
+/// Checks a block before it is a template. Core checks the blocks that it makes as a whole. Of ours only the header can
+/// be wrong, if the clock is far behind the tip or `-blockversion` is too low, and witnesses before segwit.
+fn check(engine: &Engine, next: &NextBlock, content: &BlockContent, now: i64) -> Result<(), Violation> {
+    next.check_header(engine, now)?;
+    if !next.is_segwit && content.entries.iter().any(|entry| entry.tx().view().has_witness()) {
+        return Err(Violation::of(Rule::UnexpectedWitness));
+    }
+    Ok(())
 }
 
 /// The thread that makes templates ahead. Dropping it stops the context and waits for its end.

@@ -347,7 +347,7 @@ impl Context {
         }
     }
 
-    pub(crate) fn note_assembled(&self, weight: usize, transactions: usize) {
+    pub(crate) fn set_last_assembled(&self, weight: usize, transactions: usize) {
         *lock(&self.assembled) = Some((weight, transactions));
     }
 

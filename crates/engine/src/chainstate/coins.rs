@@ -7,8 +7,8 @@
 use super::journal::{Change, Journal};
 use lydian_chain::HeaderId;
 use lydian_coins::Coins;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Condvar, Mutex};
 
 /// The coins of one chain: Core's `Chainstate`.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Chainstate {
     pub(crate) journal: Journal<HeaderId, dyn Change>,
     /// Held while the settled block moves; locked before the tree.
     pub(crate) settling: Mutex<()>,
+    /// Notified when the settled block has moved.
+    pub(crate) settled_moved: Condvar,
     /// When the last checkpoint was made, by the meter's clock.
     pub(crate) checkpointed: AtomicU64,
 }
@@ -25,6 +27,12 @@ pub(crate) struct Chainstate {
 impl Chainstate {
     /// The coins stand at `tip`.
     pub(crate) fn new(coins: Coins, tip: HeaderId) -> Chainstate {
-        Chainstate { coins, journal: Journal::new(tip), settling: Mutex::default(), checkpointed: AtomicU64::default() }
+        Chainstate {
+            coins,
+            journal: Journal::new(tip),
+            settling: Mutex::default(),
+            settled_moved: Condvar::new(),
+            checkpointed: AtomicU64::default(),
+        }
     }
 }

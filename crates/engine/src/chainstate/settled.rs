@@ -38,6 +38,7 @@ impl ChainstateManager {
             (lowest, Tip { height: tree.height(lowest), hash: *tree.hash(lowest) })
         };
         let Some((settled, changes)) = self.active.journal.settle(lowest) else { return };
+        self.active.settled_moved.notify_all();
         let now = self.meter.now_ns();
         for block in changes.iter().filter_map(|change| change.connected()) {
             let times = BlockTimes { settled: now, ..block.times };

@@ -1,10 +1,11 @@
 //! The state of the followers: Core's `getindexinfo`. Input: the followers of the engine. Output: the name, block and
-//! standing of each; or the moment at which one that is in step has a block.
+//! standing of each; or the moment at which one that is in step has a block, or all of them have the tip.
 
 use crate::chainstate::followers::{Slot, Standing};
 use crate::engine::Engine;
 use lydian_coins::Tip;
-use lydian_primitives::Height;
+use lydian_primitives::{BlockHash, Height};
+use lydian_stdx::lock;
 use std::time::Duration;
 
 /// The longest wait for a follower that is in step: it has the block within milliseconds, unless its disk hangs.
@@ -51,5 +52,16 @@ impl Engine {
             let reached = || place.at.is_some_and(|at| chainstate.tree().height(at) >= height);
             place.standing != Standing::InStep || reached()
         });
+    }
+
+    /// Waits until a block is settled, if it is the tip. Returns whether it is settled: not if another block is the
+    /// tip, or if a follower in step does not get the block, as on a disk that hangs.
+    pub fn wait_until_settled(&self, hash: &BlockHash) -> bool {
+        let active = &self.chainstate().active;
+        let is_pending = |(): &mut ()| self.settled_tip().hash != *hash && self.tip().hash == *hash;
+        if is_pending(&mut ()) {
+            let _ = active.settled_moved.wait_timeout_while(lock(&active.settling), FOLLOW_WAIT_MAX, is_pending);
+        }
+        self.settled_tip().hash == *hash
     }
 }

@@ -1,14 +1,17 @@
 //! The check of a proposed block: Core's `TestBlockValidity`, for `getblocktemplate` with the mode "proposal".
 //!
-//! Input: a block whose parent is the settled block, and the time. Output: whether it would be valid but for its proof
-//! of work, and on signet its solution; or the rule that it breaks. Nothing is stored and nothing changes, and the
-//! engine does not wait: the coins are those of a snapshot. Cost: that of a validation of the block on one thread.
+//! Input: a block whose parent is the tip, and the time. Output: whether it would be valid but for its proof of work,
+//! and on signet its solution; or the rule that it breaks. Nothing is stored and nothing changes, and the engine does
+//! not wait: the coins are those of a snapshot, which is taken once the tip is settled. Cost: that of a validation of
+//! the block on one thread; scripts are left out if the mempool has verified all of them.
 
 use super::snapshot::ChainSnapshot;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use lydian_consensus::deployment::is_bip30_checked;
-use lydian_consensus::{CheckedBlock, Coin, CoinView, Mode, Violation, fund, verify_scripts};
+use lydian_consensus::{
+    CheckedBlock, Coin, CoinView, FundedBlock, MerkleRoot, Mode, Violation, fund, parts_besides, verify_scripts,
+};
 use lydian_primitives::{Block, OutPoint, Tx};
 use std::collections::HashMap;
 use std::fmt;
@@ -48,9 +51,32 @@ impl From<Violation> for BadProposal {
 
 impl Engine {
     /// Checks a block that would follow the tip. `now` is the clock's time, in seconds since 1970.
-    pub fn check_proposal(&self, block: Block, now: i64) -> Result<Result<(), BadProposal>, EngineError> {
-        let block = Arc::new(block);
+    pub fn check_proposal(
+        &self,
+        block: impl Into<Arc<Block>>,
+        now: i64,
+    ) -> Result<Result<(), BadProposal>, EngineError> {
+        self.check_next(&block.into(), MerkleRoot::Checked, now)
+    }
+
+    /// Checks a block that this node assembled, like [`Engine::check_proposal`], but not its merkle root: a transaction
+    /// that is in it twice spends its coins twice.
+    pub fn check_assembled(
+        &self,
+        block: impl Into<Arc<Block>>,
+        now: i64,
+    ) -> Result<Result<(), BadProposal>, EngineError> {
+        self.check_next(&block.into(), MerkleRoot::Trusted, now)
+    }
+
+    fn check_next(
+        &self,
+        block: &Arc<Block>,
+        merkle_root: MerkleRoot,
+        now: i64,
+    ) -> Result<Result<(), BadProposal>, EngineError> {
         loop {
+            self.wait_until_settled(&block.header().prev_block);
             let snapshot = self.snapshot();
             let tip = snapshot.tip();
             if block.header().prev_block != tip.hash {
@@ -60,20 +86,31 @@ impl Engine {
                 return Ok(Err(BadProposal::NotBestParent));
             };
             let (headers, params) = (self.chainstate().headers_to(parent), self.params());
-            let checked = CheckedBlock::check_proposal(Arc::clone(&block), tip.height, &headers, now, params);
+            let checked =
+                CheckedBlock::check_proposal(Arc::clone(block), merkle_root, tip.height, &headers, now, params);
             let checked = match checked {
                 Ok(checked) => checked,
                 Err(violation) => return Ok(Err(violation.into())),
             };
             let is_bip30_checked = is_bip30_checked(checked.height(), &block.hash(), &headers, params);
-            let coins = match SpentAndOwn::find(&snapshot, &block, is_bip30_checked) {
+            let coins = match SpentAndOwn::find(&snapshot, block, is_bip30_checked) {
                 Err(EngineError::SnapshotExpired { .. }) => continue,
                 coins => coins?,
             };
-            let verified = fund(checked, &coins, &headers, params)
-                .and_then(|funded| verify_scripts(funded, Mode::Capture(&**self.signatures())));
-            return Ok(verified.map(drop).map_err(BadProposal::from));
+            let verified = fund(checked, &coins, &headers, params).and_then(|funded| self.verify_unknown(funded));
+            return Ok(verified.map_err(BadProposal::from));
         }
+    }
+}
+
+impl Engine {
+    /// Verifies the scripts of a block, unless all of them were verified before.
+    fn verify_unknown(&self, funded: FundedBlock) -> Result<(), Violation> {
+        let known = self.chainstate().known_scripts();
+        if known.is_some_and(|known| parts_besides(&funded, usize::MAX, known).unknown.is_empty()) {
+            return Ok(());
+        }
+        verify_scripts(funded, Mode::Capture(&**self.signatures())).map(drop)
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::chain::Pair;
 use crate::compare::Comparison;
 use crate::http::read;
-use crate::mempool::{Story, descriptor};
+use crate::mempool::{Draft, Story, descriptor};
 use crate::server::Server;
 use lydian_oracle::{build, or_skip};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
@@ -167,8 +167,8 @@ fn requests_for_templates() {
     ];
     let look = |story: &Story| good.iter().for_each(|params| ask(story, params));
     look(&story);
-    let parent = crate::mempool::Draft::spending(&[story.coin()]).paying(3, 20_000);
-    let child = crate::mempool::Draft::spending(&[parent.output(2), parent.output(0)]).paying(1, 90_000);
+    let parent = Draft::spending(&[story.coin()]).paying(3, 20_000);
+    let child = Draft::spending(&[parent.output(2), parent.output(0)]).paying(1, 90_000);
     story.send(&parent);
     // The template is 0 seconds old: neither makes a new one.
     look(&story);
@@ -258,10 +258,8 @@ fn templates_of_main() {
             None => {
                 let [ours, cores] = [&pair.lydian, &pair.core].map(|server| {
                     let mut template = server.result("getblocktemplate", &rules().to_string());
-                    // The clock; and the number of changes, of which Core's is 0 after a restart at the genesis block.
-                    for field in ["curtime", "longpollid"] {
-                        template.as_object_mut().unwrap().remove(field).unwrap();
-                    }
+                    // The clock.
+                    template.as_object_mut().unwrap().remove("curtime").unwrap();
                     template
                 });
                 assert_eq!(ours, cores);
@@ -299,7 +297,7 @@ fn templates_before_segwit() {
     let template = story.pair.lydian.result("getblocktemplate", &rules().to_string());
     assert_eq!((&template["transactions"][0]["sigops"], &template["weightlimit"]), (&json!(1), &Value::Null));
     // A witness makes the block invalid.
-    let witness = crate::mempool::Draft::spending(&[story.coin()]).paying(3, 20_000);
+    let witness = Draft::spending(&[story.coin()]).paying(3, 20_000);
     story.ask("sendrawtransaction", &json!([witness.hex()]));
     story.ask("setmocktime", &json!([NOW + 12]));
     story.ask("getblocktemplate", &rules());
@@ -309,6 +307,97 @@ fn templates_before_segwit() {
     story.ask("prioritisetransaction", &json!([witness.txid().to_string(), 0, 100_000]));
     story.ask("getblocktemplate", &rules());
     story.pair.comparison.finish();
+}
+
+/// The lines about assembled blocks in the log of a program, without the time.
+fn assembled(server: &Server) -> Vec<String> {
+    let log = std::fs::read_to_string(server.folder.join("regtest/debug.log")).unwrap();
+    let lines = log.lines().filter(|line| line.contains("CreateNewBlock(): block weight"));
+    lines.map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+}
+
+/// `generate*` checks a block before it is mined, as Core does: of an invalid one nothing is stored. The weight in the
+/// log is that of the block, with the script that its coinbase pays.
+#[test]
+fn blocks_are_checked_before_they_are_mined() {
+    let Some(mut story) = Story::begin("templates-checked", &[]) else { return };
+    // A script with too many signature operations, one that is too large, and large ones.
+    for script in ["ac".repeat(20_001), "51".repeat(1_000_000), "ac".repeat(20_000), "51".repeat(9_000)] {
+        story.ask("generatetodescriptor", &json!([1, format!("raw({script})")]));
+        story.ask("getmininginfo", &json!([]));
+    }
+    let coin = story.coin();
+    let good = Draft::spending(&[coin]).paying(2, 20_000);
+    let child = Draft::spending(&[good.output(0)]).paying(1, 5_000);
+    let missing = Draft::spending(&[(OutPoint { txid: Txid([7; 32]), vout: 0 }, 50_000_000)]).paying(1, 1_000);
+    let greedy = Draft::spending(&[(coin.0, coin.1 + 1)]).paying(1, 0);
+    let hash = story.pair.core.result("getblockhash", "[125]");
+    let young = story.pair.core.result("getblock", &json!([hash]).to_string())["tx"][0].clone();
+    let young = OutPoint { txid: young.as_str().unwrap().parse().unwrap(), vout: 0 };
+    let young = Draft::spending(&[(young, 5_000_000_000)]).paying(1, 1_000);
+    let with_end = |draft: &Draft, end: &str| {
+        let hex = draft.hex();
+        format!("{}{end}", &hex[..hex.len() - end.len()])
+    };
+    let (wrong_script, not_final) = (with_end(&good, "5200000000"), with_end(&good, "51ffffff7f"));
+    let bad = [
+        vec![missing.hex()],
+        vec![greedy.hex()],
+        vec![young.hex()],
+        vec![wrong_script],
+        vec![not_final],
+        vec![child.hex(), good.hex()],
+        // With the merkle root of a block that has it once.
+        vec![good.hex(), child.hex(), child.hex()],
+        vec![good.hex(), good.hex()],
+    ];
+    for txs in &bad {
+        for is_submitted in [false, true] {
+            story.ask("generateblock", &json!([descriptor(), txs, is_submitted]));
+        }
+    }
+    story.ask("generateblock", &json!([format!("raw({})", "ac".repeat(20_001)), [missing.hex()]]));
+    for method in ["getblockcount", "getbestblockhash", "getchaintips", "getmininginfo"] {
+        story.ask(method, &json!([]));
+    }
+    let answer = story.pair.lydian.call("generateblock", &json!([descriptor(), bad[0]]).to_string());
+    let words = "\"code\":-25,\"message\":\"TestBlockValidity failed: bad-txns-inputs-missingorspent";
+    assert!(answer.body.contains(words), "{}", answer.body);
+    story.pair.core.call("generateblock", &json!([descriptor(), bad[0]]).to_string());
+    story.ask("generateblock", &json!([descriptor(), [good.hex(), child.hex()], false]));
+    story.ask("generateblock", &json!([descriptor(), [good.hex(), child.hex()]]));
+    story.ask("getchaintips", &json!([]));
+    story.ask("getblocktemplate", &rules());
+    let [ours, cores] = [&story.pair.lydian, &story.pair.core].map(assembled);
+    assert_eq!(ours, cores);
+    assert!(ours.len() > 150, "{}", ours.len());
+    story.pair.comparison.finish();
+}
+
+/// Templates and blocks with a version below that of the rules.
+#[test]
+fn a_version_that_is_too_low_makes_no_block() {
+    let Some(pair) = Pair::start("templates-version", &["-blockversion=1"]) else { return };
+    pair.ask("setmocktime", &json!([NOW]).to_string());
+    for (method, params) in [
+        ("getmininginfo", json!([])),
+        ("getblocktemplate", rules()),
+        ("getmininginfo", json!([])),
+        ("getblocktemplate", rules()),
+        ("getblocktemplate", json!([{"rules": ["segwit"], "longpollid": "0".repeat(64)}])),
+        ("generatetodescriptor", json!([1, descriptor()])),
+        ("generateblock", json!([descriptor(), []])),
+        ("generateblock", json!([descriptor(), [], false])),
+        ("generatetodescriptor", json!([1, format!("raw({})", "ac".repeat(20_001))])),
+        ("getblockcount", json!([])),
+        ("getmininginfo", json!([])),
+    ] {
+        pair.ask(method, &params.to_string());
+    }
+    let answer = pair.lydian.call("getblocktemplate", &rules().to_string()).body;
+    let words = "{\"code\":-1,\"message\":\"TestBlockValidity failed: bad-version(0x00000001)";
+    assert!(answer.contains(words), "{answer}");
+    pair.comparison.finish();
 }
 
 /// A block that was changed somewhere, with or without a header that commits to it.
@@ -358,11 +447,11 @@ fn proposals_are_decided_as_core_does() {
     let Some(mut story) = Story::begin("proposals", &[]) else { return };
     let mut coins = Vec::new();
     for _ in 0..4 {
-        let parent = crate::mempool::Draft::spending(&[story.coin()]).paying(3, 20_000);
+        let parent = Draft::spending(&[story.coin()]).paying(3, 20_000);
         story.send(&parent);
         coins.push(parent.output(1));
     }
-    story.send(&crate::mempool::Draft::spending(&coins).paying(2, 5_000));
+    story.send(&Draft::spending(&coins).paying(2, 5_000));
     let template = story.pair.lydian.result("getblocktemplate", &rules().to_string());
     let block = Assembled::of(&template, world::script());
     assert_eq!(verdict(&story.pair, &block.bytes()), Value::Null);
@@ -628,7 +717,7 @@ fn long_poll_ends_with_the_mempool() {
     let (early, late) = (story.coin(), story.coin());
     let began = Instant::now();
     let polls = [&story.pair.lydian, &story.pair.core].map(poll);
-    story.send(&crate::mempool::Draft::spending(&[early]).paying(1, 5_000));
+    story.send(&Draft::spending(&[early]).paying(1, 5_000));
     let seconds = polls.map(|poll| {
         assert_eq!(poll.answer()["error"], Value::Null);
         began.elapsed().as_secs()
@@ -640,7 +729,7 @@ fn long_poll_ends_with_the_mempool() {
     let polls = [&story.pair.lydian, &story.pair.core].map(poll);
     std::thread::sleep(Duration::from_secs(63));
     assert!(polls.iter().all(|poll| !poll.is_answered()));
-    story.send(&crate::mempool::Draft::spending(&[late]).paying(1, 5_000));
+    story.send(&Draft::spending(&[late]).paying(1, 5_000));
     let seconds = polls.map(|poll| {
         assert_eq!(poll.answer()["error"], Value::Null);
         began.elapsed().as_secs()

@@ -1,6 +1,7 @@
 //! Methods that create blocks for tests, such as `generatetoaddress`, and methods about mining. The blocks are
 //! identical to Core's if both nodes have the same clock and the same mempool.
 
+use crate::builder::{Chosen, invalid_block};
 use crate::error::{RpcError, code};
 use crate::json::{Amount, Double, Json};
 use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
@@ -9,13 +10,14 @@ use crate::methods::descriptor::{UNDERSTOOD, paid_script};
 use crate::output::{Hex, target};
 use crate::raw_tx::{Reading, decode};
 use crate::result::result;
-use crate::templates::NextBlock;
+use crate::templates::{Assembled, NextBlock};
 use lydian_consensus::{U256, pow};
 use lydian_descriptor::Address;
-use lydian_engine::Engine;
+use lydian_engine::{BadProposal, Engine};
 use lydian_mempool::pool::BlockContent;
 use lydian_primitives::build::{MutBlock, MutTx};
 use lydian_primitives::{Block, BlockHash, Height, RawBlock, Txid, difficulty};
+use std::sync::Arc;
 
 const TRIES: Arg = Arg::new("maxtries", Kind::Number, "the number of nonces to try").default("1000000");
 
@@ -31,7 +33,7 @@ pub(crate) const METHODS: &[Method] = &[
             Arg::new("submit", Kind::Bool, "whether to submit the block; if not, it is returned").default("true"),
         ],
         examples: &["\"myaddress\" '[\"rawtx\"]'"],
-        remark: "A block that is not submitted is not checked.",
+        remark: "",
         call: &returns("", generateblock),
     },
     Method {
@@ -84,12 +86,45 @@ pub(crate) const METHODS: &[Method] = &[
     },
 ];
 
-/// The child of the tip with the best of the mempool, without its proof of work: Core's `CreateNewBlock`.
-fn assemble(call: &Call<'_>, engine: &Engine, script: &[u8]) -> Result<MutBlock, RpcError> {
+fn failed() -> RpcError {
+    RpcError::misc("Failed to make block.")
+}
+
+/// The child of the tip with the best of the mempool, without its proof of work: Core's `CreateNewBlock`. `None` if the
+/// tip moved meanwhile.
+fn assemble(call: &Call<'_>, engine: &Engine, script: &[u8]) -> Result<Option<MutBlock>, RpcError> {
     call.context.settle_mempool();
-    let Some(chosen) = call.context.choose(engine)? else { return Err(RpcError::misc("Failed to make block.")) };
-    let txs: Vec<MutTx> = chosen.content.entries.iter().map(|entry| MutTx::from(entry.tx().view())).collect();
-    Ok(chosen.next.block(engine, call.context.now(), script.to_vec(), txs, chosen.content.fees))
+    let Some(Chosen { next, content, .. }) = call.context.choose(engine)? else { return Err(failed()) };
+    let txs: Vec<MutTx> = content.entries.iter().map(|entry| MutTx::from(entry.tx().view())).collect();
+    let block = next.block(engine, call.context.now(), script.to_vec(), txs, content.fees);
+    call.context.note_assembled(&Assembled::new(&next, &content, script.to_vec()));
+    match fault(call, engine, &block)? {
+        None => Ok(Some(block)),
+        Some(Fault::OtherTip) => Ok(None),
+        Some(Fault::Invalid(state)) => Err(invalid_block(&state)),
+    }
+}
+
+/// Why a block that was assembled cannot be mined.
+enum Fault {
+    /// Its parent is no longer the tip.
+    OtherTip,
+    /// It would be invalid: Core's words.
+    Invalid(String),
+}
+
+/// Checks a block that was assembled before it is mined.
+fn fault(call: &Call<'_>, engine: &Engine, block: &MutBlock) -> Result<Option<Fault>, RpcError> {
+    let block = Arc::new(parse(block)?);
+    let checked = engine.check_assembled(Arc::clone(&block), call.context.now())?;
+    Ok(checked.err().map(|bad| match bad {
+        BadProposal::NotBestParent => Fault::OtherTip,
+        BadProposal::Violation(violation) => Fault::Invalid(violation.state(Some(&block))),
+    }))
+}
+
+fn parse(block: &MutBlock) -> Result<Block, RpcError> {
+    RawBlock::new(block.encode()).parse().map_err(|_| failed())
 }
 
 /// Result of the search for a nonce.
@@ -117,8 +152,7 @@ fn mine(call: &Call<'_>, engine: &Engine, mut block: MutBlock, tries: &mut u64) 
     if header.nonce == u32::MAX {
         return Ok(Mined::NoNonce);
     }
-    let parsed = RawBlock::new(block.encode()).parse();
-    parsed.map(|block| Mined::Block(Box::new(block))).map_err(|_| RpcError::misc("Failed to make block."))
+    Ok(Mined::Block(Box::new(parse(&block)?)))
 }
 
 fn generate(call: &Call<'_>, count: i32, script: &[u8], mut tries: u64) -> Result<Vec<BlockHash>, RpcError> {
@@ -126,7 +160,7 @@ fn generate(call: &Call<'_>, count: i32, script: &[u8], mut tries: u64) -> Resul
     let mut hashes = Vec::new();
     let count = usize::try_from(count).unwrap_or(0);
     while hashes.len() < count && !call.context.is_stopping() {
-        let block = assemble(call, &engine, script)?;
+        let Some(block) = assemble(call, &engine, script)? else { continue };
         match mine(call, &engine, block, &mut tries)? {
             Mined::GivenUp => break,
             Mined::NoNonce => {}
@@ -190,24 +224,40 @@ fn generateblock(call: &Call<'_>) -> Result<Generated, RpcError> {
     }
     let is_submitted = call.bool_or(2, true)?;
     let engine = call.context.engine()?;
-    let next = call.context.next_block(&engine)?;
-    call.context.assembled(&next, &BlockContent::empty(&call.context.settings.block));
-    let block = next.block(&engine, call.context.now(), script, txs, lydian_primitives::Amount(0));
+    let Some(block) = assemble_with(call, &engine, &script, &txs)? else { return Err(failed()) };
     let mut tries = TRIES_DEFAULT;
-    let Mined::Block(block) = mine(call, &engine, block, &mut tries)? else {
-        return Err(RpcError::misc("Failed to make block."));
-    };
+    let Mined::Block(block) = mine(call, &engine, block, &mut tries)? else { return Err(failed()) };
     let hash = block.hash();
     if !is_submitted {
         return Ok(Generated { hash, hex: Some(Hex(block.as_bytes().into())) });
     }
-    let submitted = Block::clone(&block);
-    let Err(rejected) = engine.accept_block(submitted, call.context.now(), call.context)? else {
-        call.context.settle_mempool();
-        return Ok(Generated { hash, hex: None });
-    };
-    let state = rejected.state(&hash, Some(&block));
-    Err(RpcError::new(code::VERIFY_ERROR, format!("TestBlockValidity failed: {state}")))
+    if engine.accept_block(*block, call.context.now(), call.context)?.is_err() {
+        return Err(RpcError::new(code::INTERNAL_ERROR, "ProcessNewBlock, block not accepted"));
+    }
+    call.context.settle_mempool();
+    Ok(Generated { hash, hex: None })
+}
+
+/// The child of the tip with these transactions, without its proof of work. `None` if the node stops.
+fn assemble_with(call: &Call<'_>, engine: &Engine, script: &[u8], txs: &[MutTx]) -> Result<Option<MutBlock>, RpcError> {
+    while !call.context.is_stopping() {
+        let next = NextBlock::after_tip(engine, call.context.settings.block_version);
+        let content = BlockContent::empty(&call.context.settings.block);
+        call.context.note_assembled(&Assembled::new(&next, &content, script.to_vec()));
+        let with = |txs: &[MutTx]| next.block(engine, call.context.now(), script.to_vec(), txs.to_vec(), content.fees);
+        let block = with(txs);
+        let Some(first) = fault(call, engine, &block)? else { return Ok(Some(block)) };
+        // Core makes a block without the transactions first, and has another error if that one is invalid.
+        match (first, fault(call, engine, &with(&[]))?) {
+            (_, Some(Fault::Invalid(state))) => return Err(invalid_block(&state)),
+            (Fault::Invalid(state), None) => {
+                return Err(RpcError::new(code::VERIFY_ERROR, format!("TestBlockValidity failed: {state}")));
+            }
+            // The tip moved.
+            (Fault::OtherTip, _) | (_, Some(Fault::OtherTip)) => {}
+        }
+    }
+    Ok(None)
 }
 
 /// A transaction of the mempool by its id, or one in hex.
@@ -268,9 +318,9 @@ result! {
 
 fn getmininginfo(call: &Call<'_>) -> Result<MiningInfo, RpcError> {
     let engine = call.context.engine()?;
-    let (params, tip) = (engine.params(), engine.tip_info());
+    let (params, tip) = (engine.params(), engine.settled_info());
     let bits = tip.node.header.bits;
-    let next = NextBlock::after_tip(&engine, None);
+    let next = NextBlock::after(&engine, Some(tip.id), None);
     let next = next.header(&engine, next.time(call.context.now())).bits;
     let assembled = call.context.last_assembled();
     Ok(MiningInfo {

@@ -186,7 +186,7 @@ fn poll(context: &Context, id: &Json, rules: Rules) -> Result<Option<Until>, Rpc
             let (tip, updates) = text.split_at_checked(BLOCK_HASH_DIGITS).unwrap_or((text, ""));
             (BlockHash(parse_hash(&Json::Text(tip.to_owned()), "longpollid")?), wrapped_number(updates))
         }
-        _ => (context.engine()?.tip().hash, context.templates.last_updates()),
+        _ => (context.engine()?.settled_tip().hash, context.templates.returned_updates()),
     };
     Ok(Some(Until::OtherTemplate { tip, updates, since_micros: context.host.steady_micros(), rules }))
 }

@@ -6,7 +6,7 @@
 
 use crate::versionbits::Signalling;
 use lydian_consensus::limits::MAX_TIMEWARP;
-use lydian_consensus::{Deployment, HeaderView, Params, block_subsidy, pow};
+use lydian_consensus::{Deployment, HeaderView, Params, Violation, block_subsidy, check_header_in_chain, pow};
 use lydian_engine::{Engine, HeaderId, Tip};
 use lydian_hash::{merkle_root, sha256d};
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
@@ -34,9 +34,14 @@ pub(crate) type Commitment = [u8; 38];
 impl NextBlock {
     /// The block after the tip; `forced_version` is that of `-blockversion`.
     pub(crate) fn after_tip(engine: &Engine, forced_version: Option<i32>) -> NextBlock {
+        NextBlock::after(engine, None, forced_version)
+    }
+
+    /// The block after a block, by default the tip.
+    pub(crate) fn after(engine: &Engine, parent: Option<HeaderId>, forced_version: Option<i32>) -> NextBlock {
         let params = engine.params();
         engine.with_tree(|tree| {
-            let parent_id = tree.tip();
+            let parent_id = parent.unwrap_or_else(|| tree.tip());
             let (branch, last) = (tree.branch(parent_id), tree.node(parent_id));
             let height = Height(last.height.0.saturating_add(1));
             let median_time = branch.median_time_past(last.height).unwrap_or(0);
@@ -82,6 +87,15 @@ impl NextBlock {
             required.unwrap_or_else(|| tree.header(self.parent_id).bits)
         });
         header
+    }
+
+    /// Checks its header, if the clock shows `now`.
+    pub(crate) fn check_header(&self, engine: &Engine, now: i64) -> Result<(), Violation> {
+        let header = self.header(engine, self.time(now));
+        engine.with_tree(|tree| {
+            let branch = tree.branch(self.parent_id);
+            check_header_in_chain(&header, self.parent.height, &branch, now, engine.params()).map(drop)
+        })
     }
 
     /// What its coinbase may pay.

@@ -3,7 +3,9 @@
 
 use lydian_consensus::{Chain, Params, U256};
 use lydian_disk::SimDisk;
-use lydian_engine::{Engine, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved};
+use lydian_engine::{
+    Engine, Follower, InitialDownload, Layout, LogLine, Settings, TIP_AGE_SECONDS_DEFAULT, Unobserved,
+};
 use lydian_mempool::pool::BlockOptions;
 use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_rpc::{Context, Host, NodeSettings, ProgressOf, PruneMode};
@@ -54,6 +56,11 @@ impl Host for Still {
 }
 
 pub(crate) fn context() -> Context {
+    context_of(Arc::new(Still))
+}
+
+/// The context of a program.
+pub(crate) fn context_of(host: Arc<dyn Host>) -> Context {
     let settings = NodeSettings {
         notifiers: Vec::new(),
         params: Params::new(Chain::Regtest),
@@ -70,7 +77,7 @@ pub(crate) fn context() -> Context {
         block_version: None,
         block: BlockOptions::default(),
     };
-    Context::new(Arc::new(Still), settings, Arc::new(Unobserved))
+    Context::new(host, settings, Arc::new(Unobserved))
 }
 
 /// A node whose disk is memory and whose mempool accepts transactions that are not standard.
@@ -82,13 +89,18 @@ pub(crate) struct Node {
 
 /// A node at the genesis block of regtest that answers.
 pub(crate) fn node() -> Node {
+    node_of(context(), Vec::new())
+}
+
+/// The same with a context, and with followers beside the mempool.
+pub(crate) fn node_of(context: Context, mut followers: Vec<Box<dyn Follower>>) -> Node {
     let settings = lydian_mempool::policy::Settings { require_standard: false, ..Default::default() };
     let mempool = Arc::new(Mempool::new(settings, Arc::new(Still), Secrets { salt: [1; 32], seed: 2 }));
     let layout = Layout { blocks: "/blocks".into(), index: "/index".into(), coins: "/coins".into() };
-    let settings = Settings { known_scripts: Some(mempool.known_scripts()), ..Settings::new(1) };
+    let settings = Settings { known_scripts: Some(mempool.known_scripts()), ..Settings::new(2) };
     let (disk, params) = (Arc::new(SimDisk::new(1)), Params::new(Chain::Regtest));
-    let engine = Engine::open(disk, &layout, params, settings, vec![mempool.follower()]).unwrap().engine;
-    let (context, engine) = (context(), Arc::new(engine));
+    followers.insert(0, mempool.follower());
+    let engine = Arc::new(Engine::open(disk, &layout, params, settings, followers).unwrap().engine);
     mempool.start(Arc::clone(&engine), 1).unwrap();
     mempool.set_loaded();
     context.set_mempool(Arc::clone(&mempool));
