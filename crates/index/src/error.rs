@@ -48,6 +48,11 @@ impl IndexError {
         let is_missing = |error: &DiskError| error.kind == DiskErrorKind::NotFound;
         matches!(self, IndexError::Damaged { .. }) || matches!(self, IndexError::Disk(error) if is_missing(error))
     }
+
+    /// Whether the disk is full: the node ends, also if it could go on without the index.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, IndexError::Disk(DiskError { kind: DiskErrorKind::NoSpace, .. }))
+    }
 }
 
 impl fmt::Display for IndexError {
@@ -56,6 +61,9 @@ impl fmt::Display for IndexError {
             IndexError::Disk(error) if error.kind == DiskErrorKind::NotFound => {
                 let dir = error.path.parent().unwrap_or(&error.path).display();
                 write!(f, "{error}; delete {dir} to build the index anew")
+            }
+            IndexError::Disk(error) if self.is_disk_full() => {
+                write!(f, "{error}; free some space and start again: everything durable is kept")
             }
             IndexError::Disk(error) => error.fmt(f),
             IndexError::Damaged { path, offset, what } => {
@@ -85,7 +93,6 @@ impl From<DiskError> for IndexError {
 
 impl From<IndexError> for FollowerError {
     fn from(error: IndexError) -> FollowerError {
-        let is_disk_full = matches!(&error, IndexError::Disk(DiskError { kind: DiskErrorKind::NoSpace, .. }));
-        FollowerError { reason: error.to_string(), is_disk_full }
+        FollowerError { reason: error.to_string(), is_disk_full: error.is_disk_full() }
     }
 }

@@ -2,12 +2,13 @@ use super::*;
 use lydian_chains::presets::maker::{Maker, free_tx, output};
 use lydian_consensus::{Chain, Params};
 use lydian_disk::{Fault, SimDisk, read_whole};
-use lydian_engine::{Engine, Layout, Settings, Standing, Unobserved, UtxoHash};
+use lydian_engine::{Engine, EngineError, Layout, Settings, Standing, Unobserved, UtxoHash};
 use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Block, RawBlock};
 use lydian_stdx::SplitMix64;
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 
 const DIR: &str = "indexes/coinstats";
 
@@ -21,9 +22,13 @@ struct Node {
 }
 
 fn open(disk: &SimDisk) -> Node {
+    open_with(disk, true)
+}
+
+fn open_with(disk: &SimDisk, followers_required: bool) -> Node {
     let (index, reader) = CoinStatsIndex::open(Arc::new(disk.clone()), Path::new(DIR), &params()).unwrap();
     let layout = Layout { blocks: "blocks".into(), index: "blocks/index".into(), coins: "chainstate".into() };
-    let settings = Settings { catch_up_blocks: 7, followers_required: true, ..Settings::new(2) };
+    let settings = Settings { catch_up_blocks: 7, followers_required, ..Settings::new(2) };
     let opened = Engine::open(Arc::new(disk.clone()), &layout, params(), settings, vec![Box::new(index)]).unwrap();
     opened.engine.finish_catch_up();
     Node { engine: opened.engine, reader }
@@ -242,29 +247,84 @@ fn bad_files_are_named() {
     );
 }
 
-/// Every disk operation may fail or be the last: what is found afterwards is a state of a checkpoint.
+/// Blocks with a checkpoint after each.
+fn work(node: &Node, maker: &mut Maker, random: &mut SplitMix64) -> Result<(), EngineError> {
+    for _ in 0..3 {
+        let block = block(maker, random);
+        node.engine.accept_block(parse(&block), i64::from(u32::MAX), &Unobserved)?.unwrap();
+        maker.advance(&block);
+        node.engine.checkpoint(&Unobserved)?;
+    }
+    Ok(())
+}
+
+/// The files of the index, without one that was about to replace another.
+fn files(disk: &SimDisk) -> BTreeMap<PathBuf, Vec<u8>> {
+    let is_whole = |path: &Path| path.starts_with(DIR) && path.extension().is_some_and(|end| end != "new");
+    disk.files().into_iter().filter(|(path, _)| is_whole(path)).collect()
+}
+
+/// After whatever happened, the statistics are right, and the files are those of an index that is built at once.
+fn compare_with_rebuild(disk: &SimDisk) {
+    let build = || {
+        let node = open(disk);
+        node.engine.advance(&lydian_engine::Cancel::new(), &Unobserved).unwrap();
+        node.compare();
+        node.engine.checkpoint(&Unobserved).unwrap();
+        drop(node);
+        files(disk)
+    };
+    let found = build();
+    assert_eq!(found.len(), 2);
+    found.keys().for_each(|path| disk.remove_file(path).unwrap());
+    assert!(build() == found);
+}
+
+/// Every disk operation may be the last: what is found afterwards is a state of a checkpoint.
 #[test]
 fn a_crash_leaves_a_checkpoint() {
     let (maker, disk) = base();
     let mut random = SplitMix64::new(3);
-    for operation in 0..30 {
-        for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
+    for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
+        for operation in 0.. {
             let disk = disk.kill();
-            let mut maker = maker.clone();
-            let run = || -> Result<(), lydian_engine::EngineError> {
-                let node = open(&disk);
-                disk.fail_at(disk.operation_count() + operation, fault);
-                for _ in 0..3 {
-                    let block = block(&maker, &mut random);
-                    node.engine.accept_block(parse(&block), i64::from(u32::MAX), &Unobserved)?.unwrap();
-                    maker.advance(&block);
-                    node.engine.checkpoint(&Unobserved)?;
-                }
-                Ok(())
-            };
-            let mut run = run;
-            let _ = run();
-            open(&disk.power_loss(random.next_u64())).compare();
+            let node = open(&disk);
+            disk.fail_at(disk.operation_count() + operation, fault);
+            let is_complete = work(&node, &mut maker.clone(), &mut random).is_ok();
+            drop(node);
+            compare_with_rebuild(&disk.power_loss(random.next_u64()));
+            if is_complete && !disk.is_crashed() {
+                assert!(operation > 20, "{operation} operations");
+                break;
+            }
+        }
+    }
+}
+
+/// The disk is full at any operation: the engine ends with the name of the file, also if it could go on without the
+/// index. With space again it goes on, and the files are those of an index that is built at once.
+#[test]
+fn a_full_disk_ends_the_engine_and_loses_nothing() {
+    let (maker, disk) = base();
+    let mut random = SplitMix64::new(4);
+    let mut of_index = 0;
+    for operation in 0.. {
+        let disk = disk.kill();
+        let node = open_with(&disk, false);
+        let planned = disk.operation_count() + operation;
+        disk.fail_at(planned, Fault::NoSpace);
+        let result = work(&node, &mut maker.clone(), &mut random);
+        let is_complete = disk.operation_count() <= planned;
+        assert_eq!(result.is_ok(), is_complete, "operation {operation}: {result:?}");
+        if let Err(EngineError::Follower { name, reason }) = result {
+            assert!(name == COINSTATS_NAME && reason.starts_with(DIR) && reason.contains("no space"), "{reason}");
+            of_index += 1;
+        }
+        drop(node);
+        compare_with_rebuild(&disk.kill());
+        if is_complete {
+            assert!(of_index > 10, "{of_index} of {operation} operations");
+            break;
         }
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use lydian_chains::presets::maker::{Maker, free_tx, output};
 use lydian_consensus::{Chain, Coin, Params};
 use lydian_disk::{Fault, SimDisk, read_whole};
-use lydian_engine::{Engine, Layout, Settings, Standing, Unobserved};
+use lydian_engine::{Engine, EngineError, Layout, Settings, Standing, Unobserved};
 use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Amount, Block, RawBlock, hex};
 use lydian_stdx::SplitMix64;
@@ -138,10 +138,14 @@ struct Node {
 }
 
 fn open(disk: &SimDisk) -> Node {
+    open_with(disk, true)
+}
+
+fn open_with(disk: &SimDisk, followers_required: bool) -> Node {
     let genesis = params().genesis_hash;
     let (index, reader) = FilterIndex::open(Arc::new(disk.clone()), Path::new(DIR), genesis).unwrap();
     let layout = Layout { blocks: "blocks".into(), index: "blocks/index".into(), coins: "chainstate".into() };
-    let settings = Settings { catch_up_blocks: 7, followers_required: true, ..Settings::new(2) };
+    let settings = Settings { catch_up_blocks: 7, followers_required, ..Settings::new(2) };
     let opened = Engine::open(Arc::new(disk.clone()), &layout, params(), settings, vec![Box::new(index)]).unwrap();
     opened.engine.finish_catch_up();
     Node { engine: opened.engine, reader }
@@ -316,8 +320,44 @@ fn branches_have_filters() {
     node.compare();
 }
 
-/// Every disk operation of a reorganisation may fail or be the last: what is found afterwards is a state of a
-/// checkpoint, or of one that was lowered.
+/// Blocks and reorganisations, with checkpoints in between.
+fn work(node: &Node, maker: &mut Maker, random: &mut SplitMix64) -> Result<(), EngineError> {
+    for round in 0..3 {
+        let stale = block(maker, random);
+        node.engine.accept_block(parse(&stale), i64::from(u32::MAX), &Unobserved)?.unwrap();
+        if round != 1 {
+            node.engine.checkpoint(&Unobserved)?;
+        }
+        node.engine.invalidate_block(node.engine.tip_info().id, &Unobserved)?;
+        if round == 2 {
+            node.engine.checkpoint(&Unobserved)?;
+        }
+        let block = block(maker, random);
+        node.engine.accept_block(parse(&block), i64::from(u32::MAX), &Unobserved)?.unwrap();
+        maker.advance(&block);
+    }
+    node.engine.checkpoint(&Unobserved)
+}
+
+/// After whatever happened, the filters are right, and the files are those of an index that is built at once.
+fn compare_with_rebuild(disk: &SimDisk) {
+    let build = || {
+        let node = open(disk);
+        node.engine.advance(&lydian_engine::Cancel::new(), &Unobserved).unwrap();
+        node.compare();
+        let mut files = node.files(disk);
+        // One that was about to replace another.
+        files.retain(|(path, _)| path.extension().is_some_and(|end| end != "new"));
+        files
+    };
+    let found = build();
+    assert_eq!(found.len(), 3);
+    found.iter().for_each(|(path, _)| disk.remove_file(path).unwrap());
+    assert!(build() == found);
+}
+
+/// Every disk operation of a reorganisation may be the last: what is found afterwards is a state of a checkpoint, or of
+/// one that was lowered.
 #[test]
 fn a_crash_leaves_a_checkpoint() {
     let (maker, disk) = base();
@@ -325,34 +365,44 @@ fn a_crash_leaves_a_checkpoint() {
     for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
         for operation in 0.. {
             let disk = disk.kill();
-            let mut maker = maker.clone();
-            let mut run = || -> Result<(), lydian_engine::EngineError> {
-                let node = open(&disk);
-                disk.fail_at(disk.operation_count() + operation, fault);
-                for round in 0..3 {
-                    let stale = block(&maker, &mut random);
-                    node.engine.accept_block(parse(&stale), i64::from(u32::MAX), &Unobserved)?.unwrap();
-                    if round != 1 {
-                        node.engine.checkpoint(&Unobserved)?;
-                    }
-                    node.engine.invalidate_block(node.engine.tip_info().id, &Unobserved)?;
-                    if round == 2 {
-                        node.engine.checkpoint(&Unobserved)?;
-                    }
-                    let block = block(&maker, &mut random);
-                    node.engine.accept_block(parse(&block), i64::from(u32::MAX), &Unobserved)?.unwrap();
-                    maker.advance(&block);
-                }
-                node.engine.checkpoint(&Unobserved)
-            };
-            let is_complete = run().is_ok();
+            let node = open(&disk);
+            disk.fail_at(disk.operation_count() + operation, fault);
+            let is_complete = work(&node, &mut maker.clone(), &mut random).is_ok();
+            drop(node);
+            compare_with_rebuild(&disk.power_loss(random.next_u64()));
             if is_complete && !disk.is_crashed() {
                 assert!(operation > 40, "{operation} operations");
                 break;
             }
-            let node = open(&disk.power_loss(random.next_u64()));
-            node.engine.advance(&lydian_engine::Cancel::new(), &Unobserved).unwrap();
-            node.compare();
+        }
+    }
+}
+
+/// The disk is full at any operation: the engine ends with the name of the file, also if it could go on without the
+/// index. With space again it goes on, and the files are those of an index that is built at once.
+#[test]
+fn a_full_disk_ends_the_engine_and_loses_nothing() {
+    let (maker, disk) = base();
+    let mut random = SplitMix64::new(4);
+    let mut of_index = 0;
+    for operation in 0.. {
+        let disk = disk.kill();
+        let node = open_with(&disk, false);
+        let planned = disk.operation_count() + operation;
+        disk.fail_at(planned, Fault::NoSpace);
+        let result = work(&node, &mut maker.clone(), &mut random);
+        let is_complete = disk.operation_count() <= planned;
+        // The engine goes on if it cannot remove an old file of the coins.
+        assert!(result.is_ok() || !is_complete, "operation {operation}: {result:?}");
+        if let Err(EngineError::Follower { name, reason }) = result {
+            assert!(name == FILTERS_NAME && reason.starts_with(DIR) && reason.contains("no space"), "{reason}");
+            of_index += 1;
+        }
+        drop(node);
+        compare_with_rebuild(&disk.kill());
+        if is_complete {
+            assert!(of_index > 10, "{of_index} of {operation} operations");
+            break;
         }
     }
 }

@@ -422,6 +422,59 @@ fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
     assert!(operation > 20, "{operation} operations");
 }
 
+/// The disk is full at any operation of a checkpoint, of a seal and of a merge, or from a certain size on: the engine is
+/// told so, with the name of the file. With space again, nothing that was recorded is lost.
+#[test]
+fn a_full_disk_at_any_operation_loses_nothing_that_was_recorded() {
+    let mut chain = Chain::new(3);
+    chain.grow(UNSEALED_BLOCKS as usize + 8 * 256 - 1);
+    let base = SimDisk::new(1);
+    let (mut index, reader) = open(&base);
+    chain.feed(&mut index, &reader);
+    settle(&mut index, &reader);
+    drop(index);
+    let recorded = reader.tip().unwrap();
+    chain.grow(1);
+    let expected = chain.files();
+    // Returns false if there was enough space.
+    let try_with = |limit: &dyn Fn(&SimDisk), label: &str| {
+        let disk = base.kill();
+        let (mut index, _reader) = open(&disk);
+        limit(&disk);
+        let last = chain.active.last().unwrap();
+        index.connect(&connected(last), None).unwrap();
+        let ended = index.settle();
+        drop(index);
+        if let Err(error) = &ended {
+            let is_named = error.reason.starts_with(&format!("{DIR}/")) && error.reason.contains("no space");
+            assert!(error.is_disk_full && is_named, "{label}: {error:?}");
+        }
+        disk.set_capacity(u64::MAX);
+        let disk = disk.kill();
+        let (mut index, reader) = open(&disk);
+        assert!(reader.tip().unwrap().height >= recorded.height, "{label}");
+        chain.feed(&mut index, &reader);
+        settle(&mut index, &reader);
+        assert!(disk.files() == expected, "{label}");
+        ended.is_err()
+    };
+    let mut operation = 0;
+    let full_at = |operation: u64| {
+        move |disk: &SimDisk| disk.fail_at(disk.operation_count() + operation, lydian_disk::Fault::NoSpace)
+    };
+    while try_with(&full_at(operation), &format!("operation {operation}")) {
+        operation += 1;
+    }
+    assert!(operation > 20, "{operation} operations");
+    let used = |disk: &SimDisk| disk.files().values().map(|bytes| bytes.len() as u64).sum::<u64>();
+    let mut refused = 0;
+    for room in [0, 1, 100, 5_000, 50_000, 200_000, 10_000_000] {
+        let limit = |disk: &SimDisk| disk.set_capacity(used(disk) + room);
+        refused += u32::from(try_with(&limit, &format!("room for {room} bytes")));
+    }
+    assert!((3..7).contains(&refused), "{refused}");
+}
+
 /// Tables that are not asked for any more stay; those that are missing are built, with all others.
 #[test]
 fn a_profile_is_kept_or_built_anew() {

@@ -37,6 +37,8 @@ pub(super) fn advice(error: &EngineError) -> Cow<'static, str> {
             _ => always(AGAIN),
         },
         EngineError::Disk(error) => of_disk(error, AGAIN),
+        // That of a full disk under an index.
+        EngineError::Poisoned { reason } if reason.ends_with(ROOM) => always(""),
         EngineError::Coins(CoinsError::Full { .. } | CoinsError::Poisoned) | EngineError::Poisoned { .. } => {
             always(AGAIN)
         }
@@ -78,6 +80,7 @@ fn of_disk(error: &DiskError, rebuild: &'static str) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_index::IndexError;
 
     const MOVED_COINS: &str = "; move it away; -reindex-chainstate rebuilds the coins from the blocks on disk";
 
@@ -89,6 +92,7 @@ mod tests {
     /// file is missing or access to it is denied, starting again gives the same error for ever.
     #[test]
     fn the_advice_fits_the_error() {
+        let full_index = IndexError::from(disk_error("i/stats.log", DiskErrorKind::NoSpace)).to_string();
         let coins = |kind| EngineError::Coins(CoinsError::Disk(disk_error("c/00000001.coins", kind)));
         let chain = |path: &str, kind| EngineError::Chain(ChainError::Disk(disk_error(path, kind)));
         for (error, expected) in [
@@ -107,6 +111,7 @@ mod tests {
             (EngineError::Chain(ChainError::UndoMissing { path: "r".into(), offset: 8 }), UNDO),
             (EngineError::Disk(disk_error("c/wipe", DiskErrorKind::PermissionDenied)), PERMISSIONS),
             (EngineError::Poisoned { reason: String::new() }, AGAIN),
+            (EngineError::Poisoned { reason: full_index }, ""),
         ] {
             assert_eq!(advice(&error), expected, "{error}");
         }

@@ -154,7 +154,8 @@ fn with_option(error: EngineError, indexes: &Indexes) -> EngineError {
     }
 }
 
-/// Opens the indexes that the settings name. One that cannot be opened is left out, unless `-indexrequired` is set.
+/// Opens the indexes that the settings name. One that cannot be opened is left out, unless `-indexrequired` is set or
+/// the disk is full.
 fn open_indexes(session: &Session<'_>) -> Result<OpenIndexes, Failure> {
     let settings = session.settings;
     // That of a `lydian index verify` that was killed.
@@ -226,7 +227,7 @@ impl OpenIndexes {
                 self.followers.push(Box::new(index));
                 Ok(Some(reader))
             }
-            Err(error) if session.settings.indexrequired => Err(Failure::Index(name, error)),
+            Err(error) if session.settings.indexrequired || error.is_disk_full() => Err(Failure::Index(name, error)),
             Err(error) => {
                 session.log.error(format!("Cannot open index {name}: {error}. The node runs without it."));
                 self.indexes.unopened.push((name, error.to_string()));
