@@ -1,5 +1,6 @@
 //! Kills during an import, a reindex or the loading of blocks. See the parent.
 
+use crate::indexes;
 use crate::process::{Killed, disturb, lydian, setting, utxohash, words};
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::{mainnet_mix, reorg};
@@ -32,14 +33,17 @@ struct World {
     /// Output of `lydian utxohash` after an undisturbed run, and the time that the run took.
     hashes: String,
     duration: Duration,
+    /// Options of every start: those of the indexes.
+    options: Vec<String>,
 }
 
 impl World {
     #[allow(clippy::disallowed_methods, reason = "a test measures its own time and makes its own folders")]
-    fn new(folder: &Path, write: impl FnOnce(&Path)) -> World {
+    fn new(folder: &Path, options: &[String], write: impl FnOnce(&Path)) -> World {
         let chain = folder.join("chain");
         write(&chain);
-        let mut world = World { chain, folder: folder.to_path_buf(), hashes: String::new(), duration: Duration::ZERO };
+        let (folder, options) = (folder.to_path_buf(), options.to_vec());
+        let mut world = World { chain, folder, hashes: String::new(), duration: Duration::ZERO, options };
         let datadir = world.datadir("copied");
         let start = Instant::now();
         let mut command = lydian(&datadir, &world.arguments(Mode::Copy, true));
@@ -60,14 +64,15 @@ impl World {
 
     fn arguments(&self, mode: Mode, is_first: bool) -> Vec<String> {
         let chain = self.chain.display().to_string();
-        match mode {
+        let own = match mode {
             Mode::Import => words(&["import", &chain]),
             Mode::Copy => words(&["-copy", "import", &chain]),
             Mode::LoadBlock => words(&[&format!("-loadblock={chain}/blk00000.dat"), "-stopafterblockimport"]),
             Mode::Reindex if is_first => words(&["-reindex", "-stopafterblockimport"]),
             Mode::ReindexChainstate if is_first => words(&["-reindex-chainstate", "-stopafterblockimport"]),
             Mode::Reindex | Mode::ReindexChainstate => words(&["-stopafterblockimport"]),
-        }
+        };
+        [own, self.options.clone()].concat()
     }
 
     /// Does one piece of work from its beginning to its end, with at most `kills` kills. Returns the number of kills.
@@ -89,10 +94,11 @@ impl World {
                 // A branch of the chain may be invalid, which the exit code reports.
                 Some(0 | 1) if !was_killed => {
                     assert_eq!(utxohash(&datadir), self.hashes, "{mode:?} after {killed} kills");
+                    self.verify(&datadir);
                     self.remove("fresh");
                     return killed;
                 }
-                None | Some(0 | 1) if was_killed => {}
+                None | Some(0 | 1) if was_killed => self.verify(&datadir),
                 _ => panic!("{mode:?}, start {start}, {killed} kills: {output:?}"),
             }
             if random.chance(100) {
@@ -103,15 +109,22 @@ impl World {
         panic!("{mode:?}: not done after {STARTS_MAX} starts and {killed} kills")
     }
 
+    /// Compares the indexes with a rebuild, if there are any. They may be behind, and at a block that left the chain.
+    fn verify(&self, datadir: &Path) {
+        if !self.options.is_empty() {
+            indexes::verify(datadir, true);
+        }
+    }
+
     #[allow(clippy::disallowed_methods, reason = "a test removes its own folders")]
     fn remove(&self, name: &str) {
         let _ = std::fs::remove_dir_all(self.folder.join(name));
     }
 }
 
-fn kill_again_and_again(name: &str, share: u64, write: impl FnOnce(&Path)) {
+fn kill_again_and_again(name: &str, share: u64, options: &[String], write: impl FnOnce(&Path)) {
     let scratch = Scratch::new(name);
-    let world = World::new(scratch.path(), write);
+    let world = World::new(scratch.path(), options, write);
     let seed = setting("LYDIAN_CRASH_SEED").unwrap_or(1);
     let mut random = Random::new(seed, name);
     let kills = setting("LYDIAN_CRASH_RUNS").unwrap_or(KILLS) * share / 100;
@@ -130,7 +143,7 @@ fn kill_again_and_again(name: &str, share: u64, write: impl FnOnce(&Path)) {
 /// checklist: 86, 91
 #[test]
 fn killed_on_a_long_chain() {
-    kill_again_and_again("crash-mix", 60, |folder| {
+    kill_again_and_again("crash-mix", 60, &[], |folder| {
         let settings = MixSettings { blocks: 440, full: 3, seed: 5, reuse_per_mille: 50 };
         mainnet_mix::write(settings, 2, folder).unwrap();
     });
@@ -140,5 +153,13 @@ fn killed_on_a_long_chain() {
 /// checklist: 86, 91
 #[test]
 fn killed_on_branches() {
-    kill_again_and_again("crash-reorg", 40, |folder| drop(reorg::write(folder).unwrap()));
+    kill_again_and_again("crash-reorg", 30, &[], |folder| drop(reorg::write(folder).unwrap()));
+}
+
+/// With every index on.
+/// checklist: 86, 91, 97
+#[test]
+fn killed_on_branches_with_every_index_on() {
+    let write = |folder: &Path| drop(reorg::write(folder).unwrap());
+    kill_again_and_again("crash-reorg-indexes", 10, &indexes::options(), write);
 }

@@ -28,11 +28,11 @@ fn options() -> Vec<String> {
 
 /// The offset in the record of the tables of the height up to which blocks are in segments: behind the head, text,
 /// version, genesis hash, salt, and the height up to which they are sealed.
-const WRITTEN_AT: usize = 12 + 16 + 4 + 32 + 16 + 4;
+pub const WRITTEN_AT: usize = 12 + 16 + 4 + 32 + 16 + 4;
 
 /// The height that a record names.
 #[allow(clippy::disallowed_methods, reason = "a test reads its own files")]
-fn height_in(file: &Path, at: usize) -> Option<u32> {
+pub fn height_in(file: &Path, at: usize) -> Option<u32> {
     let bytes = fs::read(file).ok()?;
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().unwrap()))
 }

@@ -52,6 +52,10 @@ impl Drop for Peer {
 
 impl Peer {
     pub fn start(datadir: &Path) -> Peer {
+        Peer::start_with(datadir, &[])
+    }
+
+    pub fn start_with(datadir: &Path, options: &[&str]) -> Peer {
         let (port, rpc_port) = (free_port().unwrap(), free_port().unwrap());
         let arguments = [
             "-server=1".to_owned(),
@@ -60,7 +64,11 @@ impl Peer {
             "-rpcuser=user".to_owned(),
             "-rpcpassword=password".to_owned(),
         ];
-        let mut peer = Peer { child: lydian(datadir, &arguments).spawn().unwrap(), port, rpc_port };
+        let mut peer = Peer {
+            child: lydian(datadir, &[&arguments[..], &words(options)].concat()).spawn().unwrap(),
+            port,
+            rpc_port,
+        };
         peer.await_height();
         peer
     }
@@ -110,22 +118,30 @@ impl Peer {
 }
 
 /// The state that a client must reach.
-struct Goal {
+pub struct Goal {
     peer: Peer,
     height: u32,
     hashes: String,
+    /// Further options of the client.
+    options: Vec<String>,
+    /// Called with the directory of the client when it ended, and whether it was killed.
+    check: fn(&Path, bool),
 }
 
 impl Goal {
-    fn of(datadir: &Path, height: u32) -> Goal {
+    pub fn of(datadir: &Path, height: u32) -> Goal {
         let hashes = utxohash(datadir);
         assert!(hashes.contains(&format!("\"height\": {height},")), "{hashes}");
-        Goal { peer: Peer::start(datadir), height, hashes }
+        Goal { peer: Peer::start(datadir), height, hashes, options: Vec::new(), check: |_, _| {} }
+    }
+
+    pub fn with(self, options: Vec<String>, check: fn(&Path, bool)) -> Goal {
+        Goal { options, check, ..self }
     }
 
     fn client(&self, datadir: &Path) -> Command {
         let connect = format!("-connect=127.0.0.1:{}", self.peer.port);
-        lydian(datadir, &[connect, format!("-stopatheight={}", self.height)])
+        lydian(datadir, &[vec![connect, format!("-stopatheight={}", self.height)], self.options.clone()].concat())
     }
 
     /// How long an undisturbed client takes with this directory.
@@ -139,9 +155,9 @@ impl Goal {
         duration
     }
 
-    /// Goes from what `prepare` creates to the goal, with this many kills on the way.
+    /// Goes from what `prepare` creates to the goal, with this many kills on the way; `reached` looks at the result.
     #[allow(clippy::disallowed_methods, reason = "a test measures its own time")]
-    fn reach(&self, prepare: &dyn Fn() -> PathBuf, kills: u64, random: &mut Random) {
+    pub fn reach(&self, prepare: &dyn Fn() -> PathBuf, reached: &dyn Fn(&Path), kills: u64, random: &mut Random) {
         let mut longest = self.undisturbed(&prepare());
         let (mut killed, mut pieces, mut datadir) = (0, 0, prepare());
         for _ in 0..STARTS_MAX * (1 + u32::try_from(kills).unwrap()) {
@@ -154,17 +170,19 @@ impl Goal {
             killed += u64::from(was_killed);
             match output.status.code() {
                 Some(0) if !was_killed => {
-                    assert_eq!(utxohash(&datadir), self.hashes, "after {killed} kills");
-                    pieces += 1;
                     // The load of the machine varies, and a kill after the end does not count.
                     longest = longest.min(began.elapsed());
+                    assert_eq!(utxohash(&datadir), self.hashes, "after {killed} kills");
+                    (self.check)(&datadir, false);
+                    reached(&datadir);
+                    pieces += 1;
                     if killed == kills {
                         eprintln!("to height {}: {killed} kills in {pieces} pieces of work", self.height);
                         return;
                     }
                     datadir = prepare();
                 }
-                None | Some(0) if was_killed => {}
+                None | Some(0) if was_killed => (self.check)(&datadir, true),
                 _ => panic!("after {killed} kills: {output:?}"),
             }
         }
@@ -180,7 +198,7 @@ pub fn fresh(path: &Path) -> PathBuf {
 }
 
 /// Copies a data directory that is not in use.
-fn copy(from: &Path, to: &Path) -> PathBuf {
+pub fn copy(from: &Path, to: &Path) -> PathBuf {
     copy_folder(from, to).unwrap();
     to.to_path_buf()
 }
@@ -222,8 +240,8 @@ fn killed_among_peers() {
     maker.stop();
 
     let goal = Goal::of(&first, BLOCKS);
-    goal.reach(&|| fresh(&place("client")), runs, &mut random);
+    goal.reach(&|| fresh(&place("client")), &|_| {}, runs, &mut random);
     drop(goal);
     let goal = Goal::of(&other, OTHER_BLOCKS);
-    goal.reach(&|| copy(&first, &place("client")), runs, &mut random);
+    goal.reach(&|| copy(&first, &place("client")), &|_| {}, runs, &mut random);
 }
