@@ -248,6 +248,40 @@ fn an_index_is_removed_with_its_own_files_only() {
     assert_eq!(place.run(&["index", "verify"]).2, 0);
 }
 
+/// The indexes are switched off and on again, and both profiles follow one another, while the chain grows: each time
+/// every index is equal to its rebuild.
+#[test]
+fn indexes_are_switched_on_and_off_and_between_profiles() {
+    const COMPACT: [&str; 3] = ["-addressindex=compact", "-blockfilterindex", "-coinstatsindex"];
+    let place = Place::new("index-switched");
+    // Adds blocks up to a height, to which the indexes follow, if they are on.
+    let grow = |height: u32, options: &[&str], profile: &str, expected: u32| {
+        let chain = place.directory.join(format!("chain-{height}"));
+        empty::write(height, &chain).unwrap();
+        let (_, err, code) = place.run(&[&["import", chain.to_str().unwrap()][..], options].concat());
+        assert_eq!(code, 0, "{err}");
+        let start = Instant::now();
+        loop {
+            let status = place.json(&["index", "status"]);
+            if status["indexes"].as_array().unwrap().iter().all(|index| index["height"] == expected) {
+                assert_eq!(status["indexes"][0]["profile"], profile, "{status}");
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "{height}: {status}");
+            assert_eq!(place.run(&[options, &["-stopafterblockimport"]].concat()).2, 0);
+        }
+        let (out, err, code) = place.run(&["index", "verify"]);
+        assert_eq!((code, out.matches(": equal to a rebuild up to height ").count()), (0, 3), "{out}{err}");
+    };
+    grow(300, &COMPACT, "compact", 300);
+    grow(310, &[], "compact", 300);
+    grow(320, &COMPACT, "compact", 320);
+    // The full profile is built anew.
+    grow(330, &ALL, "full", 330);
+    // What the compact profile needs is there.
+    grow(340, &COMPACT, "full", 340);
+}
+
 /// What a rebuild leaves behind when it is killed is removed by the next start; one that is asked to stop removes it
 /// itself.
 #[test]

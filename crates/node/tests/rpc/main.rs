@@ -8,6 +8,7 @@
 
 mod abuse;
 mod alerts;
+mod building;
 mod chain;
 mod clients;
 mod coinstats;
