@@ -422,8 +422,8 @@ fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
     assert!(operation > 20, "{operation} operations");
 }
 
-/// The disk is full at any operation of a checkpoint, of a seal and of a merge, or from a certain size on: the engine is
-/// told so, with the name of the file. With space again, nothing that was recorded is lost.
+/// The disk is full at any operation of a checkpoint, of a seal and of a merge, or from a certain size on: the engine
+/// gets an error with the name of the file. With space again, nothing that was recorded is lost.
 #[test]
 fn a_full_disk_at_any_operation_loses_nothing_that_was_recorded() {
     let mut chain = Chain::new(3);

@@ -51,8 +51,6 @@ fn run(datadir: &Path, room: u64) -> Output {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "a test that is left out says so")]
-#[allow(clippy::disallowed_methods, reason = "a test reads its own files")]
 fn a_full_disk_under_the_indexes_ends_the_node() {
     let can_mount = with_own_files().args(["mount", "-t", "tmpfs", "none", "/mnt"]).output();
     if !can_mount.is_ok_and(|output| output.status.success()) {

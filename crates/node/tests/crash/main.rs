@@ -1,7 +1,7 @@
 //! The program is killed at random moments, again and again, while it imports, reindexes or loads blocks, while it
-//! syncs from a peer, and while it leaves its chain for a peer's; all of this without indexes and with all of them. When
-//! restarted it continues, and in the end the coins and the indexes are those of an undisturbed run. Also, every file of
-//! a data directory is damaged in turn.
+//! syncs from a peer, and while it leaves its chain for a peer's; without indexes and with all of them. When restarted
+//! it continues, and in the end the coins and the indexes are those of an undisturbed run. Also, every file of a data
+//! directory is damaged in turn.
 //!
 //! `LYDIAN_CRASH_RUNS`: the number of kills (by default a few; `make crash` uses a thousand). `LYDIAN_CRASH_SEED`: the
 //! seed of their moments. `LYDIAN_DAMAGE_OFFSETS`: the number of bytes of each file that are damaged (by default one;
