@@ -30,7 +30,7 @@ pub use many::ReadWay;
 pub use own::{Change, OwnDir, OwnFile, Proof};
 pub use real::RealDisk;
 pub use sim::{Fault, SimDisk};
-pub use sys::{bound_free_memory, release_free_memory};
+pub use sys::{WipingAllocator, bound_free_memory, release_free_memory, wiping};
 pub use whole::{is_zst, open_content, read_whole};
 
 use std::fmt::Debug;

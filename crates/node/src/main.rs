@@ -45,7 +45,7 @@ use clap::Parser;
 use cli::{Cli, Command};
 use display::Style;
 use host::Host;
-use lydian_disk::RealDisk;
+use lydian_disk::{RealDisk, WipingAllocator};
 use lydian_options::Notice;
 use rustix::fs::Mode;
 use screen::Screen;
@@ -58,6 +58,10 @@ use std::process::ExitCode;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use work::Task;
+
+/// Requests bring private keys, which must not stay in freed memory.
+#[global_allocator]
+static ALLOCATOR: WipingAllocator = WipingAllocator;
 
 fn main() -> ExitCode {
     lydian_disk::bound_free_memory();

@@ -7,8 +7,10 @@
 #![allow(unsafe_code, reason = "system calls; each site says what it relies on")]
 
 mod ring;
+mod wiping;
 
 pub(crate) use ring::{Broken, Ring};
+pub use wiping::{WipingAllocator, wiping};
 
 use std::ffi::CString;
 use std::fs::File;
