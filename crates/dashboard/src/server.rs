@@ -305,7 +305,13 @@ async fn route(shared: &Arc<Shared>, connection: &Arc<Connection>, request: Requ
         }
         Answer::Call => {
             let (shared, connection) = (Arc::clone(shared), Arc::clone(connection));
-            blocking(move || call::answer(&shared, &access, &body, &connection)).await
+            let answer = move || {
+                let response = call::answer(&shared, &access, &body, &connection);
+                // A descriptor may have private keys.
+                lydian_disk::wiping(usize::MAX, || drop(body));
+                response
+            };
+            blocking(answer).await
         }
     }
 }

@@ -111,6 +111,8 @@ pub(crate) fn call(
 ) -> Result<String, CallError> {
     let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":{},\"params\":{params}}}", json!(method));
     let reply = lydian_rpc::exec::execute(context, lydian_rpc::table::METHODS, whitelist, user, body.as_bytes());
+    // The parameters may have private keys.
+    lydian_disk::wiping(usize::MAX, || drop(body));
     let internal = |message: String| CallError { code: -32603, message };
     if reply.status == FORBIDDEN {
         return Err(internal(not_whitelisted(user, method)));

@@ -38,6 +38,7 @@ mod versionbits;
 mod wait;
 mod warnings;
 mod whitelist;
+mod wiped;
 
 pub use builder::TemplateBuilder;
 pub use context::{

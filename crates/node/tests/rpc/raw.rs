@@ -5,6 +5,7 @@
 mod keys;
 mod locks;
 pub(crate) use locks::{Key, Lock, encode_key, keys, lock};
+mod memory;
 mod proofs;
 mod scripts;
 mod signing;

@@ -10,7 +10,8 @@
 //!
 //! An [`Execution`] runs on a thread that may block, and leaves that thread while a call waits. Memory: the whole body
 //! is checked first, then the members of a batch are parsed one at a time; once the answer to a batch exceeds a size,
-//! it is passed to a [`Sink`] while it is produced; see [`crate::limits`].
+//! it is passed to a [`Sink`] while it is produced; see [`crate::limits`]. Bodies and parameters are overwritten when
+//! they are freed, see [`crate::wiped`].
 
 mod request;
 
@@ -24,6 +25,7 @@ use crate::named::positional;
 use crate::result::mismatch;
 use crate::wait::Wait;
 use crate::whitelist::Whitelist;
+use crate::wiped::{Wiped, during_call, wiped};
 use bytes::Bytes;
 use lydian_serve::figures::{Requests, Timer};
 use lydian_serve::{FREE_BYTES, Room};
@@ -199,7 +201,7 @@ impl Execution {
         }
         match self.call(calls, parsed) {
             Ok(Some(wait)) => Step::Wait(wait),
-            result => self.single(result.map(drop)),
+            result => wiped(|| self.single(result.map(drop))),
         }
     }
 
@@ -260,7 +262,7 @@ impl Execution {
         if !parsed.grow(parsed_bytes(member)) {
             return Err(RpcError::misc("Other requests use all the memory for parameters"));
         }
-        let value = self.body.get(member.start..member.end).and_then(parse);
+        let value = wiped(|| self.body.get(member.start..member.end).and_then(parse));
         value.ok_or_else(|| RpcError::new(code::PARSE_ERROR, "Parse error"))
     }
 
@@ -272,11 +274,11 @@ impl Execution {
         {
             at = member.end;
             let mut room = calls.context.parsed.room();
-            let value = self.parsed(member, &mut room).map_err(|error| self.refuse(&error))?;
-            if !matches!(value, Json::Object(_)) {
+            let value = Wiped(self.parsed(member, &mut room).map_err(|error| self.refuse(&error))?);
+            if !matches!(value.0, Json::Object(_)) {
                 return Err(self.refuse(&RpcError::new(code::INVALID_REQUEST, "Invalid Request object")));
             }
-            let method = value.get("method").unwrap_or(&Json::Null).as_text();
+            let method = value.0.get("method").unwrap_or(&Json::Null).as_text();
             let method = method.map_err(|error| self.refuse(&RpcError::new(code::PARSE_ERROR, error.message)))?;
             if !self.is_allowed(calls, method) {
                 return Err(status(403));
@@ -330,6 +332,8 @@ impl Execution {
     fn end_member(&mut self, mut batch: Batch, result: Result<(), RpcError>, sink: &mut dyn Sink) -> Option<Batch> {
         if let Err(error) = result {
             self.request.write_error(&error, &mut self.out);
+            // Some errors quote a parameter.
+            wiped(|| drop(error));
         }
         match self.request.is_notification() {
             true => self.out.truncate(self.start),
@@ -349,6 +353,11 @@ impl Execution {
 
     /// Calls the method and writes the whole answer, or stores a wait. After an error, nothing has been written.
     fn call(&mut self, calls: &Calls<'_>, parsed: Room) -> Result<Option<Wait>, RpcError> {
+        let method = self.request.method.clone();
+        during_call(&method, || self.call_here(calls, parsed))
+    }
+
+    fn call_here(&mut self, calls: &Calls<'_>, parsed: Room) -> Result<Option<Wait>, RpcError> {
         let client = self.client.filter(|_| calls.context.host.log_switches().has_ips());
         calls.context.host.debug("rpc", || self.request.log_line(&self.user, client));
         let start = self.out.len();
@@ -401,8 +410,8 @@ impl Execution {
         let ordered;
         let params = match &self.request.params {
             Json::Object(named) => {
-                ordered = positional(named, method.args)?;
-                &ordered[..]
+                ordered = Wiped(wiped(|| positional(named, method.args))?);
+                &ordered.0[..]
             }
             Json::Array(params) => params,
             _ => &[],
@@ -414,6 +423,16 @@ impl Execution {
             check_answer(method, &self.out[start..])?;
         }
         Ok((method, active))
+    }
+}
+
+/// The body and the parameters are overwritten.
+impl Drop for Execution {
+    fn drop(&mut self) {
+        wiped(|| {
+            self.body = Bytes::new();
+            self.request = Request::new();
+        });
     }
 }
 

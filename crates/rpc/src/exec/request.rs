@@ -5,6 +5,7 @@
 
 use crate::error::{RpcError, code};
 use crate::json::{Json, write_text, write_value};
+use crate::wiped::wiped;
 use std::net::SocketAddr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,12 @@ impl Request {
     }
 
     /// Core's `JSONRPCRequest::parse`. After an error, the fields that were read before it keep their values.
+    /// The fields of the request before it are overwritten.
     pub(super) fn read(&mut self, value: Json) -> Result<(), RpcError> {
+        wiped(|| self.read_here(value))
+    }
+
+    fn read_here(&mut self, value: Json) -> Result<(), RpcError> {
         let invalid = |message: &str| RpcError::new(code::INVALID_REQUEST, message);
         let Json::Object(entries) = value else { return Err(invalid("Invalid Request object")) };
         let (mut id, mut version, mut method, mut params) = (None, None, None, None);

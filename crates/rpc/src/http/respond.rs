@@ -238,6 +238,8 @@ fn finish(mut call: Call, code: u16, has_body: bool) {
     } else {
         status(code)
     };
+    // The request is overwritten before the client has the answer.
+    drop(call.execution);
     drop(call.guard);
     // False: the client has disconnected.
     call.feeder.finish(response);

@@ -5,6 +5,7 @@ use crate::error::{RpcError, code};
 use crate::json::Json;
 use crate::method::{Arg, Call, Category, Kind, Method, returns};
 use crate::result::{cases, result};
+use crate::wiped::with_keys;
 use lydian_consensus::Chain;
 use lydian_descriptor::{Address, DescriptorError, Descriptors, Keystore, Output, TxoutType, solve};
 use std::ops::RangeInclusive;
@@ -192,6 +193,10 @@ fn no_private_keys(text: &str) -> RpcError {
 
 /// Returns the outputs of a scan object: Core's `EvalDescriptorStringOrObject`.
 pub(crate) fn outputs_of(object: &Json, chain: Chain) -> Result<Vec<Output>, RpcError> {
+    with_keys(|| expand_object(object, chain))
+}
+
+fn expand_object(object: &Json, chain: Chain) -> Result<Vec<Output>, RpcError> {
     let (text, parsed, positions) = parse_object(object, chain)?;
     let mut outputs = Vec::new();
     for position in positions {
@@ -222,6 +227,10 @@ pub(crate) fn add_to_keystore(
 /// Returns the script that a new block pays to; an inner `Err` if `text` is not a descriptor. Core's
 /// `getScriptFromDescriptor`.
 pub(crate) fn paid_script(text: &str, chain: Chain) -> Result<Result<Vec<u8>, DescriptorError>, RpcError> {
+    with_keys(|| find_paid_script(text, chain))
+}
+
+fn find_paid_script(text: &str, chain: Chain) -> Result<Result<Vec<u8>, DescriptorError>, RpcError> {
     let parsed = match Descriptors::parse(text, chain, false) {
         Ok(parsed) => parsed,
         Err(error) => return Ok(Err(error)),

@@ -1,7 +1,8 @@
 //! Methods about keys that the request itself brings: `createmultisig`, `signmessagewithprivkey`, `verifymessage`.
 //!
 //! Input: public keys in hex; a private key; messages and signatures. Output: addresses, signatures, verdicts. The
-//! private key is wiped at the end of the call. No error and no log line contains it.
+//! private key is wiped at the end of the call. No log line contains it, and no error unless it is given as a public
+//! key, which the error quotes as in Core.
 
 use crate::error::{RpcError, code};
 use crate::json::Json;

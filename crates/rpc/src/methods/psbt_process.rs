@@ -2,7 +2,8 @@
 //!
 //! Input: a PSBT and descriptors. Output: the PSBT with the outputs that it spends, with what the descriptors know, and
 //! with signatures of their private keys. The outputs come from -txindex, from the mempool and from the coins. The
-//! private keys are wiped at the end of the call; no error and no log line contains them.
+//! private keys are wiped at the end of the call; no log line contains them, and no error unless they are misspelt: it
+//! quotes a key that is not valid, as in Core.
 
 use super::descriptor::add_to_keystore;
 use super::psbt::read;

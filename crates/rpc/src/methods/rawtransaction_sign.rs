@@ -3,7 +3,7 @@
 //!
 //! Input: transactions in hex, private keys, descriptions of outputs. Output: the transaction with signatures. The
 //! outputs that it spends come from the mempool, from the chain, and from the argument, which wins. The private keys
-//! are wiped at the end of the call; the text of the request that brought them is not. No error and no log line
+//! and the request that brought them are wiped at the end of the call ([`crate::wiped`]). No error and no log line
 //! contains them.
 
 use crate::context::Context;

@@ -6,10 +6,12 @@
 //! Refusals before the router, in this order: an address that is not allowed (403), a body that is too large by its
 //! `Content-Length` (413), an unknown HTTP method (405). Invariants: a head that takes longer than the timeout ends the
 //! connection, however slowly its bytes arrive; bodies share a byte budget ([`Bodies`]), and a body is only read if a
-//! handler asks for it. Cost: a buffer of 8 KiB for an idle connection.
+//! handler asks for it; buffers that have held a request are overwritten when they are freed or used again. Cost: a
+//! buffer of 8 KiB for an idle connection.
 
 mod body;
 mod reply;
+mod wiped;
 
 pub use body::{Bodies, BodyRoom, read_short, read_small};
 pub use reply::{Feeder, answer, no_content, status, stream, text, unauthorized};
@@ -29,10 +31,10 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use wiped::{Cleared, Wiped};
 
 /// The methods that Core knows.
 const METHODS: [Method; 4] = [Method::GET, Method::POST, Method::HEAD, Method::PUT];
@@ -73,11 +75,13 @@ impl Protocol for Http {
             .header_read_timeout(self.head_timeout)
             .max_buf_size(HEADERS_SIZE_MAX)
             .max_headers(HEADER_LINES_MAX);
-        let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let mut serving = Wiped::new(builder.serve_connection(TokioIo::new(Cleared(stream)), service));
         let result = tokio::select! {
-            result = serving.as_mut() => result,
+            result = &mut serving => result,
             () = stopped.wait() => {
-                serving.as_mut().graceful_shutdown();
+                if let Some(serving) = serving.inner() {
+                    serving.graceful_shutdown();
+                }
                 serving.await
             }
         };

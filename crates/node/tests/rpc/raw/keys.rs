@@ -202,6 +202,13 @@ fn private_keys_are_in_no_answer_and_in_no_log() {
     let mut node = Server::lydian("private_keys_are_in_no_log", &["-debug=1", "-debug=rpc", "-debug=http"]);
     let tx = node
         .result("createrawtransaction", "[[{\"txid\":\"11\",\"vout\":0}],[]]".replace("11", &"11".repeat(32)).as_str());
+    let psbt =
+        node.result("createpsbt", "[[{\"txid\":\"11\",\"vout\":0}],[]]".replace("11", &"11".repeat(32)).as_str());
+    let checked = |descriptor: String| {
+        let info = node.result("getdescriptorinfo", &format!("[\"{descriptor}\"]"));
+        format!("{descriptor}#{}", info["checksum"].as_str().unwrap())
+    };
+    let (single, ranged) = (checked(format!("pkh({key})")), checked(format!("wpkh({root}/1h/*)")));
     let calls = [
         ("signmessagewithprivkey", format!("[\"{key}\",\"message\"]"), " 200 "),
         ("signmessagewithprivkey", format!("[\"{root}\",\"message\"]"), " 500 "),
@@ -212,6 +219,13 @@ fn private_keys_are_in_no_answer_and_in_no_log() {
         ("signrawtransactionwithkey", format!("[{tx},[\"{key}\"]]"), " 200 "),
         ("getdescriptorinfo", format!("[\"tr(musig({root}/1h,{key}))\"]"), " 200 "),
         ("getdescriptorinfo", format!("[\"wpkh({root}/1h/*h)\"]"), " 200 "),
+        ("deriveaddresses", format!("[\"{single}\"]"), " 200 "),
+        ("deriveaddresses", format!("[\"{ranged}\",[0,2]]"), " 200 "),
+        ("deriveaddresses", format!("[\"{ranged}\"]"), " 500 "),
+        ("descriptorprocesspsbt", format!("[{psbt},[\"tr({key})\",{{\"desc\":\"{ranged}\",\"range\":2}}]]"), " 200 "),
+        ("descriptorprocesspsbt", format!("[{psbt},[\"tr({key})\",\"{ranged}\"],\"none\"]"), " 500 "),
+        ("utxoupdatepsbt", format!("[{psbt},[\"sh(wpkh({key}))\",\"{ranged}\"]]"), " 200 "),
+        ("utxoupdatepsbt", format!("[\"\",[\"sh(wpkh({key}))\"]]"), " 500 "),
         ("scantxoutset", format!("[\"start\",[\"wpkh({key})\"]]"), " 200 "),
         ("generatetodescriptor", format!("[1,\"tr(musig({root}/1h,{key}))\"]"), " 200 "),
     ];
@@ -221,6 +235,9 @@ fn private_keys_are_in_no_answer_and_in_no_log() {
         let names_argument = params.starts_with(&format!("{{\"{key}"));
         assert!(names_argument || !contains_secret(&answer.body, key, root), "{method} {params}: {}", answer.body);
     }
+    // As in Core, an error quotes text that should be a public key.
+    let answer = node.call("createmultisig", &format!("[1,[\"{key}\"]]"));
+    assert!(answer.body.contains(&format!("Pubkey \\\"{key}\\\" must be a hex string")), "{}", answer.body);
     node.result("stop", "[]");
     assert_eq!(node.wait(), Some(0));
     let log = std::fs::read_to_string(node.folder.join("regtest/debug.log")).unwrap();
