@@ -39,7 +39,8 @@ pub use infer_wsh::infer_wsh;
 pub use multisig::{Multisig, MultisigType};
 pub use sign::{
     AMOUNT_NOT_GIVEN, Batch, CompressedKey, ControlBlock, InputError, KeyOrigin, Keystore, LeafScripts, Missing,
-    MusigNonces, MusigPartials, MusigParticipants, MusigSession, Preimages, PrivateKey, SignatureData, Signatures,
-    Signed, Signer, TaprootLeaf, TaprootSpend, TaprootTree, combine, sign_message, sign_transaction, verify_message,
+    MusigMemo, MusigNonces, MusigPartials, MusigParticipants, MusigSession, Preimages, PrivateKey, SignatureData,
+    Signatures, Signed, Signer, TaprootLeaf, TaprootSpend, TaprootTree, combine, sign_message, sign_transaction,
+    verify_message,
 };
 pub use solver::{TxoutType, solve};

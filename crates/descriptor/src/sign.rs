@@ -30,6 +30,7 @@ pub use material::{
     MusigSession, Preimages, Signatures,
 };
 pub use message::{sign_message, verify_message};
+pub use musig::MusigMemo;
 pub use produce::Signer;
 pub use tree::{TaprootLeaf, TaprootSpend, TaprootTree};
 
@@ -40,6 +41,7 @@ use lydian_primitives::build::MutTx;
 use lydian_primitives::{Amount, Output, Tx};
 use lydian_script::sighash::{SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_SINGLE};
 use lydian_script::{ScriptError, TxContext, witness_program};
+use lydian_stdx::wipe;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -141,6 +143,11 @@ impl Keystore {
         self.origins.get(hash)
     }
 
+    /// Whether it is known of any key where it comes from.
+    fn has_origins(&self) -> bool {
+        !self.origins.is_empty()
+    }
+
     /// The origin of the key with an even y, or of the one with an odd y.
     fn x_only_origin(&self, key: &[u8; 32]) -> Option<&KeyOrigin> {
         let of_parity = |parity: u8| self.origin(&hash160(&[&[parity][..], key].concat()));
@@ -170,7 +177,9 @@ impl Keystore {
 
 impl Drop for Keystore {
     fn drop(&mut self) {
-        self.entropy.set(None);
+        if let Some(bytes) = self.entropy.get_mut() {
+            wipe(bytes);
+        }
     }
 }
 

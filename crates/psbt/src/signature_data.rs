@@ -97,7 +97,7 @@ impl Output {
         data.origins = origins.map(|(key, origin)| (hash160(key), (key.clone(), origin.clone()))).collect();
         data.x_only_keys = self.taproot_origins.keys().map(|key| (hash160(key), *key)).collect();
         let tree = self.internal_key.filter(|_| !self.taproot_tree.is_empty());
-        if let Some(tree) = tree.and_then(|key| TaprootTree::new(key, self.taproot_tree.clone())) {
+        if let Some(tree) = tree.and_then(|key| TaprootTree::without_control_blocks(key, self.taproot_tree.clone())) {
             data.taproot.merge(tree.spend());
             data.tree = Some(tree);
         }

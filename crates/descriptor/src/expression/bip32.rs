@@ -7,6 +7,7 @@ use super::sha512::hmac_sha512;
 use crate::base58;
 use lydian_consensus::Chain;
 use lydian_hash::hash160;
+use lydian_stdx::wipe;
 use secp256k1::{PublicKey, Scalar, SecretKey};
 
 /// The bit of a child number that marks derivation from the private key only.
@@ -49,12 +50,6 @@ pub(crate) fn decode_secret(text: &str, chain: Chain) -> Option<(SecretKey, bool
     let found = parse_secret(&bytes, chain);
     wipe(&mut bytes);
     found
-}
-
-fn wipe(bytes: &mut [u8]) {
-    bytes.fill(0);
-    // Keeps the compiler from removing a write that nothing reads.
-    std::hint::black_box(bytes);
 }
 
 fn parse_secret(bytes: &[u8], chain: Chain) -> Option<(SecretKey, bool)> {

@@ -3,6 +3,8 @@
 //! Input: bytes. Output: 64 bytes. The code is simple: a descriptor derives a few thousand keys at most, and each needs
 //! a multiplication on the curve that costs thirty times as much.
 
+use lydian_stdx::wipe;
+
 /// HMAC-SHA512 of a message given in parts.
 pub(crate) fn hmac_sha512(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
     let mut block = [0; BLOCK];
@@ -49,7 +51,10 @@ const ROUNDS: [u64; 80] = [
 ];
 
 fn sha512(parts: &[&[u8]]) -> [u8; 64] {
-    let mut message = parts.concat();
+    // It may have a private key, so it must not move while it grows.
+    let size: usize = parts.iter().map(|part| part.len()).sum();
+    let mut message = Vec::with_capacity(size + 2 * BLOCK);
+    parts.iter().for_each(|part| message.extend_from_slice(part));
     let bits = u128::try_from(message.len()).unwrap_or(u128::MAX) * 8;
     message.push(0x80);
     let whole = (message.len() + 16).next_multiple_of(BLOCK);
@@ -59,6 +64,7 @@ fn sha512(parts: &[&[u8]]) -> [u8; 64] {
     for block in message.as_chunks::<BLOCK>().0 {
         compress(&mut state, block);
     }
+    wipe(&mut message);
     let mut out = [0; 64];
     for (word, bytes) in state.iter().zip(out.as_chunks_mut::<8>().0) {
         *bytes = word.to_be_bytes();

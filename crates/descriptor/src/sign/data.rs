@@ -4,8 +4,8 @@
 
 use super::checker::Collector;
 use super::{
-    Batch, KeyOrigin, Missing, MusigNonces, MusigPartials, MusigParticipants, Preimages, Signatures, TaprootSpend,
-    TaprootTree,
+    Batch, KeyOrigin, Missing, MusigMemo, MusigNonces, MusigPartials, MusigParticipants, Preimages, Signatures,
+    TaprootSpend, TaprootTree,
 };
 use crate::solver::{TxoutType, solve};
 use lydian_hash::hash160;
@@ -40,6 +40,8 @@ pub struct SignatureData {
     pub x_only_keys: BTreeMap<[u8; 20], [u8; 32]>,
     pub preimages: Preimages,
     pub musig_participants: MusigParticipants,
+    /// What was computed from the participants.
+    pub musig_memo: MusigMemo,
     pub musig_nonces: MusigNonces,
     pub musig_partials: MusigPartials,
     pub missing: Missing,

@@ -6,8 +6,9 @@
 
 use super::taproot::{Tweak, with_hash_type};
 use super::tree::{output_key, tweak_hash};
-use super::{CompressedKey, KeyOrigin, SignatureData, Signer};
+use super::{CompressedKey, KeyOrigin, MusigParticipants, SignatureData, Signer};
 use crate::expression::hmac_sha512;
+use crate::limits::AGGREGATE_STEPS_MAX;
 use lydian_hash::hash160;
 use secp256k1::musig::{
     AggregatedNonce, KeyAggCache, PartialSignature, PublicNonce, Session, SessionSecretRand, new_nonce_pair,
@@ -23,6 +24,26 @@ const CHAIN_CODE: [u8; 32] = [
 
 /// The bit of a child number that needs a private key.
 const HARDENED: u32 = 1 << 31;
+
+/// What an input computes once from its participants: a script may have thousands of keys, and an aggregate key
+/// thousands of participants.
+#[derive(Clone, Debug, Default)]
+pub struct MusigMemo {
+    /// The aggregate keys by their fingerprints.
+    fingerprints: Option<BTreeMap<[u8; 4], Vec<CompressedKey>>>,
+    /// The participants of an aggregate key as points, and their aggregate; `None` if it is another.
+    caches: BTreeMap<CompressedKey, Option<(Vec<PublicKey>, KeyAggCache)>>,
+}
+
+impl MusigMemo {
+    fn cache(
+        &mut self,
+        aggregate: &CompressedKey,
+        participants: &[CompressedKey],
+    ) -> Option<&(Vec<PublicKey>, KeyAggCache)> {
+        self.caches.entry(*aggregate).or_insert_with(|| key_cache(aggregate, participants)).as_ref()
+    }
+}
 
 /// A tweak, and whether it is one of the x-only key.
 type Tweaks = Vec<([u8; 32], bool)>;
@@ -42,13 +63,35 @@ impl Signer<'_, '_> {
         leaf: Option<[u8; 32]>,
         data: &mut SignatureData,
     ) -> Option<()> {
+        // A script may have as many keys as there are aggregate keys, so nothing is copied for each.
+        let all = std::mem::take(&mut data.musig_participants);
+        let done = self.sign_each_musig(&all, script_key, tweak, leaf, data);
+        data.musig_participants = all;
+        done
+    }
+
+    fn sign_each_musig(
+        &self,
+        all: &MusigParticipants,
+        script_key: &[u8; 32],
+        tweak: Tweak,
+        leaf: Option<[u8; 32]>,
+        data: &mut SignatureData,
+    ) -> Option<()> {
         let origin = data.taproot_origins.get(script_key).map(|(_, origin)| origin.clone()).unwrap_or_default();
-        for (aggregate, participants) in data.musig_participants.clone() {
+        // Participants without a private key here may have origins to be added.
+        let candidates = match self.keys.has_origins() {
+            true => all.keys().copied().collect(),
+            false => candidates(all, script_key, &origin, data),
+        };
+        for (aggregate, participants) in candidates.iter().filter_map(|aggregate| all.get_key_value(aggregate)) {
             if participants.is_empty() {
                 continue;
             }
-            self.add_participant_origins(&participants, leaf, data);
-            let Some((mut key, mut tweaks)) = derive(&aggregate, script_key, &origin)? else { continue };
+            if self.keys.has_origins() {
+                self.add_participant_origins(participants, leaf, data);
+            }
+            let Some((mut key, mut tweaks)) = derive(aggregate, script_key, &origin)? else { continue };
             if let (Tweak::Root(root), None) = (tweak, leaf) {
                 tweaks.push((tweak_hash(script_key, root.as_ref()), true));
                 let (tweaked, is_odd) = output_key(script_key, root.as_ref())?;
@@ -56,7 +99,7 @@ impl Signer<'_, '_> {
                 key[1..].copy_from_slice(&tweaked);
             }
             let session = (key, leaf.unwrap_or_default());
-            if let Some(signature) = self.aggregate(&aggregate, &participants, session, &tweaks, leaf, data) {
+            if let Some(signature) = self.aggregate(aggregate, participants, session, &tweaks, leaf, data) {
                 match leaf {
                     None => data.taproot_key_signature = signature,
                     Some(leaf) => {
@@ -66,7 +109,7 @@ impl Signer<'_, '_> {
                 continue;
             }
             if data.musig_partials.get(&session).is_none_or(BTreeMap::is_empty) {
-                self.add_nonces(&aggregate, &participants, session, leaf, data);
+                self.add_nonces(aggregate, participants, session, leaf, data);
             }
         }
         Some(())
@@ -93,12 +136,13 @@ impl Signer<'_, '_> {
         session: super::MusigSession,
         tweaks: &Tweaks,
         leaf: Option<[u8; 32]>,
-        data: &SignatureData,
+        data: &mut SignatureData,
     ) -> Option<Vec<u8>> {
         let nonces = data.musig_nonces.get(&session).filter(|nonces| nonces.len() == participants.len())?;
         let partials = data.musig_partials.get(&session).filter(|partials| partials.len() == participants.len())?;
         let (digest, hash_type) = self.taproot_digest(leaf)?;
-        let (keys, mut cache) = key_cache(aggregate, participants)?;
+        let (keys, cache) = data.musig_memo.cache(aggregate, participants)?;
+        let mut cache = *cache;
         let (mut public_nonces, mut signatures) = (Vec::new(), Vec::new());
         for participant in participants {
             public_nonces.push(PublicNonce::from_byte_array(nonces.get(participant)?).ok()?);
@@ -137,13 +181,13 @@ impl Signer<'_, '_> {
                 continue;
             }
             let Some(private) = self.keys.private_key(&hash160(participant)) else { continue };
-            let Some((_, cache)) = key_cache(aggregate, participants) else { continue };
+            let Some((_, cache)) = data.musig_memo.cache(aggregate, participants) else { return };
             let (Some(entropy), Ok(public)) = (self.keys.entropy(), PublicKey::from_slice(participant)) else {
                 continue;
             };
             let random = SessionSecretRand::assume_uniformly_random(entropy);
             let (mut secret, nonce) =
-                new_nonce_pair(random, Some(&cache), Some(*private.secret()), public, Some(&digest), None);
+                new_nonce_pair(random, Some(cache), Some(*private.secret()), public, Some(&digest), None);
             secret.non_secure_erase();
             data.musig_nonces.entry(session).or_default().insert(*participant, nonce.serialize());
         }
@@ -160,6 +204,35 @@ fn key_cache(aggregate: &CompressedKey, participants: &[CompressedKey]) -> Optio
     (cache.agg_pk_full().serialize() == *aggregate).then_some((keys, cache))
 }
 
+/// The aggregate keys from which the key of a script may be derived, in their order.
+fn candidates(
+    all: &MusigParticipants,
+    script_key: &[u8; 32],
+    origin: &KeyOrigin,
+    data: &mut SignatureData,
+) -> BTreeSet<CompressedKey> {
+    let of_parity = |parity: u8| {
+        let mut key = [parity; 33];
+        key[1..].copy_from_slice(script_key);
+        key
+    };
+    let mut found: BTreeSet<CompressedKey> = [2, 3].map(of_parity).into();
+    if !origin.path.is_empty() {
+        let fingerprints = data.musig_memo.fingerprints.get_or_insert_with(|| by_fingerprint(all));
+        found.extend(fingerprints.get(&origin.fingerprint).into_iter().flatten());
+    }
+    found
+}
+
+fn by_fingerprint(all: &MusigParticipants) -> BTreeMap<[u8; 4], Vec<CompressedKey>> {
+    let mut found: BTreeMap<[u8; 4], Vec<CompressedKey>> = BTreeMap::new();
+    for aggregate in all.keys() {
+        let [a, b, c, d, ..] = hash160(aggregate);
+        found.entry([a, b, c, d]).or_default().push(*aggregate);
+    }
+    found
+}
+
 /// The key of a script as derived from an aggregate key, with the tweaks of the way; an inner `None` if it is not.
 fn derive(
     aggregate: &CompressedKey,
@@ -174,8 +247,8 @@ fn derive(
         return Some(None);
     }
     let (mut key, mut chain_code, mut tweaks) = (PublicKey::from_slice(aggregate).ok()?, CHAIN_CODE, Vec::new());
-    for step in &origin.path {
-        if step & HARDENED != 0 {
+    for (depth, step) in origin.path.iter().enumerate() {
+        if step & HARDENED != 0 || depth >= AGGREGATE_STEPS_MAX {
             return None;
         }
         let bytes = hmac_sha512(&chain_code, &[&key.serialize()[..], &step.to_be_bytes()]);
@@ -187,4 +260,25 @@ fn derive(
     let key = key.serialize();
     // Core stops the program here; an origin that does not lead to the key only means that it is another's.
     Some((x_only(&key) == *script_key).then_some((key, tweaks)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// limit: AGGREGATE_STEPS_MAX at
+    /// limit: AGGREGATE_STEPS_MAX above
+    ///
+    /// Regression: the path that a PSBT names was followed to its end, which took minutes for one of 30 MB.
+    #[test]
+    fn a_path_from_an_aggregate_key_has_an_end() {
+        let generator = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
+        let aggregate: CompressedKey = lydian_primitives::hex(generator).unwrap().try_into().unwrap();
+        let [a, b, c, d, ..] = hash160(&aggregate);
+        let origin = |steps| KeyOrigin { fingerprint: [a, b, c, d], path: vec![1; steps] };
+        assert_eq!(derive(&aggregate, &[7; 32], &origin(AGGREGATE_STEPS_MAX)), Some(None), "another's key");
+        assert_eq!(derive(&aggregate, &[7; 32], &origin(AGGREGATE_STEPS_MAX + 1)), None);
+        assert_eq!(derive(&aggregate, &[7; 32], &origin(7_000_000)), None);
+        assert_eq!(derive(&aggregate, &x_only(&aggregate), &origin(7)), Some(Some((aggregate, Vec::new()))));
+    }
 }

@@ -34,6 +34,7 @@ impl Signer<'_, '_> {
         for (aggregate, participants) in self.keys.musig_participants() {
             data.musig_participants.entry(*aggregate).or_insert_with(|| participants.clone());
         }
+        data.musig_memo = super::MusigMemo::default();
         let internal_key = data.taproot.internal_key.unwrap_or_default();
         for key in [&internal_key, output_key] {
             if let Some(origin) = self.keys.x_only_origin(key) {
@@ -63,20 +64,22 @@ impl Signer<'_, '_> {
             let of = |element: &Vec<u8>| compact_size_len(element.len()) + element.len();
             compact_size_len(elements.len()) + elements.iter().map(of).sum::<usize>()
         };
-        let scripts = data.taproot.scripts.clone();
+        // There may be millions.
+        let scripts = std::mem::take(&mut data.taproot.scripts);
         let mut smallest: Option<Vec<Vec<u8>>> = None;
-        for ((script, version), control_blocks) in scripts {
-            if version != TAPSCRIPT {
+        for ((script, version), control_blocks) in &scripts {
+            if *version != TAPSCRIPT {
                 continue;
             }
-            let leaf = compute_tapleaf_hash(version, &script);
-            let Some(mut elements) = self.satisfy_miniscript(&script, Some(leaf), data) else { continue };
-            elements.push(script);
-            elements.extend(control_blocks.into_iter().next().map(|control_block| control_block.0));
+            let leaf = compute_tapleaf_hash(*version, script);
+            let Some(mut elements) = self.satisfy_miniscript(script, Some(leaf), data) else { continue };
+            elements.push(script.clone());
+            elements.extend(control_blocks.first().map(|control_block| control_block.0.clone()));
             if smallest.as_ref().is_none_or(|smallest| size(&elements) < size(smallest)) {
                 smallest = Some(elements);
             }
         }
+        data.taproot.scripts = scripts;
         smallest
     }
 

@@ -220,3 +220,21 @@ fn keys_are_in_no_text() {
     assert!(text.contains("PrivateKey") && !text.contains(KEYS[0]) && !text.contains(&"00".repeat(31)), "{text}");
     assert!(!text.contains("secret"), "{text}");
 }
+
+/// Regression: for each participant whose private key is known, all participants were aggregated again. A PSBT can name
+/// one participant thousands of times.
+#[test]
+fn many_participants_are_aggregated_once() {
+    let [one, two] = [0, 1].map(|index| CompressedKey::try_from(key(index).public_key()).unwrap());
+    let script = scripts::witness_program(1, &two[1..]);
+    let tx = Transaction::parse(unsigned().encode()).unwrap();
+    let spent = [Output { value: Amount(5), script_pubkey: &script }];
+    let context = TxContext::new(tx.view(), &spent).unwrap();
+    let (mut keys, batch) = (keystore(&[0], &[]), Batch::default());
+    keys.add_entropy([1; 32]);
+    let participants = [(two, vec![one; 3_000])].into();
+    let mut data = SignatureData { musig_participants: participants, ..SignatureData::default() };
+    Signer::new(&context, 0, &keys, &batch, (0, true)).produce(&script, &mut data);
+    assert!(data.musig_nonces.is_empty(), "the aggregate is another");
+    assert_eq!(data.musig_participants.len(), 1);
+}

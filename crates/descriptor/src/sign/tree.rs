@@ -1,7 +1,8 @@
 //! The script tree of a taproot output: Core's `TaprootBuilder` and `TaprootSpendData`.
 //!
 //! Input: leaves from left to right with their depths, and the internal key. Output: the root, the output key, and the
-//! control block of each leaf. Cost: one hash per node.
+//! control block of each leaf. Cost: one hash per node; a control block of up to 4 KB for each leaf, unless none is
+//! wanted.
 
 use super::{ControlBlock, LeafScripts};
 use lydian_hash::TAP_TWEAK;
@@ -40,7 +41,7 @@ pub struct TaprootTree {
     output_key: [u8; 32],
     merkle_root: Option<[u8; 32]>,
     leaves: Vec<TaprootLeaf>,
-    /// For each leaf its control block.
+    /// For each leaf its control block, or none at all.
     control_blocks: Vec<Vec<u8>>,
 }
 
@@ -73,6 +74,16 @@ impl TaprootTree {
 
     /// Builds the tree. `None` if the leaves make no whole tree, or the internal key is not on the curve.
     pub fn new(internal_key: [u8; 32], leaves: Vec<TaprootLeaf>) -> Option<TaprootTree> {
+        TaprootTree::build(internal_key, leaves, true)
+    }
+
+    /// Like [`TaprootTree::new`], of an output that is not spent: the leaves have no control blocks, which may take a
+    /// hundred times as much memory as the leaves.
+    pub fn without_control_blocks(internal_key: [u8; 32], leaves: Vec<TaprootLeaf>) -> Option<TaprootTree> {
+        TaprootTree::build(internal_key, leaves, false)
+    }
+
+    fn build(internal_key: [u8; 32], leaves: Vec<TaprootLeaf>, has_paths: bool) -> Option<TaprootTree> {
         if !TaprootTree::is_complete(leaves.iter().map(|(depth, ..)| usize::from(*depth))) {
             return None;
         }
@@ -81,7 +92,7 @@ impl TaprootTree {
             let (depth, hash) = (usize::from(leaf.0), compute_tapleaf_hash(leaf.1, &leaf.2));
             let mut right = Branch { depth, hash, leaves: vec![(leaf, Vec::new())] };
             while let Some(left) = open.pop_if(|left| left.depth == right.depth && right.depth > 0) {
-                right = right.join(left);
+                right = right.join(left, has_paths);
             }
             open.push(right);
         }
@@ -92,7 +103,7 @@ impl TaprootTree {
         let control_block = |((_, version, _), path): (&TaprootLeaf, Path)| {
             [&[version | u8::from(is_odd)][..], &internal_key, path.as_flattened()].concat()
         };
-        let control_blocks = leaves.iter().zip(paths).map(control_block).collect();
+        let control_blocks = leaves.iter().zip(paths).filter(|_| has_paths).map(control_block).collect();
         Some(TaprootTree { internal_key, output_key, merkle_root, leaves, control_blocks })
     }
 
@@ -108,10 +119,10 @@ impl TaprootTree {
 
     /// Core's `GetSpendData`.
     pub fn spend(&self) -> TaprootSpend {
-        let mut scripts = LeafScripts::new();
-        for ((_, version, script), control_block) in self.leaves.iter().zip(&self.control_blocks) {
+        let (mut scripts, mut control_blocks) = (LeafScripts::new(), self.control_blocks.iter());
+        for (_, version, script) in &self.leaves {
             let all = scripts.entry((script.clone(), *version)).or_default();
-            all.insert(ControlBlock(control_block.clone()));
+            all.extend(control_blocks.next().cloned().map(ControlBlock));
         }
         TaprootSpend { internal_key: Some(self.internal_key), merkle_root: self.merkle_root, scripts }
     }
@@ -123,9 +134,11 @@ fn is_full(open: &[usize]) -> bool {
 }
 
 impl Branch {
-    fn join(mut self, mut other: Branch) -> Branch {
-        self.leaves.iter_mut().for_each(|(_, path)| path.push(other.hash));
-        other.leaves.iter_mut().for_each(|(_, path)| path.push(self.hash));
+    fn join(mut self, mut other: Branch, has_paths: bool) -> Branch {
+        if has_paths {
+            self.leaves.iter_mut().for_each(|(_, path)| path.push(other.hash));
+            other.leaves.iter_mut().for_each(|(_, path)| path.push(self.hash));
+        }
         self.leaves.append(&mut other.leaves);
         let hash = compute_tapbranch_hash(&self.hash, &other.hash);
         Branch { depth: self.depth - 1, hash, leaves: self.leaves }
@@ -150,6 +163,7 @@ pub(super) fn output_key(internal_key: &[u8; 32], merkle_root: Option<&[u8; 32]>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     /// Depths and whether they make a tree, as Core's tests of `TaprootBuilder::ValidDepths` have them.
     #[test]
@@ -173,5 +187,21 @@ mod tests {
         ] {
             assert_eq!(TaprootTree::is_complete(depths.iter().copied()), is_whole, "{depths:?}");
         }
+    }
+    #[test]
+    fn a_tree_without_control_blocks_is_the_same() {
+        let key = lydian_primitives::hex("79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798").unwrap();
+        let key: [u8; 32] = key.try_into().unwrap();
+        let leaf = |depth: u8, byte: u8| (depth, 0xc0, vec![byte; 3]);
+        let leaves = vec![leaf(1, 1), leaf(2, 2), leaf(2, 3)];
+        let whole = TaprootTree::new(key, leaves.clone()).unwrap();
+        let bare = TaprootTree::without_control_blocks(key, leaves).unwrap();
+        assert_eq!((whole.output_key(), whole.leaves()), (bare.output_key(), bare.leaves()));
+        let (whole, bare) = (whole.spend(), bare.spend());
+        assert_eq!((whole.merkle_root, whole.internal_key), (bare.merkle_root, bare.internal_key));
+        assert!(whole.scripts.keys().eq(bare.scripts.keys()));
+        let sizes: Vec<usize> = whole.scripts.values().map(|all| all.first().unwrap().0.len()).collect();
+        assert_eq!(sizes, [65, 97, 97]);
+        assert!(bare.scripts.values().all(BTreeSet::is_empty));
     }
 }

@@ -16,6 +16,11 @@ fn add(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     Some(a? + b?)
 }
 
+/// Removes what is impossible from the end: it stays impossible with more parts.
+fn drop_impossible<T>(sats: &mut Vec<Option<T>>) {
+    while sats.pop_if(|last| last.is_none()).is_some() {}
+}
+
 impl Ops {
     pub(super) fn of(kind: Kind, k: u32, keys: usize, subs: &[Fragment]) -> Ops {
         let keys = u32::try_from(keys).unwrap_or(u32::MAX);
@@ -52,10 +57,11 @@ impl Ops {
                     let without = sats.iter().map(|so_far| add(*so_far, dsat)).chain([None]);
                     let with = [None].into_iter().chain(sats.iter().map(|so_far| add(*so_far, sat)));
                     sats = without.zip(with).map(|(without, with)| without.max(with)).collect();
+                    drop_impossible(&mut sats);
                 }
                 let count = subs.iter().map(|sub| sub.ops.count + 1).sum();
                 let at_k = usize::try_from(k).ok().and_then(|k| sats.get(k)).copied().flatten();
-                ops(count, at_k, sats[0])
+                ops(count, at_k, sats.first().copied().flatten())
             }
         }
     }
@@ -152,8 +158,9 @@ impl Stack {
             let without = sats.iter().map(|so_far| then(&[*so_far, sub.stack.dsat])).chain([None]);
             let with = [None].into_iter().chain(sats.iter().map(|so_far| then(&[*so_far, sub.stack.sat])));
             sats = without.zip(with).map(|(without, with)| then(&[either(without, with), sum])).collect();
+            drop_impossible(&mut sats);
         }
         let at_k = usize::try_from(k).ok().and_then(|k| sats.get(k)).copied().flatten();
-        Stack { sat: then(&[at_k, PUSH, ONE_LESS]), dsat: then(&[sats[0], PUSH, ONE_LESS]) }
+        Stack { sat: then(&[at_k, PUSH, ONE_LESS]), dsat: then(&[sats.first().copied().flatten(), PUSH, ONE_LESS]) }
     }
 }

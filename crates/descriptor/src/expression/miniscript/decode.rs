@@ -2,11 +2,12 @@
 //!
 //! Input: a script; for the hash of a key, the key. Output: the expression with its keys, if the script is one. An
 //! expression is recognised by its end, so the operations are read from the last to the first. Core is only limited by
-//! the size of the script; expressions nested deeper than [`MINISCRIPT_DEPTH_MAX`] are not recognised here. Cost: one
-//! pass without backtracking.
+//! the size of the script; expressions nested deeper than [`MINISCRIPT_DEPTH_MAX`] and thresholds with more parts than
+//! [`THRESHOLD_PARTS_MAX`] are not recognised here. Cost: one pass without backtracking, and for each threshold the
+//! square of its parts.
 
 use super::{Fragment, Kind, LEAF_SIZE_MAX, SCRIPT_SIZE_MAX, has};
-use crate::limits::MINISCRIPT_DEPTH_MAX;
+use crate::limits::{MINISCRIPT_DEPTH_MAX, THRESHOLD_PARTS_MAX};
 use lydian_script::opcodes::*;
 use lydian_script::{is_minimal_push, num, ops};
 
@@ -328,6 +329,9 @@ impl<'a> Reader<'a, '_> {
         let mut subs = Vec::new();
         while self.take(&[OP_ADD]) {
             subs.push(self.wrapped()?);
+            if subs.len() >= THRESHOLD_PARTS_MAX {
+                return None;
+            }
         }
         subs.push(self.single()?);
         subs.reverse();

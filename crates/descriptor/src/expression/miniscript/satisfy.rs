@@ -1,8 +1,9 @@
 //! Satisfactions: the cheapest witness that no third party can change. Core's `ProduceInput` and `Satisfy`.
 //!
 //! Input: an expression with its keys; what signs and what knows lock times and preimages. Output: the elements of the
-//! witness. Cost: each pair of alternatives is compared once; witnesses share their parts, so that a
-//! threshold of n parts costs n squared steps and not n cubed.
+//! witness. Cost: each pair of alternatives is compared once; witnesses share their parts, so that a threshold of n
+//! parts costs n squared steps and not n cubed, and n steps if parts of no signature cannot be satisfied. Must never:
+//! walk a witness by recursion, since it is as deep as a threshold has parts.
 
 use super::{Fragment, Kind};
 use std::rc::Rc;
@@ -32,18 +33,45 @@ pub(crate) enum Preimage {
 }
 
 /// Elements of a witness, from the bottom of the stack to the top.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 enum Elements {
+    #[default]
     None,
     One(Rc<[u8]>),
-    Joined(Rc<(Elements, Elements)>),
+    Joined(Rc<Pair>),
+}
+
+/// Elements below others.
+struct Pair(Elements, Elements);
+
+impl Pair {
+    fn take(&mut self) -> [Elements; 2] {
+        [std::mem::take(&mut self.0), std::mem::take(&mut self.1)]
+    }
+}
+
+impl Drop for Pair {
+    /// Without recursion.
+    fn drop(&mut self) {
+        if !matches!(self, Pair(Elements::Joined(_), _) | Pair(_, Elements::Joined(_))) {
+            return;
+        }
+        let mut waiting = Vec::from(self.take());
+        while let Some(next) = waiting.pop() {
+            if let Elements::Joined(pair) = next
+                && let Some(mut pair) = Rc::into_inner(pair)
+            {
+                waiting.extend(pair.take());
+            }
+        }
+    }
 }
 
 impl Elements {
     fn joined(self, other: Elements) -> Elements {
         match (self, other) {
             (Elements::None, one) | (one, Elements::None) => one,
-            both => Elements::Joined(Rc::new(both)),
+            (below, above) => Elements::Joined(Rc::new(Pair(below, above))),
         }
     }
 
@@ -259,7 +287,8 @@ impl Fragment {
     }
 }
 
-/// The best ways by the number of satisfied parts, with one part more.
+/// The best ways by the number of satisfied parts, with one part more. Where there is no way at the end, the list is
+/// shorter.
 fn grown(best: &[Choice], without: impl Fn(&Choice) -> Choice, with: impl Fn(&Choice) -> Choice) -> Vec<Choice> {
     let mut next: Vec<Choice> = best.iter().map(&without).collect();
     next.push(None);
@@ -267,5 +296,74 @@ fn grown(best: &[Choice], without: impl Fn(&Choice) -> Choice, with: impl Fn(&Ch
         let above = next[count + 1].take();
         next[count + 1] = or(above, with(way));
     }
+    while next.pop_if(|last| last.is_none()).is_some() {}
     next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decode;
+    use super::{Means, Preimage};
+    use crate::limits::THRESHOLD_PARTS_MAX;
+    use lydian_script::ScriptBuilder;
+    use lydian_script::opcodes::*;
+
+    /// Signs with the first key.
+    struct First;
+
+    impl Means for First {
+        fn sign(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+            (key == [1; 32]).then(|| vec![7; 64])
+        }
+
+        fn is_after(&self, _: u32) -> bool {
+            false
+        }
+
+        fn is_older(&self, _: u32) -> bool {
+            false
+        }
+
+        fn preimage(&self, _: Preimage, _: &[u8]) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    /// `pk(A)` and other parts, of which one is needed. `last`: a script.
+    fn threshold(parts: usize, last: &[u8]) -> Vec<u8> {
+        let key = |key: u8| ScriptBuilder::new().push_slice(&[key; 32]).op(OP_CHECKSIG).into_bytes();
+        let mut script = key(1);
+        let others = if last.is_empty() { parts - 1 } else { parts - 2 };
+        for _ in 0..others {
+            script.extend([&[OP_SWAP], &key(2)[..], &[OP_ADD]].concat());
+        }
+        if !last.is_empty() {
+            script.extend([&[OP_TOALTSTACK], last, &[OP_FROMALTSTACK, OP_ADD]].concat());
+        }
+        script.extend([OP_1, OP_EQUAL]);
+        script
+    }
+
+    /// Regression: a leaf script of taproot may have thresholds with thousands of parts in all. The witness was as deep
+    /// as these, and freeing it overflowed the stack, which ended the process.
+    #[test]
+    fn a_witness_of_many_parts_needs_little_stack() {
+        let script = (0..4).fold(Vec::new(), |last, _| threshold(900, &last));
+        let work = move || {
+            let (fragment, keys) = decode(&script, true, &mut |_| None).unwrap();
+            fragment.satisfy(&keys, &mut First).map(|elements| elements.iter().map(Vec::len).collect())
+        };
+        let thread = std::thread::Builder::new().stack_size(192 << 10).spawn(work).unwrap();
+        let sizes: Option<Vec<usize>> = thread.join().unwrap();
+        let sizes = sizes.unwrap();
+        assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (4 * 900 - 3, 64));
+    }
+
+    /// limit: THRESHOLD_PARTS_MAX at
+    /// limit: THRESHOLD_PARTS_MAX above
+    #[test]
+    fn thresholds_have_so_many_parts_and_no_more() {
+        assert!(decode(&threshold(THRESHOLD_PARTS_MAX, &[]), true, &mut |_| None).is_some());
+        assert!(decode(&threshold(THRESHOLD_PARTS_MAX + 1, &[]), true, &mut |_| None).is_none());
+    }
 }
