@@ -2,14 +2,15 @@
 //!
 //! Input: a private key and the hash to sign. Output: 64 bytes, r and s, byte for byte those of Core: ECDSA with nonces
 //! of RFC 6979 and the first r below 2^255, BIP-0340 without auxiliary randomness. Invariants: private keys are
-//! overwritten when they are dropped, as far as the language allows (copies that the compiler makes on the stack are
-//! out of reach), and are in no `Debug`; SHA-256 has no branch or address that depends on its input. Cost: 24
-//! compressions for an ECDSA nonce, 3 for one of BIP-0340. Must never: return a signature as verified; callers verify.
+//! overwritten when they are dropped, and are in no `Debug` (for copies that the compiler makes on the stack, callers
+//! have [`lydian_stdx::wipe_stack`]); SHA-256 has no branch or address that depends on its input. Cost: 24 compressions
+//! for an ECDSA nonce, 3 for one of BIP-0340. Must never: return a signature as verified, except
+//! [`ToSign::verified_by_library`]; callers verify.
 
 use lydian_hash::{Sha256, Tag};
-use secp256k1::{Keypair, Message, SecretKey, ecdsa, schnorr};
+use lydian_stdx::wipe;
+use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 use std::fmt;
-use std::hint::black_box;
 
 /// The two kinds of signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +61,27 @@ impl ToSign {
         secret.non_secure_erase();
         Some(signature)
     }
+
+    /// The signature by libsecp256k1, if it holds for the public key of the secret: a signature with an error may
+    /// reveal the secret. Core stops the program where this is `None` although the secret is a private key.
+    pub fn verified_by_library(&self) -> Option<[u8; 64]> {
+        let signature = self.by_library()?;
+        let mut secret = SecretKey::from_secret_bytes(*self.secret).ok()?;
+        let key = PublicKey::from_secret_key(&secret);
+        secret.non_secure_erase();
+        self.holds(&key, &signature).then_some(signature)
+    }
+
+    fn holds(&self, key: &PublicKey, signature: &[u8; 64]) -> bool {
+        match self.scheme {
+            Scheme::Ecdsa => ecdsa::Signature::from_compact(signature)
+                .is_ok_and(|signature| ecdsa::verify(&signature, Message::from_digest(self.message), key).is_ok()),
+            Scheme::Schnorr => {
+                let signature = schnorr::Signature::from_byte_array(*signature);
+                schnorr::verify(&signature, &self.message, &key.x_only_public_key().0).is_ok()
+            }
+        }
+    }
 }
 
 impl Drop for ToSign {
@@ -72,13 +94,6 @@ impl fmt::Debug for ToSign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToSign").field("message", &self.message).field("scheme", &self.scheme).finish_non_exhaustive()
     }
-}
-
-/// Overwrites secrets.
-pub(crate) fn wipe<T: Copy + Default>(secrets: &mut [T]) {
-    secrets.fill(T::default());
-    // The compiler must assume that the zeros are read.
-    black_box(secrets);
 }
 
 /// The nonce of RFC 6979 as libsecp256k1 and Core make it: `message` is the signed hash modulo n, and a `counter` above
@@ -149,5 +164,22 @@ mod tests {
         wipe(&mut one.secret[..]);
         assert_eq!(*one.secret, [0; 32]);
         assert_eq!(one.by_library(), None, "zero is no private key");
+        assert_eq!(one.verified_by_library(), None);
+    }
+
+    #[test]
+    fn only_a_signature_that_holds_is_returned() {
+        for scheme in [Scheme::Ecdsa, Scheme::Schnorr] {
+            // The public keys of both parities.
+            for secret in [1, 2, 3, 6] {
+                let one = ToSign::new(&[secret; 32], [9; 32], scheme);
+                let mut signature = one.verified_by_library().unwrap();
+                assert_eq!(Some(signature), one.by_library());
+                let key = PublicKey::from_secret_key(&SecretKey::from_secret_bytes([secret; 32]).unwrap());
+                assert!(one.holds(&key, &signature));
+                signature[50] ^= 1;
+                assert!(!one.holds(&key, &signature));
+            }
+        }
     }
 }

@@ -14,9 +14,11 @@ use super::prepare::{ORDER, limbs, modulo_order, words};
 use super::scalar::{Canonical, Scalar};
 use super::{Lanes, Line, WIDTH_MAX};
 use crate::limits::PORTION_CHECKS_MAX;
-use crate::signing::{Scheme, ToSign, bip340, rfc6979, wipe};
+use crate::signing::{Scheme, ToSign, bip340, rfc6979};
 use lydian_hash::BIP0340_CHALLENGE;
+use lydian_stdx::{wipe, wipe_stack};
 use secp256k1::SecretKey;
+use std::hint::black_box;
 
 /// Five limbs of a number.
 type Limbs = [u64; 5];
@@ -61,6 +63,8 @@ pub(crate) fn sign<L: Lanes>(l: L, wanted: &[ToSign], seed: &[u8; 32]) -> Vec<Op
     sign_ecdsa(l, wanted, &blind, &mut made);
     sign_schnorr(l, wanted, &blind, &mut made);
     wipe(&mut blind);
+    // Limbs in vectors, and the copies of secrets that the compiler made.
+    wipe_stack();
     made
 }
 
@@ -132,7 +136,11 @@ fn sign_schnorr<L: Lanes>(l: L, wanted: &[ToSign], blind: &[u64; 4], made: &mut 
             *secret = negated(secret);
         }
         let x = key.map_or([0; 32], |key| key.x);
-        nonces.push(modulo_order(words(&bip340(&to_bytes(secret), &x, one.message()))));
+        let mut bytes = to_bytes(secret);
+        let mut nonce = bip340(&bytes, &x, one.message());
+        nonces.push(modulo_order(words(&nonce)));
+        wipe(&mut bytes);
+        wipe(&mut nonce);
     }
     let points = points(l, &nonces, blind);
     let (mut found, mut terms) = (Vec::with_capacity(all.len()), Vec::with_capacity(all.len()));
@@ -315,6 +323,9 @@ pub(crate) fn ecdsa<L: Lanes>(l: L, terms: &[Terms]) -> Vec<[u8; 32]> {
                     let sum = product_of(l, group).plus(l, &message);
                     store(l, &sum.times_canonical(l, &one), all);
                 }
+                // The nonces, and products of them.
+                before.fill((Scalar::one(l), Scalar::one(l)));
+                black_box(&mut before);
             },
         );
     }

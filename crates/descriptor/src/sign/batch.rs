@@ -2,9 +2,9 @@
 //!
 //! Input: the signatures that a first, planning pass over the inputs asks for, and those that it meets. Output: in the
 //! second pass, each of them from a table; one that was not planned is made or verified alone. Invariants: the second
-//! pass decides everything, so a plan that asks for too little or too much changes no result; a signature of
-//! a kernel is verified before it is returned, as Core does, because a wrong one may reveal the private key; private
-//! keys are wiped after planning. Cost: some 10 us of CPU time per ECDSA signature with AVX-512, a third of them for
+//! pass decides everything, so a plan that asks for too little or too much changes no result; each signature is
+//! verified before it is returned, as Core does, because a wrong one may reveal the private key; private keys are wiped
+//! after planning. Cost: some 10 us of CPU time per ECDSA signature with AVX-512, a third of them for
 //! the verification. The first pass solves each script, too.
 
 use super::PrivateKey;
@@ -80,8 +80,9 @@ impl<'e> Batch<'e> {
         for (((what, check), signature), one) in wanted.into_iter().zip(signatures).zip(&to_sign) {
             let Some(signature) = signature else { continue };
             let holds = check.is_some() && of_made.next() == Some(&true);
-            // A lane that computes a wrong signature must not reveal the key.
-            let signature = if holds { Some(signature) } else { alone(one) };
+            // A lane that computes a wrong signature must not reveal the key. A right one does not hold for the key of
+            // an output that a PSBT describes wrongly; Core makes it, too.
+            let signature = if holds { Some(signature) } else { one.verified_by_library() };
             state.made.extend(signature.map(|signature| (what, signature)));
         }
         state.verdicts.extend(checks.into_iter().zip(verdicts));
@@ -112,7 +113,7 @@ impl<'e> Batch<'e> {
             }
             return Some(PLACEHOLDER);
         }
-        let signature = alone(&one)?;
+        let signature = one.verified_by_library()?;
         state.made.insert(wanted, signature);
         Some(signature)
     }
@@ -149,11 +150,6 @@ impl fmt::Debug for Batch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch").field("engine", &self.engine.name()).finish_non_exhaustive()
     }
-}
-
-/// A signature by libsecp256k1.
-fn alone(one: &ToSign) -> Option<[u8; 64]> {
-    Reference.sign(std::slice::from_ref(one), &[0; 32]).pop().flatten()
 }
 
 /// The check that verifies a signature, without the signature.

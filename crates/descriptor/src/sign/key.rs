@@ -1,8 +1,8 @@
 //! One private key.
 //!
 //! Input: text in wallet import format. Output: its public key, and what an engine needs to sign with it. The key is
-//! overwritten when it is dropped, as far as the language allows (copies that the compiler makes on the stack are out
-//! of reach), and is not in `Debug`.
+//! overwritten when it is dropped, and is not in `Debug`. For copies that the compiler makes on the stack, callers have
+//! [`lydian_stdx::wipe_stack`].
 
 use crate::expression::decode_secret;
 use lydian_consensus::Chain;
