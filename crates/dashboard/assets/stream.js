@@ -3,60 +3,59 @@
 
 const RETRY_MS = 1000;
 
+// Takes changes into the state of a topic; null removes a key.
+export function merge(topics, name, data, isWhole = !topics.has(name)) {
+	const state = isWhole ? {} : topics.get(name);
+	Object.assign(state, data);
+	for (const [key, value] of Object.entries(data)) if (value === null) delete state[key];
+	topics.set(name, state);
+	return state;
+}
+
 export class Stream {
-  // `emit` gets {kind: 'topic', name, state, changed, whole} and {kind: 'link', up}.
-  constructor(emit) {
-    this.emit = emit;
-    this.topics = new Map();
-    this.up = false;
-    this.source = null;
-    this.open();
-  }
+	topics = new Map();
+	up = false;
 
-  open() {
-    this.close();
-    const source = new EventSource('/api/live');
-    this.source = source;
-    this.names = new Set();
-    source.onopen = () => this.link(true);
-    source.onerror = () => {
-      this.link(false);
-      if (source.readyState === EventSource.CLOSED) {
-        this.timer = setTimeout(() => this.open(), RETRY_MS);
-      }
-    };
-    source.addEventListener('begin', (event) => {
-      this.topics.clear();
-      for (const name of JSON.parse(event.data).topics ?? []) this.listen(name);
-    });
-  }
+	// `emit` gets {kind: 'topic', name, data, whole} and {kind: 'link', up}.
+	constructor(emit) {
+		this.emit = emit;
+		this.open();
+	}
 
-  close() {
-    clearTimeout(this.timer);
-    this.source?.close();
-    this.source = null;
-  }
+	open() {
+		this.close();
+		const source = new EventSource('/api/live');
+		const names = new Set();
+		this.source = source;
+		source.onopen = () => this.link(true);
+		source.onerror = () => {
+			this.link(false);
+			if (source.readyState === EventSource.CLOSED) this.timer = setTimeout(() => this.open(), RETRY_MS);
+		};
+		source.addEventListener('begin', (event) => {
+			this.topics.clear();
+			for (const name of JSON.parse(event.data).topics ?? []) {
+				if (names.has(name)) continue;
+				names.add(name);
+				source.addEventListener(name, (change) => this.change(name, JSON.parse(change.data)));
+			}
+		});
+	}
 
-  listen(name) {
-    if (this.names.has(name)) return;
-    this.names.add(name);
-    this.source.addEventListener(name, (event) => this.change(name, JSON.parse(event.data)));
-  }
+	close() {
+		clearTimeout(this.timer);
+		this.source?.close();
+	}
 
-  change(name, data) {
-    const whole = !this.topics.has(name);
-    const state = this.topics.get(name) ?? {};
-    for (const [key, value] of Object.entries(data)) {
-      if (value === null) delete state[key];
-      else state[key] = value;
-    }
-    this.topics.set(name, state);
-    this.emit({ kind: 'topic', name, data, whole });
-  }
+	change(name, data) {
+		const whole = !this.topics.has(name);
+		merge(this.topics, name, data);
+		this.emit({ kind: 'topic', name, data, whole });
+	}
 
-  link(up) {
-    if (this.up === up) return;
-    this.up = up;
-    this.emit({ kind: 'link', up });
-  }
+	link(up) {
+		if (this.up === up) return;
+		this.up = up;
+		this.emit({ kind: 'link', up });
+	}
 }

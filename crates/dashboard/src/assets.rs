@@ -1,6 +1,7 @@
 //! The files of the page, embedded in the program.
 //!
-//! Input: a path. Output: the file, with an `ETag`, so that a browser that has it asks only whether it is current.
+//! Input: a path. Output: the file, with an `ETag`, so that a browser that has it asks only whether it is current. Our
+//! scripts and sheets are served without comments and indentation, each line at its place.
 
 use crate::guard::header;
 use crate::reply::bytes;
@@ -51,7 +52,6 @@ assets! {
     "/assets/panels/peers.js" SCRIPT "panels/peers.js"
     "/assets/charts.js" SCRIPT "charts.js"
     "/assets/vendor/uPlot.iife.min.js" SCRIPT "vendor/uPlot.iife.min.js"
-    "/assets/vendor/uPlot.min.css" STYLE "vendor/uPlot.min.css"
     "/assets/panels/machine.js" SCRIPT "panels/machine.js"
     "/assets/panels/log.js" SCRIPT "panels/log.js"
     "/assets/panels/settings.js" SCRIPT "panels/settings.js"
@@ -68,11 +68,24 @@ static BASE: LazyLock<Asset> = LazyLock::new(|| {
     Asset { path: "/assets/base.css", kind: STYLE, bytes: sheet.into_bytes().leak() }
 });
 
-/// All files, with their tags.
-static FILES: LazyLock<Vec<(&Asset, String)>> = LazyLock::new(|| {
-    let tagged = |asset: &'static Asset| (asset, format!("\"{}\"", &to_hex(&sha256(asset.bytes))[..16]));
+/// All files as they are served, with their tags.
+static FILES: LazyLock<Vec<(Asset, String)>> = LazyLock::new(|| {
+    let tagged = |asset: &Asset| {
+        let is_ours = [SCRIPT, STYLE].contains(&asset.kind) && !asset.path.starts_with("/assets/vendor/");
+        let text = std::str::from_utf8(asset.bytes).ok().filter(|_| is_ours);
+        let bytes = text.map_or(asset.bytes, |text| lean(text).into_bytes().leak());
+        (Asset { path: asset.path, kind: asset.kind, bytes }, format!("\"{}\"", &to_hex(&sha256(bytes))[..16]))
+    };
     ASSETS.iter().chain([&*BASE]).map(tagged).collect()
 });
+
+/// A script or a sheet without its indentation and the lines that are comments. The other lines keep their numbers, so
+/// that the places in a browser's messages are those of the file.
+fn lean(text: &str) -> String {
+    let is_comment = |line: &str| line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"));
+    let kept = text.lines().map(str::trim_start).map(|line| if is_comment(line) { "" } else { line });
+    kept.flat_map(|line| [line, "\n"]).collect()
+}
 
 /// The file at a path, with its tag.
 #[derive(Debug)]
@@ -110,8 +123,7 @@ mod tests {
     /// limit: ASSETS_SIZE_MAX above
     #[test]
     fn the_page_is_small() {
-        let ours = FILES.iter().filter(|(asset, _)| !asset.path.starts_with("/assets/vendor/"));
-        let size: usize = ours.map(|(asset, _)| asset.bytes.len()).sum();
+        let size: usize = FILES.iter().map(|(asset, _)| asset.bytes.len()).sum();
         let is_small = |size| size <= ASSETS_SIZE_MAX;
         assert!(is_small(size), "{size} bytes");
         assert!(is_small(ASSETS_SIZE_MAX) && !is_small(ASSETS_SIZE_MAX + 1));
@@ -132,6 +144,19 @@ mod tests {
                 let at = if name == "index.html" { "/".to_owned() } else { format!("/assets/{name}") };
                 assert!(name.ends_with(".md") || find(&at).is_some(), "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn comments_and_indentation_are_left_out() {
+        let text = "// A comment.\nconst a = {\n\t// Another.\n\tb: 'http://c',  // Not a line of its own.\n};\n/* A sheet. */\n";
+        assert_eq!(lean(text), "\nconst a = {\n\nb: 'http://c',  // Not a line of its own.\n};\n\n");
+        // No text spans lines, so that no text is changed.
+        for asset in ASSETS.iter().filter(|asset| asset.kind == SCRIPT && !asset.path.contains("/vendor/")) {
+            let lines = std::str::from_utf8(asset.bytes).unwrap().lines();
+            let is_whole = |line: &str| line.matches('`').count().is_multiple_of(2) && !line.ends_with('\\');
+            let broken = lines.enumerate().find(|(_, line)| !is_whole(line));
+            assert_eq!(broken, None, "{}", asset.path);
         }
     }
 

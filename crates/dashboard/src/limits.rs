@@ -30,8 +30,8 @@ pub const CHANGES_WAITING_MAX: usize = 256;
 /// Bytes of all answers that clients have not read yet.
 pub const ANSWERS_SIZE_MAX: usize = 64 << 20;
 
-/// Bytes of all our files of the page together; the library of the charts has 53 kB more (`assets/ORIGIN.md`).
-pub const ASSETS_SIZE_MAX: usize = 200 << 10;
+/// Bytes of all files of the page together as they are served, those of others included (`assets/ORIGIN.md`).
+pub const ASSETS_SIZE_MAX: usize = 200_000;
 
 /// Bytes of the history file.
 pub const HISTORY_FILE_BYTES: u64 = 64 << 20;

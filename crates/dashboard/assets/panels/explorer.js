@@ -1,355 +1,303 @@
 // The explorer: one search field for heights, hashes, txids, outputs, addresses, scripts and descriptors; blocks,
 // transactions with what they spend and who spends them, scripts with their history and coins.
 
+import { call } from '../api.js';
+import * as live from '../live.js';
+import { ago, badge, button, bytes, card, clip, coins, facts, h, hash, keyed, mono, muted, note, num, problem, sats, set, short, signed, table, time, to } from '../ui.js';
+
 const PAGE = 25;
 const ROWS = 40;
 
-export default {
-  name: 'explorer',
-  title: 'Explorer',
-  start(root, { api, ui, query, live }) {
-    const { h, set, card, facts, table, num, short, bytes, ago, time, hash, note, badge, clip } = ui;
-    const out = h('div', { class: 'results' });
-    const problem = h('div', { class: 'warnings' });
-    const field = h('input', { id: 'explorer-search', type: 'search', name: 'q', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', maxlength: 20000,
-      'aria-describedby': 'explorer-help' });
-    const button = h('button', { type: 'submit', class: 'primary' }, 'Search');
-    const form = h('form', { role: 'search', class: 'explorer-search', onsubmit: (event) => {
-      event.preventDefault();
-      const text = field.value.trim();
-      const next = `#/explorer?q=${encodeURIComponent(text)}`;
-      if (location.hash === next) find(text);
-      else location.hash = next;
-    } }, h('label', { for: 'explorer-search' }, 'Height, block hash, txid, address, script or descriptor'), h('div', { class: 'row' }, field, button),
-    h('p', { class: 'muted small', id: 'explorer-help' }, 'Digits alone are a height, 64 hexadecimal digits a hash; raw(51) searches for the script 51.'));
-    root.append(h('section', { class: 'card' }, form), problem, out);
-    let stopped = false;
+// The answer of a route of Esplora.
+const explore = async (path) => (await call('lydian_explore', path)).value;
+const quiet = (promise) => promise.catch(() => null);
 
-    // The answers of Esplora's routes.
-    const explore = async (path) => (await api.call('lydian_explore', path)).value;
-    const quiet = async (promise) => {
-      try {
-        return await promise;
-      } catch {
-        return null;
-      }
-    };
-    const show = (...content) => stopped || set(out, content);
-    const fail = (error) => stopped || set(problem, note('bad', error.message));
+const blockOf = (status) => (status.confirmed ? to({ block: status.block_hash }, num(status.block_height)) : 'mempool');
+const txLink = (txid, status, keep) => to(status?.block_hash ? { tx: txid, block: status.block_hash } : { tx: txid }, hash(txid, keep));
+const outputLink = (txid, vout) => to({ tx: txid, vout }, hash(txid, 10), `:${vout}`);
+const amount = (output) => h('span.value', coins(output?.value));
+const pre = (text) => h('pre', { tabindex: 0 }, text);
+const feerate = (tx) => (typeof tx.fee === 'number' ? `${(tx.fee / (tx.weight / 4)).toFixed(2)} sat/vB` : '–');
+const sum = (list, value) => list.reduce((all, one) => all + value(one), 0);
+const balance = (stats) => stats.funded_txo_sum - stats.spent_txo_sum;
+const pager = (...parts) => h('p.pager', parts);
 
-    const amount = (value) => (typeof value === 'number' ? `${(value / 1e8).toFixed(8)} BTC` : '–');
-    const to = (parameters, ...content) => h('a', { href: `#/explorer?${new URLSearchParams(parameters)}` }, content);
-    const blockLink = (status) => (status.confirmed ? to({ block: status.block_hash }, num(status.block_height)) : 'mempool');
-    const txLink = (txid, status, keep) => to(status?.block_hash ? { tx: txid, block: status.block_hash } : { tx: txid }, hash(txid, keep));
-    const scriptLink = (output, keep = 14) => {
-      if (!output) return h('span', { class: 'muted' }, 'unknown');
-      if (output.scriptpubkey === '') return 'empty script';
-      const name = output.scriptpubkey_address ? hash(output.scriptpubkey_address, keep) : h('span', {}, output.scriptpubkey_type);
-      return output.scriptpubkey_type === 'op_return' ? h('span', { class: 'mono', title: output.scriptpubkey_asm }, clip(output.scriptpubkey_asm, 40)) : to({ script: output.scriptpubkey }, name);
-    };
-    const wait = (words) => show(h('p', { class: 'muted' }, `${words} ...`));
-    // Something long that is loaded when it is opened.
-    const fold = (title, load) => {
-      const body = h('div', {});
-      return h('details', { ontoggle: async (event) => {
-        if (!event.target.open || body.childElementCount > 0) return;
-        set(body, h('p', { class: 'muted' }, 'loading ...'));
-        try {
-          set(body, await load());
-        } catch (error) {
-          set(body, note('bad', error.message));
-        }
-      } }, h('summary', {}, title), body);
-    };
-    const pre = (text) => h('pre', { class: 'mono', tabindex: 0 }, text);
+function scriptLink(output) {
+	if (!output) return h('span.muted', 'unknown');
+	const { scriptpubkey: script, scriptpubkey_type: type, scriptpubkey_asm: asm, scriptpubkey_address: address } = output;
+	if (script === '') return 'empty script';
+	if (type === 'op_return') return h('span.mono', { title: asm }, clip(asm, 40));
+	return to({ script }, address ? hash(address, 14) : type);
+}
 
-    async function find(text) {
-      set(problem);
-      wait('searching');
-      try {
-        const found = await api.call('lydian_search', text);
-        // The reader may have left; stop() is called a moment later.
-        if (stopped || !location.hash.startsWith('#/explorer')) return;
-        if (found.kind === 'descriptor') return showDescriptor(found);
-        const next = { block: () => ({ block: found.hash }), transaction: () => (found.block ? { tx: found.txid, block: found.block } : { tx: found.txid }), script: () => ({ script: found.script }) }[found.kind]();
-        location.replace(`#/explorer?${new URLSearchParams(next)}`);
-      } catch (error) {
-        show();
-        fail(error);
-      }
-    }
+// Content that is loaded; until then a word, and then perhaps an error.
+async function fill(element, words, load) {
+	set(element, muted(`${words} ...`));
+	set(element, await load().catch((error) => note('bad', error.message)));
+	return element;
+}
 
-    // Blocks.
+// Something long that is loaded when it is opened.
+function fold(title, load) {
+	const body = h('div');
+	return h('details', { ontoggle: (event) => event.target.open && body.childElementCount === 0 && fill(body, 'loading', load) }, h('summary', title), body);
+}
 
-    async function showLatest() {
-      const blocks = await explore('/blocks');
-      const list = table({ caption: 'The newest blocks', sort: 'height', descending: true, columns: [
-        { key: 'height', title: 'Height', number: true, show: (row) => to({ block: row.id }, num(row.height)) },
-        { key: 'timestamp', title: 'Time (UTC)', show: (row) => time(row.timestamp) },
-        { key: 'tx_count', title: 'Transactions', number: true, show: (row) => num(row.tx_count) },
-        { key: 'size', title: 'Size', number: true, show: (row) => bytes(row.size) },
-        { key: 'weight', title: 'Weight', number: true, show: (row) => num(row.weight) },
-        { key: 'id', title: 'Hash', show: (row) => hash(row.id, 12) },
-      ] });
-      list.update(Object.fromEntries(blocks.map((block) => [block.id, block])));
-      show(card('The newest blocks', list));
-    }
+// A long list, of which the first rows are shown.
+function long(items, row) {
+	const list = h('ol.io', items.slice(0, ROWS).map(row));
+	const all = items.length > ROWS && button(`Show all ${num(items.length)}`, () => {
+		items.slice(ROWS).forEach((item, place) => list.append(row(item, place + ROWS)));
+		all.remove();
+	});
+	return [list, all];
+}
 
-    async function showBlock(id, start) {
-      wait('reading the block');
-      const [block, status, header, stats] = await Promise.all([explore(`/block/${id}`), explore(`/block/${id}/status`), quiet(api.call('getblockheader', id, true)),
-        quiet(api.call('getblockstats', id, ['totalfee', 'subsidy', 'feerate_percentiles', 'avgfeerate', 'total_out', 'ins', 'outs']))]);
-      const overview = facts([['hash', 'Hash'], ['height', 'Height'], ['time', 'Time (UTC)'], ['confirmations', 'Confirmations'], ['count', 'Transactions'], ['size', 'Size'],
-        ['weight', 'Weight'], ['fees', 'Fees'], ['subsidy', 'Subsidy'], ['rates', 'sat/vB: 10 %, median, 90 %'], ['inputs', 'Inputs, outputs'], ['out', 'Value of outputs'],
-        ['median', 'Median time past'], ['version', 'Version'], ['merkle', 'Merkle root'], ['bits', 'Bits'], ['nonce', 'Nonce'], ['difficulty', 'Difficulty'], ['work', 'Chain work'], ['target', 'Target']]);
-      const percentiles = stats?.feerate_percentiles;
-      overview.update({
-        hash: h('span', { class: 'mono' }, block.id), height: num(block.height), time: time(block.timestamp), confirmations: header ? (header.confirmations < 0 ? 'not in the active chain' : num(header.confirmations)) : '–',
-        count: num(block.tx_count), size: bytes(block.size), weight: `${num(block.weight)} of 4,000,000`, fees: amount(stats?.totalfee), subsidy: amount(stats?.subsidy),
-        rates: percentiles ? `${percentiles[0]}, ${percentiles[2]}, ${percentiles[4]}` : '–', inputs: stats ? `${num(stats.ins)}, ${num(stats.outs)}` : '–', out: amount(stats?.total_out),
-        median: time(block.mediantime), version: `0x${block.version.toString(16).padStart(8, '0')}`, merkle: h('span', { class: 'mono' }, block.merkle_root), bits: block.bits.toString(16), nonce: num(block.nonce),
-        difficulty: short(block.difficulty, 3), work: header?.chainwork ? h('span', { class: 'mono' }, header.chainwork.replace(/^0+/, '')) : '–', target: header?.target ? h('span', { class: 'mono' }, clip(header.target, 70)) : '–',
-      });
-      const around = h('p', { class: 'pager' }, block.previousblockhash ? to({ block: block.previousblockhash }, '← previous block') : null, status.next_best ? to({ block: status.next_best }, 'next block →') : null);
-      const list = h('div', { class: 'transactions' });
-      show(card(h('span', {}, `Block ${num(block.height)} `, status.in_best_chain ? badge('good', 'in the active chain') : badge('warn', 'beside the active chain')), around, overview,
-        fold('Raw header', async () => pre(await explore(`/block/${id}/header`)))),
-      card(`Transactions (${num(block.tx_count)})`, list));
-      await listBlock(list, id, start, block.tx_count);
-    }
+// Blocks.
 
-    async function listBlock(list, id, start, total) {
-      const first = Math.min(Math.max(0, Math.floor(start / PAGE) * PAGE), Math.floor((total - 1) / PAGE) * PAGE);
-      set(list, h('p', { class: 'muted' }, 'reading the transactions ...'));
-      try {
-        const txs = await explore(`/block/${id}/txs/${first}`);
-        const last = Math.floor((total - 1) / PAGE) * PAGE;
-        const step = (place, words) => (place < 0 || place > last || place === first ? h('span', { class: 'muted' }, words) : to({ block: id, start: place }, words));
-        const pager = () => h('p', { class: 'pager' }, step(0, '« first'), step(first - PAGE, '‹ previous'), `${num(first + 1)} – ${num(Math.min(first + PAGE, total))} of ${num(total)}`, step(first + PAGE, 'next ›'), step(last, 'last »'));
-        set(list, pager(), txs.map((tx, place) => summary(tx, { place: first + place })), pager());
-      } catch (error) {
-        set(list, note('bad', error.message));
-      }
-    }
+async function latest() {
+	const blocks = await explore('/blocks');
+	const list = table('The newest blocks', [
+		['#height', 'Height', (height, row) => to({ block: row.id }, num(height))],
+		['timestamp', 'Time', time],
+		['#tx_count', 'Transactions', num],
+		['#size', 'Size', bytes],
+		['#weight', 'Weight', num],
+		['id', 'Hash', (id) => hash(id, 12)],
+	], { sort: '-height' });
+	return card('The newest blocks', list.update(keyed(blocks, 'id')));
+}
 
-    // A transaction in a list. `of`: the script whose balance it changes.
-    function summary(tx, { place = null, of = null } = {}) {
-      const paid = tx.vout.reduce((sum, output) => sum + output.value, 0);
-      const own = (output) => (output && output.scriptpubkey === of ? output.value : 0);
-      const change = of === null ? null : tx.vout.reduce((sum, output) => sum + own(output), 0) - tx.vin.reduce((sum, input) => sum + own(input.prevout), 0);
-      const few = (items, one) => [items.slice(0, 3).map(one), items.length > 3 ? h('li', { class: 'muted' }, `and ${num(items.length - 3)} more`) : null];
-      return h('article', { class: 'tx' },
-        h('div', { class: 'txhead' }, h('span', {}, place === null ? null : h('span', { class: 'muted' }, `${num(place)} · `), txLink(tx.txid, tx.status, 16)),
-          h('span', { class: 'muted' }, tx.status.confirmed ? ['block ', blockLink(tx.status), ` · ${time(tx.status.block_time)}`] : 'in the mempool')),
-        h('div', { class: 'sides' }, h('ul', {}, few(tx.vin, (input) => h('li', {}, input.is_coinbase ? 'coinbase' : [scriptLink(input.prevout), h('span', { class: 'value' }, amount(input.prevout?.value))]))),
-          h('ul', {}, few(tx.vout, (output) => h('li', {}, scriptLink(output), h('span', { class: 'value' }, amount(output.value)))))),
-        h('div', { class: 'txfoot muted' }, `${num(Math.ceil(tx.weight / 4))} vB`, tx.vin[0]?.is_coinbase ? null : h('span', {}, `fee ${num(tx.fee)} sat, ${(tx.fee / (tx.weight / 4)).toFixed(2)} sat/vB`),
-          h('span', {}, `outputs ${amount(paid)}`), change === null ? null : h('strong', { class: change < 0 ? 'bad' : 'good' }, `${change < 0 ? '−' : '+'}${amount(Math.abs(change))}`)));
-    }
+async function block(id, start) {
+	const [of, status, header, stats] = await Promise.all([explore(`/block/${id}`), explore(`/block/${id}/status`), quiet(call('getblockheader', id, true)),
+		quiet(call('getblockstats', id, ['totalfee', 'subsidy', 'feerate_percentiles', 'avgfeerate', 'total_out', 'ins', 'outs']))]);
+	const rates = stats?.feerate_percentiles;
+	const overview = facts().update({
+		Hash: mono(of.id), Height: num(of.height), Time: time(of.timestamp), Confirmations: header && (header.confirmations < 0 ? 'not in the active chain' : num(header.confirmations)),
+		Transactions: num(of.tx_count), Size: bytes(of.size), Weight: `${num(of.weight)} of 4,000,000`, Fees: coins(stats?.totalfee), Subsidy: coins(stats?.subsidy),
+		'sat/vB: 10 %, median, 90 %': rates && `${rates[0]}, ${rates[2]}, ${rates[4]}`, 'Inputs, outputs': stats && `${num(stats.ins)}, ${num(stats.outs)}`, 'Value of outputs': coins(stats?.total_out),
+		'Median time past': time(of.mediantime), Version: `0x${of.version.toString(16).padStart(8, '0')}`, 'Merkle root': mono(of.merkle_root), Bits: of.bits.toString(16), Nonce: num(of.nonce),
+		Difficulty: short(of.difficulty, 3), 'Chain work': header && mono(header.chainwork.replace(/^0+/, '')), Target: header && mono(header.target),
+	});
+	const list = h('div');
+	fill(list, 'reading the transactions', () => blockTxs(id, start, of.tx_count));
+	return [card(h('span', `Block ${num(of.height)} `, status.in_best_chain ? badge('good', 'in the active chain') : badge('warn', 'beside the active chain')),
+		pager(of.previousblockhash && to({ block: of.previousblockhash }, '← previous block'), status.next_best && to({ block: status.next_best }, 'next block →')),
+		overview, fold('Raw header', async () => pre(await explore(`/block/${id}/header`)))),
+	card(`Transactions (${num(of.tx_count)})`, list)];
+}
 
-    // Transactions.
+async function blockTxs(id, start, total) {
+	const last = Math.floor((total - 1) / PAGE) * PAGE;
+	const first = Math.min(Math.max(0, Math.floor(start / PAGE) * PAGE), last);
+	const txs = await explore(`/block/${id}/txs/${first}`);
+	const step = (place, words) => (place < 0 || place > last || place === first ? h('span.muted', words) : to({ block: id, start: place }, words));
+	const turn = () => pager(step(0, '« first'), step(first - PAGE, '‹ previous'), `${num(first + 1)} – ${num(Math.min(first + PAGE, total))} of ${num(total)}`,
+		step(first + PAGE, 'next ›'), step(last, 'last »'));
+	return [turn(), txs.map((tx, place) => summary(tx, h('span.muted', `${num(first + place)} · `))), turn()];
+}
 
-    async function showTransaction(txid, block) {
-      wait('reading the transaction');
-      const { tx, spends, missing } = await load(txid, block);
-      const [tip, entry] = await Promise.all([quiet(api.call('getblockcount')), tx.status.confirmed ? null : quiet(api.call('getmempoolentry', txid))]);
-      const isCoinbase = tx.vin[0]?.is_coinbase;
-      const vsize = Math.ceil(tx.weight / 4);
-      const overview = facts([['txid', 'txid'], ['status', 'Status'], ['block', 'Block'], ['time', 'Time (UTC)'], ['fee', 'Fee'], ['rate', 'Fee rate'], ['size', 'Size'], ['vsize', 'Virtual size'], ['weight', 'Weight'],
-        ['version', 'Version'], ['locktime', 'Lock time'], ['replaceable', 'Signals replacement'], ['out', 'Value of outputs'], ['pool', 'In the mempool']]);
-      overview.update({
-        txid: h('span', { class: 'mono' }, tx.txid),
-        status: tx.status.confirmed ? badge('good', tip === null ? 'confirmed' : `${num(tip - tx.status.block_height + 1)} confirmations`) : badge('warn', 'unconfirmed'),
-        block: tx.status.confirmed ? blockLink(tx.status) : '–', time: tx.status.confirmed ? `${time(tx.status.block_time)} (${ago(tx.status.block_time)})` : (entry ? `${time(entry.time)} (here)` : '–'),
-        fee: isCoinbase ? 'none' : typeof tx.fee === 'number' ? `${num(tx.fee)} sat` : 'not known', rate: isCoinbase || typeof tx.fee !== 'number' ? '–' : `${(tx.fee / (tx.weight / 4)).toFixed(2)} sat/vB`,
-        size: `${num(tx.size)} bytes`, vsize: `${num(vsize)} vB`, weight: num(tx.weight), version: String(tx.version), locktime: tx.locktime === 0 ? '0' : tx.locktime < 500000000 ? `block ${num(tx.locktime)}` : time(tx.locktime),
-        replaceable: isCoinbase ? '–' : tx.vin.some((input) => input.sequence < 0xfffffffe) ? 'yes' : 'no', out: amount(tx.vout.reduce((sum, output) => sum + output.value, 0)),
-        pool: entry ? `${num(entry.ancestorcount - 1)} ancestors, ${num(entry.descendantcount - 1)} descendants` : '–',
-      });
-      const hex = () => tx.hex ?? explore(`/tx/${txid}/hex`).catch(() => (block ? api.call('getrawtransaction', txid, 0, block) : api.call('getrawtransaction', txid, 0)));
-      const marked = query.get('vout');
-      show(card('Transaction', overview, missing ? note('warn', missing) : null),
-        h('div', { class: 'columns wide' },
-          card(`Inputs (${num(tx.vin.length)})`, long(tx.vin, (input, vin) => inputRow(input, vin))),
-          card(`Outputs (${num(tx.vout.length)})`, long(tx.vout, (output, vout) => outputRow(output, vout, spends?.[vout], marked === String(vout))))),
-        card('The transaction itself', fold('Raw', async () => pre(await hex())), fold('Decoded', async () => pre(JSON.stringify(await api.call('decoderawtransaction', await hex()), null, 2)))));
-    }
+// A transaction in a list, beside its place, or with the change to the balance of a script.
+function summary(tx, place, script) {
+	const own = (output) => (script && output?.scriptpubkey === script ? output.value : 0);
+	const change = sum(tx.vout, own) - sum(tx.vin, ({ prevout }) => own(prevout));
+	const few = (items, one) => h('ul', items.slice(0, 3).map((item) => h('li', one(item))), items.length > 3 && h('li.muted', `and ${num(items.length - 3)} more`));
+	return h('article.tx',
+		h('div.txhead', h('span', place, txLink(tx.txid, tx.status, 16)),
+			h('span.muted', tx.status.confirmed ? ['block ', blockOf(tx.status), ` · ${time(tx.status.block_time)}`] : 'in the mempool')),
+		h('div.sides', few(tx.vin, ({ is_coinbase: isCoinbase, prevout }) => (isCoinbase ? 'coinbase' : [scriptLink(prevout), amount(prevout)])),
+			few(tx.vout, (output) => [scriptLink(output), amount(output)])),
+		h('div.txfoot.muted', `${num(Math.ceil(tx.weight / 4))} vB`, !tx.vin[0]?.is_coinbase && h('span', `fee ${sats(tx.fee)}, ${feerate(tx)}`),
+			h('span', `outputs ${coins(sum(tx.vout, (output) => output.value))}`), script && h(change < 0 ? 'strong.bad' : 'strong.good', signed(change, coins))));
+}
 
-    // A long list, of which the first rows are shown.
-    function long(items, row) {
-      const list = h('ol', { class: 'io', start: 0 }, items.slice(0, ROWS).map(row));
-      if (items.length <= ROWS) return list;
-      const all = h('button', { type: 'button', onclick: () => {
-        for (const [place, item] of items.entries()) if (place >= ROWS) list.append(row(item, place));
-        all.remove();
-      } }, `Show all ${num(items.length)}`);
-      return [list, all];
-    }
+// Transactions.
 
-    function inputRow(input, vin) {
-      if (input.is_coinbase) return h('li', {}, h('div', { class: 'iohead' }, h('span', {}, `#${vin} coinbase`)), h('div', { class: 'mono small' }, input.scriptsig));
-      return h('li', {}, h('div', { class: 'iohead' }, h('span', {}, h('span', { class: 'muted' }, `#${vin} `), scriptLink(input.prevout)), h('span', { class: 'value' }, amount(input.prevout?.value))),
-        h('div', { class: 'muted small' }, 'spends ', to({ tx: input.txid, vout: input.vout }, hash(input.txid, 10), `:${input.vout}`), input.prevout ? ` · ${input.prevout.scriptpubkey_type}` : '', ` · sequence ${input.sequence.toString(16)}`));
-    }
+// A transaction in Esplora's form: by its txid, or from its block, which is given or known to -txindex.
+async function findTx(txid, block) {
+	const tx = await explore(`/tx/${txid}`).catch((error) => error);
+	if (!(tx instanceof Error)) return tx;
+	const known = block ? null : await quiet(call('getrawtransaction', txid, 1));
+	const at = block ?? known?.blockhash;
+	if (known && !at) return poolTx(known);
+	const place = at ? (await explore(`/block/${at}/txids`)).indexOf(txid) : -1;
+	if (place < 0) throw new Error(`The transaction is not found: ${tx.message}.`);
+	return (await explore(`/block/${at}/txs/${Math.floor(place / PAGE) * PAGE}`))[place % PAGE];
+}
 
-    function outputRow(output, vout, spend, isMarked) {
-      const isData = output.scriptpubkey_type === 'op_return';
-      const fate = isData ? 'cannot be spent' : !spend ? 'whether it is spent is not known' : spend.spent === false ? badge('good', 'unspent')
-        : spend.txid ? ['spent by ', txLink(spend.txid, spend.status, 10), spend.vin === undefined ? '' : `:${spend.vin}`, spend.status?.confirmed === false ? ' in the mempool' : ''] : 'spent';
-      return h('li', { class: isMarked ? 'marked' : null }, h('div', { class: 'iohead' }, h('span', {}, h('span', { class: 'muted' }, `#${vout} `), scriptLink(output)), h('span', { class: 'value' }, amount(output.value))),
-        h('div', { class: 'muted small' }, `${output.scriptpubkey_type} · `, fate));
-    }
+// A transaction of the mempool as RPC knows it, in Esplora's form.
+async function poolTx(known) {
+	const output = ({ value, scriptPubKey: of }) => ({ value: Math.round(value * 1e8), scriptpubkey: of.hex, scriptpubkey_asm: of.asm,
+		scriptpubkey_type: of.type === 'nulldata' ? 'op_return' : of.type, scriptpubkey_address: of.address });
+	const spent = await Promise.all(known.vin.slice(0, ROWS).map(({ txid, vout }) => quiet(call('gettxout', txid, vout, false))));
+	const { fees } = await call('getmempoolentry', known.txid);
+	const vin = known.vin.map((input, place) => ({ ...input, prevout: spent[place] && output(spent[place]) }));
+	return { ...known, vin, vout: known.vout.map(output), fee: Math.round(fees.base * 1e8), status: { confirmed: false } };
+}
 
-    // A transaction with who spends its outputs, as far as the indexes know.
-    async function load(txid, block) {
-      try {
-        const [tx, spends] = await Promise.all([explore(`/tx/${txid}`), quiet(explore(`/tx/${txid}/outspends`))]);
-        return { tx, spends };
-      } catch (error) {
-        const found = await quiet(block ? api.call('getrawtransaction', txid, 2, block) : api.call('getrawtransaction', txid, 2));
-        if (!found) throw error;
-        return fromRpc(found);
-      }
-    }
+// Who spends the first outputs, as far as the node knows without an index of scripts.
+async function spendsByRpc({ txid, vout }) {
+	const outputs = vout.slice(0, ROWS).map((_, place) => ({ txid, vout: place }));
+	const found = await quiet(call('gettxspendingprevout', outputs));
+	return Promise.all(outputs.map(async (output, place) => {
+		const { spendingtxid, blockhash } = found?.[place] ?? {};
+		if (spendingtxid) return { spent: true, txid: spendingtxid, status: { confirmed: blockhash !== undefined, block_hash: blockhash } };
+		return { spent: (await quiet(call('gettxout', txid, place, true))) === null };
+	}));
+}
 
-    // Without the index of scripts: what RPC knows, in the form of Esplora.
-    async function fromRpc(found) {
-      const sats = (value) => Math.round(value * 1e8);
-      const script = (of) => ({ scriptpubkey: of.hex, scriptpubkey_asm: of.asm, scriptpubkey_type: of.type === 'nulldata' ? 'op_return' : of.type, scriptpubkey_address: of.address });
-      const prevout = (output) => (output ? { ...script(output.scriptPubKey), value: sats(output.value) } : null);
-      const confirmed = found.blockhash !== undefined;
-      const header = confirmed ? await quiet(api.call('getblockheader', found.blockhash, true)) : null;
-      const known = await Promise.all(found.vin.slice(0, ROWS).map((input) => (input.coinbase || input.prevout ? null : quiet(api.call('gettxout', input.txid, input.vout, false)))));
-      const vin = found.vin.map((input, place) => ({ txid: input.txid ?? '0'.repeat(64), vout: input.vout ?? 0xffffffff, is_coinbase: input.coinbase !== undefined, scriptsig: input.coinbase ?? input.scriptSig?.hex ?? '',
-        sequence: input.sequence, prevout: prevout(input.prevout ?? known[place]) }));
-      const vout = found.vout.map((output) => ({ ...script(output.scriptPubKey), value: sats(output.value) }));
-      let fee = typeof found.fee === 'number' ? sats(found.fee) : null;
-      if (fee === null && !confirmed) fee = (await quiet(api.call('getmempoolentry', found.txid)).then((entry) => entry && sats(entry.fees.base)));
-      const status = { confirmed, block_hash: found.blockhash, block_height: header?.height, block_time: header?.time };
-      const spends = await spendsByRpc(found.txid, vout);
-      const missing = 'The node keeps no index of scripts. -addressindex adds who spends an output, and the history of addresses; -txindex finds every transaction by its txid.';
-      return { tx: { txid: found.txid, version: found.version, locktime: found.locktime, vin, vout, size: found.size, weight: found.weight, fee, status, hex: found.hex }, spends, missing };
-    }
+async function transaction(txid, block, marked) {
+	const tx = await findTx(txid, block);
+	const { status } = tx;
+	const [indexed, tip, entry] = await Promise.all([quiet(explore(`/tx/${txid}/outspends`)), quiet(call('getblockcount')),
+		status.confirmed ? null : quiet(call('getmempoolentry', txid))]);
+	const spends = indexed ?? await spendsByRpc(tx);
+	const isCoinbase = tx.vin[0]?.is_coinbase;
+	const overview = facts().update({
+		txid: mono(tx.txid),
+		Status: status.confirmed ? badge('good', tip === null ? 'confirmed' : `${num(tip - status.block_height + 1)} confirmations`) : badge('warn', 'unconfirmed'),
+		Block: blockOf(status), Time: status.confirmed ? `${time(status.block_time)} (${ago(status.block_time)})` : entry && `${time(entry.time)} (here)`,
+		Fee: isCoinbase ? 'none' : sats(tx.fee), 'Fee rate': isCoinbase ? null : feerate(tx),
+		Size: `${num(tx.size)} bytes`, 'Virtual size': `${num(Math.ceil(tx.weight / 4))} vB`, Weight: num(tx.weight), Version: tx.version,
+		'Lock time': tx.locktime === 0 ? '0' : tx.locktime < 500000000 ? `block ${num(tx.locktime)}` : time(tx.locktime),
+		'Signals replacement': isCoinbase ? null : tx.vin.some((input) => input.sequence < 0xfffffffe) ? 'yes' : 'no',
+		'Value of outputs': coins(sum(tx.vout, (output) => output.value)),
+		'In the mempool': entry && `${num(entry.ancestorcount - 1)} ancestors, ${num(entry.descendantcount - 1)} descendants`,
+	});
+	const raw = () => explore(`/tx/${txid}/hex`).catch(() => call('getrawtransaction', txid, 0, ...(status.block_hash ? [status.block_hash] : [])));
+	return [
+		card('Transaction', overview, !indexed && note('warn', 'The node keeps no index of scripts. -addressindex adds who spends an output, and the history of addresses; -txindex finds every transaction by its txid.')),
+		h('div.columns.wide', card(`Inputs (${num(tx.vin.length)})`, long(tx.vin, inputRow)),
+			card(`Outputs (${num(tx.vout.length)})`, long(tx.vout, (output, vout) => outputRow(output, vout, spends[vout], marked === String(vout))))),
+		card('The transaction itself', fold('Raw', async () => pre(await raw())), fold('Decoded', async () => pre(JSON.stringify(await call('decoderawtransaction', await raw()), null, 2)))),
+	];
+}
 
-    async function spendsByRpc(txid, vout) {
-      const outputs = vout.slice(0, ROWS).map((_, place) => ({ txid, vout: place }));
-      const found = await quiet(api.call('gettxspendingprevout', outputs));
-      return Promise.all(outputs.map(async (output, place) => {
-        const spender = found?.[place]?.spendingtxid;
-        if (spender) return { spent: true, txid: spender, status: { confirmed: found[place].blockhash !== undefined, block_hash: found[place].blockhash } };
-        const unspent = await quiet(api.call('gettxout', txid, place, true));
-        return unspent ? { spent: false } : { spent: true };
-      }));
-    }
+const ioRow = (tag, place, of, output, ...words) => h(tag, h('div.iohead', h('span', h('span.muted', `#${place} `), of), output && amount(output)), h('div.muted.small', words));
 
-    // Scripts.
+function inputRow(input, vin) {
+	if (input.is_coinbase) return ioRow('li', vin, 'coinbase', null, mono(input.scriptsig));
+	return ioRow('li', vin, scriptLink(input.prevout), input.prevout, 'spends ', outputLink(input.txid, input.vout),
+		input.prevout && ` · ${input.prevout.scriptpubkey_type}`, ` · sequence ${input.sequence.toString(16)}`);
+}
 
-    async function showScript(hex, after) {
-      wait('reading the script');
-      const of = await api.call('lydian_search', `raw(${hex})`);
-      const script = of.scripts[0];
-      const overview = facts([['address', 'Address'], ['type', 'Type'], ['script', 'Script'], ['descriptor', 'Descriptor'], ['hash', 'Script hash']]);
-      overview.update({ address: script.address ? h('span', { class: 'mono' }, script.address) : 'none', type: script.type, script: h('span', { class: 'mono' }, clip(script.script, 200)),
-        descriptor: h('span', { class: 'mono' }, clip(script.descriptor, 200)), hash: h('span', { class: 'mono' }, script.scripthash) });
-      const head = card(script.address ? 'Address' : 'Script', overview);
-      let stats;
-      try {
-        stats = await explore(`/scripthash/${script.scripthash}`);
-      } catch (error) {
-        return show(head, note('warn', error.message));
-      }
-      const [chain, pool] = [stats.chain_stats, stats.mempool_stats];
-      const balance = (of) => of.funded_txo_sum - of.spent_txo_sum;
-      const sums = facts([['balance', 'Balance'], ['pending', 'Unconfirmed'], ['txs', 'Transactions'], ['poolTxs', 'Of these in the mempool'], ['received', 'Received'], ['sent', 'Sent'], ['coins', 'Unspent outputs']]);
-      sums.update({ balance: amount(balance(chain)), pending: pool.tx_count === 0 ? 'nothing' : `${balance(pool) < 0 ? '−' : '+'}${amount(Math.abs(balance(pool)))}`, txs: num(chain.tx_count + pool.tx_count), poolTxs: num(pool.tx_count),
-        received: `${amount(chain.funded_txo_sum)} in ${num(chain.funded_txo_count)} outputs`, sent: `${amount(chain.spent_txo_sum)} in ${num(chain.spent_txo_count)} outputs`,
-        coins: num(chain.funded_txo_count - chain.spent_txo_count) });
-      const list = h('div', { class: 'transactions' });
-      const unspent = fold('Unspent outputs', async () => {
-        const coins = h('div', {});
-        await listCoins(coins, script.scripthash, 0);
-        return coins;
-      });
-      show(head, card('Balance', sums, unspent), card('Transactions, the newest first', list));
-      await listHistory(list, script, after, chain.tx_count + pool.tx_count);
-    }
+function outputRow(output, vout, spend, isMarked) {
+	const type = output.scriptpubkey_type;
+	const fate = type === 'op_return' ? 'cannot be spent' : !spend ? 'whether it is spent is not known' : spend.spent === false ? h('span.good', 'unspent')
+		: !spend.txid ? 'spent' : ['spent by ', txLink(spend.txid, spend.status, 10), spend.vin !== undefined && `:${spend.vin}`, spend.status?.confirmed === false && ' in the mempool'];
+	return ioRow(isMarked ? 'li.marked' : 'li', vout, scriptLink(output), output, `${type} · `, fate);
+}
 
-    async function listHistory(list, script, after, total) {
-      set(list, h('p', { class: 'muted' }, 'reading the transactions ...'));
-      try {
-        const path = `/scripthash/${script.scripthash}/txs`;
-        const txs = await explore(after ? `${path}/chain/${after}` : path);
-        const confirmed = txs.filter((tx) => tx.status.confirmed);
-        const more = confirmed.length >= PAGE ? confirmed[confirmed.length - 1].txid : null;
-        const pager = () => h('p', { class: 'pager' }, after ? to({ script: script.script }, '« newest') : null, after ? h('a', { href: '#', onclick: (event) => { event.preventDefault(); history.back(); } }, '‹ back') : null,
-          `${num(txs.length)} of ${num(total)}`, more ? to({ script: script.script, after: more }, 'older ›') : null);
-        set(list, txs.length === 0 ? h('p', { class: 'muted' }, 'No transaction pays to this script or spends from it.') : [pager(), txs.map((tx) => summary(tx, { of: script.script })), pager()]);
-      } catch (error) {
-        set(list, note('bad', error.message));
-      }
-    }
+// Scripts.
 
-    async function listCoins(list, scripthash, skip) {
-      try {
-        const { coins, more } = await api.call('lydian_scriptcoins', scripthash, skip);
-        if (coins.length === 0 && skip === 0) return set(list, h('p', { class: 'muted' }, 'none'));
-        const of = table({ caption: 'Unspent outputs', sort: 'place', limit: coins.length, columns: [
-          { key: 'place', title: '#', number: true, show: (row) => num(row.place + 1) },
-          { key: 'txid', title: 'Output', show: (row) => to({ tx: row.txid, vout: row.vout }, hash(row.txid, 10), `:${row.vout}`) },
-          { key: 'height', title: 'Height', number: true, show: (row) => (row.height === null ? 'mempool' : num(row.height)) },
-          { key: 'value', title: 'Value', number: true, show: (row) => amount(row.value) },
-        ] });
-        of.update(Object.fromEntries(coins.map((coin, place) => [`${coin.txid}:${coin.vout}`, { ...coin, place: skip + place }])));
-        const step = (place, words) => h('button', { type: 'button', onclick: () => listCoins(list, scripthash, place) }, words);
-        set(list, of, h('p', { class: 'pager' }, skip > 0 ? step(Math.max(0, skip - coins.length), '‹ previous') : null, `${num(skip + 1)} – ${num(skip + coins.length)}`, more ? step(skip + coins.length, 'next ›') : null));
-      } catch (error) {
-        set(list, note('bad', error.message));
-      }
-    }
+async function scriptPage(hex, after) {
+	const { scripts: [of] } = await call('lydian_search', `raw(${hex})`);
+	const head = card(of.address ? 'Address' : 'Script', facts().update({
+		Address: of.address ? mono(of.address) : 'none', Type: of.type, Script: mono(clip(of.script, 200)), Descriptor: mono(clip(of.descriptor, 200)), 'Script hash': mono(of.scripthash) }));
+	const stats = await explore(`/scripthash/${of.scripthash}`).catch((error) => error);
+	if (stats instanceof Error) return [head, note('warn', stats.message)];
+	const { chain_stats: chain, mempool_stats: pool } = stats;
+	const total = chain.tx_count + pool.tx_count;
+	const sums = facts().update({
+		Balance: coins(balance(chain)), Unconfirmed: pool.tx_count === 0 ? 'nothing' : signed(balance(pool), coins), Transactions: num(total), 'Of these in the mempool': num(pool.tx_count),
+		Received: `${coins(chain.funded_txo_sum)} in ${num(chain.funded_txo_count)} outputs`, Sent: `${coins(chain.spent_txo_sum)} in ${num(chain.spent_txo_count)} outputs`,
+		'Unspent outputs': num(chain.funded_txo_count - chain.spent_txo_count) });
+	const list = h('div');
+	fill(list, 'reading the transactions', () => scriptTxs(of, after, total));
+	return [head, card('Balance', sums, fold('Unspent outputs', () => scriptCoins(h('div'), of.scripthash, 0))), card('Transactions, the newest first', list)];
+}
 
-    async function showDescriptor(found) {
-      const stats = await Promise.all(found.scripts.map((script) => explore(`/scripthash/${script.scripthash}`).catch((error) => error)));
-      const failed = stats.find((of) => of instanceof Error);
-      const list = table({ caption: 'Scripts of the descriptor', sort: 'place', limit: 1000, columns: [
-        { key: 'place', title: '#', number: true, show: (row) => (found.descriptors.length > 1 ? `${row.branch}/${row.position}` : String(row.position)) },
-        { key: 'address', title: 'Address or script', value: (row) => row.address ?? row.script, show: (row) => to({ script: row.script }, row.address ? hash(row.address, 14) : clip(row.script, 40)) },
-        { key: 'txs', title: 'Transactions', number: true, show: (row) => num(row.txs) },
-        { key: 'balance', title: 'Balance', number: true, show: (row) => amount(row.balance) },
-      ] });
-      list.update(Object.fromEntries(found.scripts.map((script, place) => {
-        const { chain_stats: chain, mempool_stats: pool } = stats[place] instanceof Error ? {} : stats[place];
-        return [place, { ...script, place, txs: chain ? chain.tx_count + pool.tx_count : null, balance: chain ? chain.funded_txo_sum - chain.spent_txo_sum : null }];
-      })));
-      show(card('Descriptor', found.descriptors.map((text) => h('p', { class: 'mono' }, text)), failed ? note('warn', failed.message) : null,
-        h('p', { class: 'muted' }, found.ranged ? 'The first 20 positions.' : ''), list));
-    }
+async function scriptTxs({ script, scripthash }, after, total) {
+	const txs = await explore(`/scripthash/${scripthash}/txs${after ? `/chain/${after}` : ''}`);
+	const confirmed = txs.filter((tx) => tx.status.confirmed);
+	if (txs.length === 0) return muted('No transaction pays to this script or spends from it.');
+	const turn = () => pager(after && [to({ script }, '« newest'), button('‹ back', () => history.back(), { class: 'link' })],
+		`${num(txs.length)} of ${num(total)}`, confirmed.length >= PAGE && to({ script, after: confirmed.at(-1).txid }, 'older ›'));
+	return [turn(), txs.map((tx) => summary(tx, null, script)), turn()];
+}
 
-    const asked = query ?? new URLSearchParams();
-    const begin = async () => {
-      if (asked.has('q')) {
-        field.value = asked.get('q');
-        return find(asked.get('q'));
-      }
-      // The block of a transaction is named beside it.
-      if (asked.has('tx')) return showTransaction(asked.get('tx'), asked.get('block'));
-      if (asked.has('block')) return showBlock(asked.get('block'), Number(asked.get('start')) || 0);
-      if (asked.has('script')) return showScript(asked.get('script'), asked.get('after'));
-      await showLatest();
-      let height = live.state('overview')?.height;
-      off = live.on('overview', (now) => {
-        if (now.height === height) return;
-        height = now.height;
-        showLatest().catch(fail);
-      });
-    };
-    let off = null;
-    begin().catch((error) => {
-      show();
-      fail(error);
-    });
-    return () => {
-      stopped = true;
-      off?.();
-    };
-  },
-};
+async function scriptCoins(element, scripthash, skip) {
+	const { coins: found, more } = await call('lydian_scriptcoins', scripthash, skip);
+	if (found.length === 0 && skip === 0) return set(element, muted('none'));
+	const list = table('Unspent outputs', [
+		['#place', '#', num],
+		['txid', 'Output', (txid, row) => outputLink(txid, row.vout)],
+		['#height', 'Height', (height) => (height === null ? 'mempool' : num(height))],
+		['#value', 'Value', coins],
+	], { sort: 'place', limit: found.length });
+	const step = (place, words) => button(words, () => scriptCoins(element, scripthash, place).catch((error) => set(element, note('bad', error.message))));
+	return set(element, list.update(keyed(found.map((coin, place) => ({ ...coin, place: skip + place + 1 })), 'place')),
+		pager(skip > 0 && step(Math.max(0, skip - found.length), '‹ previous'), `${num(skip + 1)} – ${num(skip + found.length)}`, more && step(skip + found.length, 'next ›')));
+}
+
+async function descriptor({ descriptors, scripts, ranged }) {
+	const stats = await Promise.all(scripts.map((script) => explore(`/scripthash/${script.scripthash}`).catch((error) => error)));
+	const failed = stats.find((of) => of instanceof Error);
+	const list = table('Scripts of the descriptor', [
+		['#place', '#', (_, row) => (descriptors.length > 1 ? `${row.branch}/${row.position}` : row.position)],
+		['address', 'Address or script', (name, { script, address }) => to({ script }, address ? hash(address, 14) : clip(script, 40)), null, (row) => row.address ?? row.script],
+		['#txs', 'Transactions', num],
+		['#balance', 'Balance', coins],
+	], { sort: 'place', limit: 1000 });
+	const rows = scripts.map((script, place) => {
+		const { chain_stats: chain, mempool_stats: pool } = stats[place];
+		return { ...script, place, txs: chain && chain.tx_count + pool.tx_count, balance: chain && balance(chain) };
+	});
+	return card('Descriptor', descriptors.map((text) => h('p.mono', text)), failed && note('warn', failed.message), ranged && muted('The first 20 positions.'), list.update(keyed(rows, 'place')));
+}
+
+export default function explorer(root, { on, atEnd, query }) {
+	const [out, complaint] = [h('div.results'), problem()];
+	let stopped = false;
+	atEnd(() => { stopped = true; });
+	const field = h('input', { id: 'explorer-search', type: 'search', autocomplete: 'off', spellcheck: 'false', autocapitalize: 'off', maxlength: 20000, 'aria-describedby': 'explorer-help' });
+	const form = h('form.explorer-search', { role: 'search', onsubmit: (event) => {
+		event.preventDefault();
+		const { hash } = to({ q: field.value.trim() });
+		if (location.hash === hash) show('searching', find());
+		else location.hash = hash;
+	} }, h('label', { for: 'explorer-search' }, 'Height, block hash, txid, address, script or descriptor'), h('div.row', field, h('button.primary', { type: 'submit' }, 'Search')),
+	h('p.muted.small', { id: 'explorer-help' }, 'Digits alone are a height, 64 hexadecimal digits a hash; raw(51) searches for the script 51.'));
+	root.append(h('section.card', form), complaint, out);
+
+	async function show(words, content) {
+		complaint.say();
+		if (out.childElementCount === 0) set(out, muted(`${words} ...`));
+		try {
+			const found = await content;
+			if (!stopped && found) set(out, [found]);
+		} catch (error) {
+			set(out);
+			complaint.say(error.message);
+		}
+	}
+
+	// Goes to what is found; a descriptor has no address of its own.
+	async function find() {
+		const found = await call('lydian_search', query.get('q'));
+		// The reader may have left; the panel ends a moment later.
+		if (stopped || !location.hash.startsWith('#/explorer')) return null;
+		if (found.kind === 'descriptor') return descriptor(found);
+		const { hash, txid, block: at, vout, script } = found;
+		const next = { block: { block: hash }, transaction: { tx: txid, ...(at && { block: at }), ...(typeof vout === 'number' && { vout }) }, script: { script } }[found.kind];
+		location.replace(to(next).hash);
+		return null;
+	}
+
+	const get = (name) => query.get(name);
+	if (query.has('q')) {
+		field.value = get('q');
+		show('searching', find());
+	} else if (query.has('tx')) show('reading the transaction', transaction(get('tx'), get('block'), get('vout')));
+	else if (query.has('block')) show('reading the block', block(get('block'), Number(get('start')) || 0));
+	else if (query.has('script')) show('reading the script', scriptPage(get('script'), get('after')));
+	else {
+		let height;
+		on('overview', (now) => {
+			if (now.height === height && height !== undefined) return;
+			height = now.height;
+			show('reading the blocks', latest());
+		});
+		if (!live.state('overview')) show('reading the blocks', latest());
+	}
+}

@@ -72,14 +72,12 @@ fn blocks_are_what_the_methods_say() {
             "(() => {{ const one = document.querySelector('.tools select'); one.value = '{chart}'; one.dispatchEvent(new Event('change')); }})()"
         );
         page.evaluate(&select).unwrap();
-        assert!(
-            page.text("document.querySelector('.chart').getAttribute('aria-label')").unwrap().contains("62 blocks")
-        );
+        assert!(page.text("document.querySelector('.plot').getAttribute('aria-label')").unwrap().contains("62 blocks"));
     }
-    page.evaluate("document.querySelector('.chart').focus()").unwrap();
+    page.evaluate("document.querySelector('.plot').focus()").unwrap();
     page.press("ArrowLeft").unwrap();
     let words = page.text("document.querySelector('.readout').textContent").unwrap();
-    assert!(words.starts_with("Block 61,") && words.contains("1 transactions, ViaBTC"), "{words}");
+    assert!(words.starts_with("Block 61,") && words.contains("1 transaction, ViaBTC"), "{words}");
     let steps = page.text("document.querySelector('.steps').innerText").unwrap();
     for step in ["Parse", "Check", "Fund", "Verify", "Commit", "Apply"] {
         assert!(steps.contains(step), "{steps}");
@@ -91,7 +89,7 @@ fn blocks_are_what_the_methods_say() {
         times.push(wait_for(&page, "The last blocks", tail(&hashes[0])));
     }
     assert!(times.iter().min() <= Some(&SOON), "{times:?}");
-    page.evaluate("document.querySelector('.chart').focus()").unwrap();
+    page.evaluate("document.querySelector('.plot').focus()").unwrap();
     (0..3).for_each(|_| page.press("ArrowRight").unwrap());
     page.press("Enter").unwrap();
     let place = page.text("location.hash").unwrap();

@@ -1,9 +1,11 @@
 //! The topic `connect`: where the servers of this node answer, and which clients reach them; the settings for wallets
 //! and Lightning nodes.
 //!
-//! Input: [`Listening`], the settings, and answers of RPC. Output: the keys `service:NAME`, `lightning`, and `qr:TEXT`
-//! for each text that a device may scan. No password and no cookie is shown, only where the cookie is.
+//! Input: [`Listening`], the settings, and answers of RPC. Output: the keys `service:NAME`, `lightning`, the cards
+//! `services` and `guides`, and `qr:TEXT` for each text that a device may scan. No password and no cookie is shown,
+//! only where the cookie is.
 
+use super::guides;
 use super::rows::{self, Ask};
 use crate::listening::{Listening, Place, Service, Transport, addresses_of_machine};
 use crate::page::{PageNode, qr};
@@ -103,6 +105,8 @@ impl Connect {
             values.insert(format!("service:{key}"), row);
         }
         values.insert("lightning".to_owned(), self.lightning(ask, &network));
+        let (services, guides) = (guides::services(&values), guides::guides(&values));
+        values.extend([("services".to_owned(), services.into()), ("guides".to_owned(), guides.into())]);
         let mut codes = lock(&self.codes);
         codes.retain(|text, _| texts.contains(text));
         for text in texts {

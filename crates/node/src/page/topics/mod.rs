@@ -6,6 +6,7 @@
 mod blocks;
 mod chain;
 mod connect;
+mod guides;
 mod log;
 mod machine;
 mod map;
