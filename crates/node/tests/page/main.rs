@@ -4,13 +4,17 @@
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test fails by panicking, and measures its own time"
+    clippy::cast_precision_loss,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, measures and prints its own time, and compares rounded values"
 )]
 
 mod attacks;
 mod axe;
 mod blocks;
 mod busy;
+mod explorer;
+mod facts;
 #[path = "../rpc/http.rs"]
 #[allow(dead_code, reason = "the tests of RPC use all of it")]
 mod http;
@@ -23,5 +27,6 @@ mod pool;
 mod server;
 mod stage;
 mod story;
+mod sync;
 mod texts;
 mod weight;

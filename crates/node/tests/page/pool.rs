@@ -53,6 +53,15 @@ fn the_mempool_is_that_of_rpc() {
     wait_for_fact(&page, "Transactions", &number(&info["size"]));
     wait_for_fact(&page, "Virtual bytes", &number(&info["bytes"]));
     wait_for_fact(&page, "Not broadcast yet", &number(&info["unbroadcastcount"]));
+    for target in [2, 6, 24, 144] {
+        let found = stage.call("estimatesmartfee", &json!([target]));
+        let expected = match found["feerate"].as_f64() {
+            Some(fee) => page.text(&format!("import('/assets/ui.js').then((ui) => ui.satvb({fee} * 1e8))")).unwrap(),
+            None => "not enough data yet".to_owned(),
+        };
+        let is_so = format!("{} === '{expected}'", fact(&format!("Estimate for {target} blocks")));
+        page.wait_until(&is_so, PATIENCE).unwrap_or_else(|error| panic!("{target}, {expected}: {error}"));
+    }
     let bands = rows(&page, "Fee bands");
     let count: u64 = bands.iter().map(|row| row[1].replace(',', "").parse::<u64>().unwrap()).sum();
     assert_eq!(count, info["size"].as_u64().unwrap(), "{bands:?}");

@@ -92,7 +92,9 @@ fn the_page_goes_on_after_a_kill_and_a_restart() {
     let page = stage.enter();
     page.evaluate(MARK).unwrap();
     let headline = |words: &str| format!("document.querySelector('#headline').textContent.includes('{words}')");
-    page.wait_until("document.querySelector('#headline').textContent.length > 10", PATIENCE).unwrap();
+    let is_up =
+        "!document.body.classList.contains('lost') && document.querySelector('#headline').textContent.length > 10";
+    page.wait_until(is_up, PATIENCE).unwrap();
     expect_no_problems(&page, "before");
     let mut times = Vec::new();
     for _ in 0..TRIES {

@@ -37,7 +37,9 @@ fn hostile_peer(port: u16, user_agent: &str) -> TcpStream {
 fn texts_of_peers_and_miners_are_text() {
     let port = lydian_oracle::free_port().unwrap();
     let bind = format!("-bind=127.0.0.1:{port}");
-    let options = ["-listen=1", &bind, "-pageactions", "-txindex"];
+    // The log and the settings have what is on the command line; nothing ever runs this command.
+    let command = format!("-alertnotify={HOSTILE}");
+    let options = ["-listen=1", &bind, "-pageactions", "-txindex", "-debug=net", &command];
     let Some(stage) = Stage::start("texts_of_peers_and_miners_are_text", &options) else { return };
     stage.mine(5, 1);
     // Panels cut long texts.
@@ -57,6 +59,11 @@ fn texts_of_peers_and_miners_are_text() {
         page.wait_until(&has(expected), PATIENCE).unwrap_or_else(|error| panic!("{panel}: {error}"));
         no_html(panel);
     }
+    go(&page, "log");
+    for expected in [HOSTILE, "img srcx onerroralert(1)"] {
+        page.wait_until(&has(expected), PATIENCE).unwrap_or_else(|error| panic!("log: {error}"));
+    }
+    no_html("log");
     go(&page, "peers");
     page.click("main table button.link").unwrap();
     page.wait_until("document.querySelector('dialog').textContent.includes('onerror')", PATIENCE).unwrap();

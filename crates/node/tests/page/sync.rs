@@ -1,0 +1,102 @@
+//! A node that syncs under an open page: the figures and the map of blocks move, and end as those of RPC.
+
+use crate::server::Server;
+use crate::stage::{PATIENCE, Stage, expect_no_problems, go};
+use lydian_browser::Page;
+use lydian_oracle::free_port;
+use serde_json::{Value, json};
+
+/// Blocks that the node fetches in each step: first a whole sync, then what its peer mines.
+const STEPS: [u32; 3] = [400, 150, 150];
+
+/// The value beside a label, and the line below the map.
+const SHOWN: &str = "({fact: (label) => [...document.querySelectorAll('main .facts>div')].find((one) => \
+one.children[0].textContent === label)?.children[1].textContent ?? '', \
+map: () => document.querySelector('main .map p')?.textContent ?? ''})";
+
+/// Keeps each value that is shown.
+const WATCH: &str = "window.seen = {heights: [], maps: []}; setInterval(() => {
+  const shown = window.shown;
+  for (const [list, text] of [[seen.heights, shown.fact('Validation').split(':')[0]], [seen.maps, shown.map()]])
+    if (text !== '' && list.at(-1) !== text) list.push(text);
+}, 50)";
+
+fn fact(page: &Page, label: &str) -> String {
+    page.text(&format!("shown.fact('{label}')")).unwrap()
+}
+
+/// The line below the map, such as `Heights 0 to 700: 690 durable, 11 validated.`: the first height, the last one, and
+/// the count of each kind.
+fn map(page: &Page) -> (u64, u64, Vec<(String, u64)>) {
+    let line = page.text("shown.map()").unwrap().replace(',', "").replace(" only", "");
+    let (place, kinds) = line.trim_end_matches('.').split_once(": ").unwrap();
+    let heights: Vec<u64> = place.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let words: Vec<&str> = kinds.split_whitespace().collect();
+    let mut counts: Vec<(String, u64)> = Vec::new();
+    for word in words {
+        match word.parse() {
+            Ok(count) => counts.push((String::new(), count)),
+            Err(_) => {
+                let kind = &mut counts.last_mut().unwrap().0;
+                *kind = format!("{kind} {word}").trim().to_owned();
+            }
+        }
+    }
+    (heights[0], heights[1], counts)
+}
+
+#[test]
+fn a_sync_moves_the_figures_of_an_open_page() {
+    let address = format!("127.0.0.1:{}", free_port().unwrap());
+    let bind = format!("-bind={address}");
+    let Some(stage) = Stage::start("a_sync_moves_the_figures", &["-txindex"]) else { return };
+    let source = Server::lydian("a_sync_moves_the_figures-source", &["-listen=1", &bind]);
+    let page = stage.enter();
+    go(&page, "sync");
+    page.evaluate(&format!("window.shown = {SHOWN}; {WATCH}; true")).unwrap();
+    let wait = |height: u64| {
+        let there = format!(
+            "shown.fact('Validation').startsWith('height {height}:') && shown.fact('Headers') === '{height}' && \
+             document.querySelector('main').textContent.includes('complete, height {height}')"
+        );
+        page.wait_until(&there, PATIENCE).unwrap_or_else(|error| {
+            panic!("{height}: {error}: {}", page.text("document.querySelector('main').innerText").unwrap())
+        });
+    };
+    wait(0);
+    let mut height = 0;
+    for count in STEPS {
+        source.result("generatetodescriptor", &json!([count, "raw(51)"]).to_string());
+        if height == 0 {
+            stage.call("addnode", &json!([address, "onetry"]));
+        }
+        height += u64::from(count);
+        wait(height);
+        let chain = stage.call("getblockchaininfo", &json!([]));
+        assert_eq!((&chain["blocks"], &chain["headers"]), (&json!(height), &json!(height)));
+        assert_eq!(stage.call("getindexinfo", &json!([]))["txindex"]["best_block_height"], height);
+        // Every block that the map has up to the tip is validated.
+        let is_there = format!(
+            "shown.map().includes('to {height}:') && document.querySelector('main .map .cell:is(.here, .requested, .none)') === null"
+        );
+        page.wait_until(&is_there, PATIENCE)
+            .unwrap_or_else(|error| panic!("{error}: {}", page.text("shown.map()").unwrap()));
+        let (first, last, kinds) = map(&page);
+        let done: u64 =
+            kinds.iter().filter(|(kind, _)| kind == "durable" || kind == "validated").map(|(_, count)| count).sum();
+        assert_eq!((last, first + done), (height, height + 1), "{kinds:?}");
+        let cells = page.evaluate("document.querySelectorAll('main .map .cell').length").unwrap();
+        assert_eq!(cells, last - first + 1, "a cell for each height");
+    }
+    let seen = page.evaluate("window.seen").unwrap();
+    let heights: Vec<u64> = seen["heights"].as_array().unwrap().iter().map(number).collect();
+    assert!(heights.is_sorted() && heights[0] == 0 && heights.len() > STEPS.len(), "{heights:?}");
+    assert!(seen["maps"].as_array().unwrap().len() > STEPS.len(), "{seen}");
+    let durable = fact(&page, "Commit");
+    assert!(durable.starts_with("durable to height "), "{durable}");
+    expect_no_problems(&page, "sync");
+}
+
+fn number(text: &Value) -> u64 {
+    text.as_str().unwrap().trim_start_matches("height ").replace(',', "").parse().unwrap()
+}
