@@ -19,7 +19,7 @@ mod select;
 mod signing;
 
 pub use der::parse_der_lax;
-pub use key::uncompressed_key;
+pub use key::{are_x_only, uncompressed_key};
 pub use lanes::{LaneEngine, Tally};
 pub use referee::{Alarm, Disagreement, Evidence, RefereeCounts, Refereed, Sampling};
 pub use reference::Reference;

@@ -6,8 +6,9 @@
 //! [`Multisig`]: multisig outputs from keys. [`sign_message`], [`verify_message`]: signed messages.
 //!
 //! [`Address`]: addresses. [`Descriptors`]: descriptors and miniscript. [`solve`]: the type of a script.
-//! [`write_inferred`]: the descriptor of a script alone. [`write_asm`]: its operations by name. [`sign_transaction`]:
-//! signatures with given keys; [`Signer`]: of one input, for partially signed transactions.
+//! [`write_inferred`]: the descriptor of a script alone; [`OffCurve`]: for many scripts. [`write_asm`]: its operations
+//! by name. [`sign_transaction`]: signatures with given keys; [`Signer`]: of one input, for partially signed
+//! transactions.
 //!
 //! Invariants: no input causes a panic; private keys are in no text that this crate writes, nor in `Debug`. No I/O, no
 //! clock, no chain state.
@@ -34,7 +35,7 @@ pub use base58::encode_check as encode_base58_check;
 pub use bech32::{Bech32Error, Bech32Fault};
 pub use checksum::ChecksumError;
 pub use expression::{DescriptorError, Descriptors, KeyError, MiniscriptFault, Output};
-pub use infer::write_inferred;
+pub use infer::{OffCurve, write_inferred};
 pub use infer_wsh::infer_wsh;
 pub use multisig::{Multisig, MultisigType};
 pub use sign::{

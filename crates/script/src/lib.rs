@@ -38,7 +38,7 @@ pub use iter::{BadPush, Op, Ops, ops};
 /// Settles obligations. Re-exported so that the layers above need not depend on `curve`.
 pub use lydian_curve::Engine;
 /// Decompresses a public key. Re-exported for the compressed form of pay-to-public-key scripts.
-pub use lydian_curve::uncompressed_key;
+pub use lydian_curve::{are_x_only, uncompressed_key};
 pub use obligations::{Obligation, ObligationLists, Obligations, Pair, Settled};
 pub use pattern::{
     WitnessProgram, has_valid_ops, is_minimal_push, is_p2sh, is_push_only, is_unspendable, witness_program,

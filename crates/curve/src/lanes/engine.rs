@@ -14,8 +14,9 @@ use super::decide::decide;
 use super::generator::{Group, secp256k1};
 #[cfg(target_arch = "x86_64")]
 use super::ifma512::Ifma512;
+use super::lift::lift;
 use super::plain::Plain;
-use super::prepare::{Kind, Prepared, prepare};
+use super::prepare::{Kind, Prepared, below_prime, prepare, words};
 use super::sign::sign;
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
@@ -23,6 +24,9 @@ use crate::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN, LANE_CHECKS_MIN, PORTION
 use crate::signing::ToSign;
 use crate::{Check, Engine, Reference};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Square roots that share their memory, 32 KiB of points.
+const LIFTED_AT_ONCE: usize = 512;
 
 /// Checks in lanes, on one instruction set.
 #[derive(Debug)]
@@ -102,6 +106,30 @@ impl LaneEngine {
     #[must_use]
     pub fn seeded(self, seed: [u8; 32]) -> LaneEngine {
         LaneEngine { seed, ..self }
+    }
+
+    /// Returns for each x whether it is that of a point on the curve.
+    pub(crate) fn are_points(&self, xs: &[[u8; 32]]) -> Vec<bool> {
+        let mut found = Vec::with_capacity(xs.len());
+        let mut lines = Vec::new();
+        for xs in xs.chunks(LIFTED_AT_ONCE) {
+            let known: Vec<Option<[u64; 5]>> = xs.iter().map(|x| below_prime(words(x))).collect();
+            let limbs: Vec<[u64; 5]> = known.iter().map(|limbs| limbs.unwrap_or_default()).collect();
+            lines.clear();
+            let lifted = match self.kernel {
+                Kernel::Plain(l) => lift(l, &limbs, &mut lines),
+                #[cfg(target_arch = "x86_64")]
+                Kernel::Ifma512(l) => lift(l, &limbs, &mut lines),
+                #[cfg(target_arch = "x86_64")]
+                Kernel::Ifma256Vl(l) => lift(l, &limbs, &mut lines),
+                #[cfg(target_arch = "x86_64")]
+                Kernel::Ifma256Avx(l) => lift(l, &limbs, &mut lines),
+                #[cfg(target_arch = "x86_64")]
+                Kernel::Avx2(l) => lift(l, &limbs, &mut lines),
+            };
+            found.extend(known.iter().zip(lifted).map(|(limbs, is_point)| limbs.is_some() && is_point));
+        }
+        found
     }
 
     fn decide(&self, kind: Kind, checks: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {

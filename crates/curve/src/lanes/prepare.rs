@@ -75,7 +75,7 @@ pub(crate) fn prepare(index: usize, check: &Check) -> Option<(Kind, Prepared)> {
     }
 }
 
-fn below_prime(value: [u64; 4]) -> Option<[u64; 5]> {
+pub(super) fn below_prime(value: [u64; 4]) -> Option<[u64; 5]> {
     is_below(&value, &PRIME).then(|| limbs(value))
 }
 

@@ -208,7 +208,7 @@ fn combo(key: &Derived) -> Vec<(Vec<u8>, String)> {
 pub(super) fn inferred(script: Vec<u8>, chain: Chain) -> Output {
     let (script_type, mut text) = (solve(&script), Vec::new());
     let address = Address::of_type(&script_type).map(|address| address.text(chain));
-    write_inferred(&script, &script_type, address.as_deref(), &mut text);
+    write_inferred(&script, &script_type, address.as_deref(), None, &mut text);
     Output { descriptor: String::from_utf8_lossy(&text).into_owned(), script }
 }
 

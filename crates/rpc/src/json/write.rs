@@ -66,6 +66,13 @@ pub(crate) fn write_indented(value: &Json, width: usize, level: usize, out: &mut
 /// Writes quoted text, with the escapes of Core's table.
 pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
+    // Without an exit in the loop, several bytes are looked at together.
+    let is_plain = |byte: &u8| *byte >= 0x20 && !matches!(byte, b'"' | b'\\' | 0x7f);
+    if text.as_bytes().iter().fold(true, |are_plain, byte| are_plain & is_plain(byte)) {
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
     for &byte in text.as_bytes() {
         let short = match byte {
             b'"' => b'"',
@@ -92,6 +99,33 @@ pub(crate) fn write_text(text: &str, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each character alone and among others, which are written together if none needs an escape.
+    #[test]
+    fn escapes_of_every_character() {
+        let written = |text: &str| {
+            let mut out = Vec::new();
+            write_text(text, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        for byte in 0..=0x7f_u8 {
+            let escaped = match byte {
+                b'"' => "\\\"".to_owned(),
+                b'\\' => "\\\\".to_owned(),
+                8 => "\\b".to_owned(),
+                12 => "\\f".to_owned(),
+                b'\n' => "\\n".to_owned(),
+                b'\r' => "\\r".to_owned(),
+                b'\t' => "\\t".to_owned(),
+                0..0x20 | 0x7f => format!("\\u{byte:04x}"),
+                _ => char::from(byte).to_string(),
+            };
+            let character = char::from(byte);
+            assert_eq!(written(&character.to_string()), format!("\"{escaped}\""));
+            let long = "\u{fc}abcdefghijklmnopqrstuvwxyz0123456789";
+            assert_eq!(written(&format!("{long}{character}{long}")), format!("\"{long}{escaped}{long}\""));
+        }
+    }
 
     #[test]
     fn indented_as_core_prints_answers() {

@@ -150,7 +150,7 @@ fn decodescript(call: &Call<'_>) -> Result<DecodedScript, RpcError> {
     let kind = solve(&script);
     let own_address = Address::of_type(&kind).map(|address| address.text(chain));
     let mut desc = Vec::new();
-    write_inferred(&script, &kind, own_address.as_deref(), &mut desc);
+    write_inferred(&script, &kind, own_address.as_deref(), None, &mut desc);
     let can_wrap = can_wrap(&script, &kind);
     let segwit = witness_script(&script, &kind).filter(|_| can_wrap).map(|witness| {
         // The hash of a key says nothing about the script.

@@ -7,6 +7,7 @@ use super::transaction::{Detail, TransactionAnswer};
 use crate::json::Double;
 use crate::result::{Answer, Form, Inline, Time, close, result, write_array};
 use lydian_consensus::{Chain, Coin, Params, U256, pow};
+use lydian_descriptor::OffCurve;
 use lydian_engine::HeaderInfo;
 use lydian_primitives::{Block, BlockHash, RawBlock, difficulty};
 
@@ -190,6 +191,9 @@ impl Answer for Transactions {
     fn write(&self, out: &mut Vec<u8>) {
         out.reserve(self.size);
         out.push(b'[');
+        let outputs = self.block.txs().flat_map(|tx| tx.outputs().map(|output| output.script_pubkey));
+        let spent = self.spent.iter().flatten().filter(|_| self.detail == Detail::Prevouts);
+        let off_curve = OffCurve::among(outputs.chain(spent.map(|coin| &coin.script_pubkey[..])));
         let mut rest = self.spent.as_deref();
         for (index, tx) in self.block.txs().enumerate() {
             let mut own = None;
@@ -197,7 +201,7 @@ impl Answer for Transactions {
                 let (first, behind) = coins.split_at(tx.input_count().min(coins.len()));
                 (own, rest) = (Some(first), Some(behind));
             }
-            TransactionAnswer::new(tx, own, self.detail, self.chain).write(out);
+            TransactionAnswer::new(tx, own, self.detail, self.chain, Some(&off_curve)).write(out);
             out.push(b',');
         }
         close(b']', out);

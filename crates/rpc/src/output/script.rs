@@ -5,7 +5,7 @@
 use super::hashes::Hex;
 use crate::result::{Answer, Form, result};
 use lydian_consensus::Chain;
-use lydian_descriptor::{Address, solve, write_asm, write_inferred};
+use lydian_descriptor::{Address, OffCurve, solve, write_asm, write_inferred};
 
 result! {
     /// An output script.
@@ -27,10 +27,15 @@ result! {
 
 impl<'a> ScriptAnswer<'a> {
     pub(crate) fn new(script: &'a [u8], chain: Chain) -> ScriptAnswer<'a> {
+        ScriptAnswer::among(script, chain, None)
+    }
+
+    /// The same; `off_curve` is of scripts that include this one.
+    pub(crate) fn among(script: &'a [u8], chain: Chain, off_curve: Option<&OffCurve>) -> ScriptAnswer<'a> {
         let kind = solve(script);
         let address = Address::of_type(&kind).map(|address| address.text(chain));
         let mut desc = Vec::new();
-        write_inferred(script, &kind, address.as_deref(), &mut desc);
+        write_inferred(script, &kind, address.as_deref(), off_curve, &mut desc);
         ScriptAnswer {
             asm: Asm { script, may_sign: false },
             desc: String::from_utf8(desc).unwrap_or_default(),

@@ -8,6 +8,7 @@ use super::script::{Asm, ScriptAnswer};
 use crate::json::Amount;
 use crate::result::{Answer, Form, Inline, result, write_array};
 use lydian_consensus::{Chain, Coin};
+use lydian_descriptor::OffCurve;
 use lydian_primitives::{BlockHash, Transaction, Tx, Txid, Wtxid};
 
 /// How much is written about inputs.
@@ -53,21 +54,33 @@ result! {
 }
 
 impl<'a> TransactionAnswer<'a> {
-    /// `spent` has a coin for each input.
-    pub(crate) fn new(tx: Tx<'a>, spent: Option<&'a [Coin]>, detail: Detail, chain: Chain) -> TransactionAnswer<'a> {
+    /// `spent` has a coin for each input. `off_curve`: of scripts that include all that are written.
+    pub(crate) fn new(
+        tx: Tx<'a>,
+        spent: Option<&'a [Coin]>,
+        detail: Detail,
+        chain: Chain,
+        off_curve: Option<&'a OffCurve>,
+    ) -> TransactionAnswer<'a> {
         let fee = spent.map(|spent| {
             let total_in: i128 = spent.iter().map(|coin| i128::from(coin.value.0)).sum();
             let total_out: i128 = tx.outputs().map(|output| i128::from(output.value.0)).sum();
             Amount(i64::try_from(total_in - total_out).unwrap_or(0))
         });
         let shown = spent.filter(|_| detail == Detail::Prevouts);
-        TransactionAnswer { fields: Inline(TransactionFields::new(tx, shown, chain)), fee, hex: Hex(tx.bytes()) }
+        let fields = Inline(TransactionFields::new(tx, shown, chain, off_curve));
+        TransactionAnswer { fields, fee, hex: Hex(tx.bytes()) }
     }
 }
 
 impl<'a> TransactionFields<'a> {
     /// `spent` has a coin for each input, if they are written.
-    fn new(tx: Tx<'a>, spent: Option<&'a [Coin]>, chain: Chain) -> TransactionFields<'a> {
+    fn new(
+        tx: Tx<'a>,
+        spent: Option<&'a [Coin]>,
+        chain: Chain,
+        off_curve: Option<&'a OffCurve>,
+    ) -> TransactionFields<'a> {
         let weight = tx.weight();
         TransactionFields {
             txid: tx.txid(),
@@ -77,8 +90,8 @@ impl<'a> TransactionFields<'a> {
             vsize: weight.div_ceil(4),
             weight,
             locktime: tx.lock_time(),
-            vin: Inputs { tx, spent, chain },
-            vout: Outputs { tx, chain },
+            vin: Inputs { tx, spent, chain, off_curve },
+            vout: Outputs { tx, chain, off_curve },
         }
     }
 }
@@ -96,7 +109,8 @@ result! {
 
 impl<'a> IndexedTransaction<'a> {
     pub(crate) fn new(tx: Tx<'a>, blockhash: Option<BlockHash>, chain: Chain) -> IndexedTransaction<'a> {
-        IndexedTransaction { fields: Inline(TransactionFields::new(tx, None, chain)), blockhash, hex: Hex(tx.bytes()) }
+        let fields = Inline(TransactionFields::new(tx, None, chain, None));
+        IndexedTransaction { fields, blockhash, hex: Hex(tx.bytes()) }
     }
 }
 
@@ -111,7 +125,7 @@ pub(crate) struct OwnedTransaction {
 
 impl OwnedTransaction {
     fn answer(&self) -> TransactionAnswer<'_> {
-        TransactionAnswer::new(self.tx.view(), self.spent.as_deref(), Detail::Prevouts, self.chain)
+        TransactionAnswer::new(self.tx.view(), self.spent.as_deref(), Detail::Prevouts, self.chain, None)
     }
 }
 
@@ -138,7 +152,7 @@ impl Answer for DecodedTransaction {
     const FORM: Form = TransactionFields::FORM;
 
     fn write(&self, out: &mut Vec<u8>) {
-        TransactionFields::new(self.tx.view(), None, self.chain).write(out);
+        TransactionFields::new(self.tx.view(), None, self.chain, None).write(out);
     }
 }
 
@@ -153,7 +167,7 @@ impl Answer for PlainTransaction<'_> {
     const FORM: Form = TransactionFields::FORM;
 
     fn write(&self, out: &mut Vec<u8>) {
-        TransactionFields::new(self.tx, None, self.chain).write(out);
+        TransactionFields::new(self.tx, None, self.chain, None).write(out);
     }
 }
 
@@ -164,6 +178,7 @@ struct Inputs<'a> {
     /// The coin of each input, if they are written.
     spent: Option<&'a [Coin]>,
     chain: Chain,
+    off_curve: Option<&'a OffCurve>,
 }
 
 result! {
@@ -228,7 +243,7 @@ impl Answer for Inputs<'_> {
                     generated: coin.is_coinbase,
                     height: coin.height.0,
                     value: Amount(coin.value.0),
-                    script: ScriptAnswer::new(&coin.script_pubkey, self.chain),
+                    script: ScriptAnswer::among(&coin.script_pubkey, self.chain, self.off_curve),
                 }),
                 sequence: input.sequence,
             }
@@ -242,6 +257,7 @@ impl Answer for Inputs<'_> {
 struct Outputs<'a> {
     tx: Tx<'a>,
     chain: Chain,
+    off_curve: Option<&'a OffCurve>,
 }
 
 result! {
@@ -262,7 +278,7 @@ impl Answer for Outputs<'_> {
         let outputs = self.tx.outputs().enumerate().map(|(n, output)| OutputAnswer {
             value: Amount(output.value.0),
             n,
-            script: ScriptAnswer::new(output.script_pubkey, self.chain),
+            script: ScriptAnswer::among(output.script_pubkey, self.chain, self.off_curve),
         });
         write_array(outputs, out);
     }

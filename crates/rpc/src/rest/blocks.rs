@@ -11,6 +11,7 @@ use crate::output::ScriptAnswer;
 use crate::result::{result, write_array};
 use lydian_chain::BlockUndo;
 use lydian_consensus::{Chain, Coin};
+use lydian_descriptor::OffCurve;
 use lydian_engine::{Engine, HeaderInfo};
 use lydian_primitives::{BlockHash, write_compact_size};
 
@@ -160,9 +161,10 @@ struct Spent<'a> {
 impl Spent<'_> {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"[[]");
+        let off_curve = OffCurve::among(self.undo.coins.iter().map(|coin| &coin.script_pubkey[..]));
         for coins in by_transaction(self.undo) {
             out.push(b',');
-            let output = |coin| SpentOutput::of(coin, self.chain);
+            let output = |coin| SpentOutput::of(coin, self.chain, &off_curve);
             write_array(coins.iter().map(output), out);
         }
         out.push(b']');
@@ -170,7 +172,8 @@ impl Spent<'_> {
 }
 
 impl<'a> SpentOutput<'a> {
-    fn of(coin: &'a Coin, chain: Chain) -> SpentOutput<'a> {
-        SpentOutput { value: Amount(coin.value.0), script: ScriptAnswer::new(&coin.script_pubkey, chain) }
+    fn of(coin: &'a Coin, chain: Chain, off_curve: &OffCurve) -> SpentOutput<'a> {
+        let script = ScriptAnswer::among(&coin.script_pubkey, chain, Some(off_curve));
+        SpentOutput { value: Amount(coin.value.0), script }
     }
 }

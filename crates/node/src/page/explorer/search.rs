@@ -222,7 +222,7 @@ fn script(bytes: &[u8], chain: Chain) -> Value {
     let script_type = solve(bytes);
     let address = Address::of_type(&script_type).map(|address| address.text(chain));
     let mut descriptor = Vec::new();
-    write_inferred(bytes, &script_type, address.as_deref(), &mut descriptor);
+    write_inferred(bytes, &script_type, address.as_deref(), None, &mut descriptor);
     json!({
         "script": to_hex(bytes),
         "scripthash": to_hex(&ScriptHash::of(bytes).0),
