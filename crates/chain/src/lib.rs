@@ -47,7 +47,7 @@ pub use read::{BlockFiles, ReadBlock};
 pub use scan::{Record, Remark, RemarkKind};
 pub use store::{
     BLOCKS_FILES, BlockStore, ChainError, INDEX_FILES, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, Reindexed,
-    StoreRemark, UndoFault, wipe_for_reindex,
+    StoreRemark, StoredBytes, UndoFault, wipe_for_reindex,
 };
 pub use tree::{BlockCounts, Branch, ChainTotals, HeaderId, HeaderTree, Node, RefusedAt, TreeInconsistency};
 pub use undo::{BlockUndo, decode_undo, encode_undo};

@@ -27,10 +27,12 @@ impl Obfuscation {
         }
         // In a little-endian word, a rotation to the right by eight bits advances the key by one byte.
         let bits = offset.to_le_bytes()[0] % 8 * 8;
-        let key = u64::from_le_bytes(self.0).rotate_right(u32::from(bits)).to_le_bytes();
-        for chunk in bytes.chunks_mut(Obfuscation::SIZE) {
-            chunk.iter_mut().zip(key).for_each(|(byte, mask)| *byte ^= mask);
+        let key = u64::from_le_bytes(self.0).rotate_right(u32::from(bits));
+        let (words, rest) = bytes.as_chunks_mut::<{ Obfuscation::SIZE }>();
+        for word in words {
+            *word = (u64::from_le_bytes(*word) ^ key).to_le_bytes();
         }
+        rest.iter_mut().zip(key.to_le_bytes()).for_each(|(byte, mask)| *byte ^= mask);
     }
 }
 

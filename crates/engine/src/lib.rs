@@ -50,7 +50,7 @@ pub use event::{
 pub use follower::{BlockWithSpent, ConnectedBlock, Follower, FollowerError, Left, Prepare, Rows};
 pub use initial::{INITIAL_DOWNLOAD_OVER, InitialDownload, TIP_AGE_SECONDS_DEFAULT};
 pub use log::{LogLevel, LogLine, LogPlace, LogSwitches};
-pub use lydian_chain::{ChainTotals, HeaderId, Node, Pruned};
+pub use lydian_chain::{ChainTotals, HeaderId, Node, Pruned, StoredBytes};
 pub use lydian_coins::Tip;
 pub use meter::{Meter, NoClock, Snapshot, Stage, StageClock, StageTime};
 pub use read::branches::{Branch, Branches, Fork, Leaves};

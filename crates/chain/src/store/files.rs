@@ -2,7 +2,7 @@
 //!
 //! Our own files are `blk?????.dat` and `rev?????.dat`, both named by their number. Adopted files have any path, and
 //! only their undo data is ours. At most [`OPEN_READERS_MAX`] files are open at once, and at most [`OPEN_FILES_MAX`]
-//! `.zst` files, whose entire content is in memory.
+//! `.zst` files, whose entire content is in memory. A caller that still reads from one of them keeps it open longer.
 
 use super::error::ChainError;
 use crate::files::BlockFile;
@@ -84,6 +84,31 @@ impl OpenFile {
         self.file.read_many(&mut reads)?;
         all.iter_mut().zip(places).for_each(|(bytes, (offset, _))| self.key.apply(*offset, bytes));
         Ok(all)
+    }
+
+    /// Fills a buffer.
+    pub(crate) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        self.file.read_at(offset, buffer)?;
+        self.key.apply(offset, buffer);
+        Ok(())
+    }
+
+    /// Fills a buffer if that takes no time.
+    pub(crate) fn fill_cached(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let is_filled = self.file.read_cached(offset, buffer);
+        if is_filled {
+            self.key.apply(offset, buffer);
+        }
+        is_filled
+    }
+
+    /// Whether its entire content is in memory.
+    pub(crate) fn is_whole(&self) -> bool {
+        is_zst(&self.path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn check_end(&self, offset: u64, size: usize) -> Result<(), DiskError> {

@@ -26,6 +26,7 @@ pub use files::{BLOCKS_FILES, INDEX_FILES};
 pub use log::INDEX_VERSION;
 pub use open::{Layout, Opened};
 pub use prune::Pruned;
+pub use read::StoredBytes;
 pub use reindex::{Reindexed, wipe_for_reindex};
 pub use remark::StoreRemark;
 
@@ -141,6 +142,12 @@ impl BlockStore {
     /// Reads parts of blocks, those of a file at the same time; `None` for one that its block does not have.
     pub fn read_block_parts(&self, parts: &[BlockPart]) -> Result<Vec<Option<Vec<u8>>>, ChainError> {
         read::read_block_parts(&self.files, parts)
+    }
+
+    /// A part of a block that is read later, piece by piece; `None` if the block does not have it, or if its file is
+    /// compressed and therefore in memory as a whole.
+    pub fn block_bytes(&self, part: BlockPart) -> Result<Option<StoredBytes>, ChainError> {
+        StoredBytes::open(&self.files, part)
     }
 
     /// Size of our own block files and of all undo files in bytes.

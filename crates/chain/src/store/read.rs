@@ -2,14 +2,15 @@
 //! an error with file and offset.
 
 use super::error::{ChainError, UndoFault};
-use super::files::{Files, Part};
+use super::files::{Files, OpenFile, Part};
 use super::writer::{CHECKSUM_SIZE, FRAME_SIZE, undo_checksum};
 use crate::limits::UNDO_SIZE_MAX;
 use crate::position::{BlockPart, BlockPosition, UndoPosition};
 use crate::undo::{BlockUndo, decode_undo};
-use lydian_disk::DiskErrorKind;
+use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_hash::Sha256;
 use lydian_primitives::{Block, BlockHash, RawBlock};
+use std::sync::Arc;
 
 pub(super) fn read_block(files: &Files, position: BlockPosition) -> Result<RawBlock, ChainError> {
     let BlockPosition { file, offset, size } = position;
@@ -34,6 +35,57 @@ pub(super) fn read_block_parts(files: &Files, parts: &[BlockPart]) -> Result<Vec
         all.extend(of_file.iter().map(|part| if has(&part) { read.next() } else { None }));
     }
     Ok(all)
+}
+
+/// The bytes of a part of a block, read while they are needed. Its file stays open: the bytes can be read to their end
+/// if it is removed meanwhile.
+#[derive(Debug)]
+pub struct StoredBytes {
+    file: Arc<OpenFile>,
+    offset: u64,
+    size: u32,
+}
+
+impl StoredBytes {
+    /// `None` if the block does not have the part, or if its file is in memory as a whole, which would stay there.
+    pub(super) fn open(files: &Files, part: BlockPart) -> Result<Option<StoredBytes>, ChainError> {
+        let BlockPart { block, start, size } = part;
+        if start.checked_add(size).is_none_or(|end| end > block.size) {
+            return Ok(None);
+        }
+        let file = files.open(block.file, Part::Blocks, block.offset.saturating_add(u64::from(block.size)))?;
+        let offset = block.offset.saturating_add(u64::from(start));
+        Ok(Some(StoredBytes { file, offset, size }).filter(|bytes| !bytes.file.is_whole()))
+    }
+
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Fills the buffer with the bytes from `start` on.
+    pub fn read(&self, start: u32, buffer: &mut [u8]) -> Result<(), ChainError> {
+        let missing = self.missing(start, buffer.len());
+        if missing > 0 {
+            let kind = DiskErrorKind::UnexpectedEnd { missing };
+            return Err(DiskError { path: self.file.path().to_owned(), offset: Some(self.offset), kind }.into());
+        }
+        Ok(self.file.fill(self.offset.saturating_add(u64::from(start)), buffer)?)
+    }
+
+    /// The same if the bytes are in memory already; false if not, also where [`read`](StoredBytes::read) fails.
+    pub fn read_cached(&self, start: u32, buffer: &mut [u8]) -> bool {
+        self.missing(start, buffer.len()) == 0
+            && self.file.fill_cached(self.offset.saturating_add(u64::from(start)), buffer)
+    }
+
+    /// Hints that all bytes will be read soon.
+    pub fn prefetch(&self) {
+        self.file.prefetch(self.offset, u64::from(self.size));
+    }
+
+    fn missing(&self, start: u32, size: usize) -> u64 {
+        u64::from(start).saturating_add(size as u64).saturating_sub(u64::from(self.size))
+    }
 }
 
 pub(super) fn read_undo(

@@ -130,6 +130,41 @@ fn parts_of_blocks_in_several_files() {
     assert!(store.read_block_parts(&[parts[0], BlockPart { block, start: 0, size: 1 }]).is_err());
 }
 
+#[test]
+fn a_block_is_read_piece_by_piece() {
+    let disk = SimDisk::new(1);
+    let (store, tree, blocks) = long_store(&disk, 4);
+    let block = tree.node(tree.active(Height(4)).unwrap()).block.unwrap();
+    let whole = blocks[3].as_bytes();
+    for (start, size) in [(0, block.size), (5, block.size - 9), (block.size - 1, 1)] {
+        let bytes = store.block_bytes(BlockPart { block, start, size }).unwrap().unwrap();
+        assert_eq!(bytes.size(), size);
+        let expected = &whole[start as usize..(start + size) as usize];
+        for length in [1, 3, 8, 80, size] {
+            let (mut cached, mut read) = (Vec::new(), Vec::new());
+            for at in (0..size).step_by(length as usize) {
+                let mut piece = vec![0; length.min(size - at) as usize];
+                assert!(bytes.read_cached(at, &mut piece));
+                cached.extend_from_slice(&piece);
+                bytes.read(at, &mut piece).unwrap();
+                read.extend_from_slice(&piece);
+            }
+            assert_eq!((&cached[..], &read[..]), (expected, expected), "{start} {size} {length}");
+        }
+        // Nothing behind the part, even if the file goes on.
+        for (at, length) in [(size, 1), (0, size as usize + 1), (u32::MAX, 1)] {
+            let mut piece = vec![0; length];
+            assert!(bytes.read(at, &mut piece).is_err() && !bytes.read_cached(at, &mut piece));
+        }
+    }
+    for (start, size) in [(block.size, 1), (0, block.size + 1), (u32::MAX, 2)] {
+        assert!(store.block_bytes(BlockPart { block, start, size }).unwrap().is_none());
+    }
+    let block = BlockPosition { offset: 1 << 40, ..block };
+    let bytes = store.block_bytes(BlockPart { block, start: 0, size: 1 }).unwrap().unwrap();
+    assert!(bytes.read(0, &mut [0]).is_err() && !bytes.read_cached(0, &mut [0]));
+}
+
 fn own_files(disk: &SimDisk) -> usize {
     disk.list(&layout().blocks).unwrap().iter().filter(|(path, _)| path.to_string_lossy().ends_with(".dat")).count() - 1
 }

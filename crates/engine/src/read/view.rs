@@ -7,7 +7,7 @@ use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use lydian_chain::{BlockPart, BlockUndo, HeaderId, HeaderTree, Node};
+use lydian_chain::{BlockPart, BlockUndo, HeaderId, HeaderTree, Node, StoredBytes};
 use lydian_coins::Tip;
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, RawBlock, Reader};
@@ -158,6 +158,13 @@ impl Engine {
     /// Parts of blocks as they were stored, read at the same time; `None` for one that its block does not have.
     pub fn block_parts(&self, parts: &[BlockPart]) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
         Ok(self.chainstate().store.read_block_parts(parts)?)
+    }
+
+    /// A part of the block as it was stored, to be read piece by piece; `None` if the block does not have it, or if it
+    /// must be read as a whole.
+    pub fn block_bytes(&self, info: &HeaderInfo, start: u32, size: u32) -> Result<Option<StoredBytes>, EngineError> {
+        let Some(block) = info.node.block else { return Ok(None) };
+        Ok(self.chainstate().store.block_bytes(BlockPart { block, start, size })?)
     }
 
     /// The block, parsed; `None` if it is missing or its bytes do not match its hash.

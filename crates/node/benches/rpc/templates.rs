@@ -5,7 +5,7 @@
 //! block itself.
 
 use crate::server::Server;
-use crate::{Ask, cpu_seconds, median, read};
+use crate::{Ask, cpu_seconds, median, read, read_bytes};
 use lydian_chains::presets::mempool_mix::{self, MempoolSettings};
 use lydian_oracle::{Scratch, build};
 use serde_json::{Value, json};
@@ -45,8 +45,9 @@ impl<'a> Client<'a> {
         let request = Ask::Call(body).request(self.server);
         let start = Instant::now();
         self.reader.get_mut().write_all(&request).unwrap();
-        let answer = read(&mut self.reader).unwrap().body;
-        (answer, start.elapsed().as_secs_f64() * 1e6)
+        let (_, _, answer) = read_bytes(&mut self.reader).unwrap();
+        let micros = start.elapsed().as_secs_f64() * 1e6;
+        (String::from_utf8(answer).unwrap(), micros)
     }
 }
 

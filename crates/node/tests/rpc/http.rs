@@ -23,6 +23,12 @@ pub(crate) fn send(port: u16, request: &[u8]) -> std::io::Result<Answer> {
 }
 
 pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Answer> {
+    let (status, headers, body) = read_bytes(reader)?;
+    Ok(Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+/// Status line, headers and the bytes of the body.
+pub(crate) fn read_bytes(reader: &mut impl BufRead) -> std::io::Result<(String, Vec<String>, Vec<u8>)> {
     let mut line = || -> std::io::Result<String> {
         let mut line = String::new();
         reader.read_line(&mut line)?;
@@ -54,5 +60,5 @@ pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Answer> {
             reader.read_to_end(&mut body)?;
         }
     }
-    Ok(Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+    Ok((status, headers, body))
 }

@@ -7,7 +7,7 @@ use crate::context::{Context, LogLevel};
 use crate::exec::{Calls, Execution, Sink, Step};
 use crate::json::Json;
 use crate::limits::REST_BODY_SIZE_MAX;
-use crate::rest::{Refused, Reply, Route};
+use crate::rest::{Content, Refused, Reply, Route};
 use crate::table::METHODS;
 use crate::whitelist::Whitelist;
 use axum::Extension;
@@ -138,12 +138,15 @@ async fn rest(shared: &Arc<Shared>, connection: Arc<Connection>, parts: Parts, b
     let made = made.await;
     drop(guard);
     match made {
-        Ok(Ok(Reply { status, kind, body, room })) => {
+        Ok(Ok(Reply { status, kind, content, room })) => {
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             if code.is_success() {
                 timer.answered();
             }
-            http::answer(code, kind, body, room, &connection)
+            match content {
+                Content::Whole(body) => http::answer(code, kind, body, room, &connection),
+                Content::Pieces(pieces) => http::in_pieces(code, kind, pieces, room, &connection),
+            }
         }
         Ok(Err(Refused::NoRoom)) => overloaded(shared),
         Ok(Err(Refused::Failed(words))) => {

@@ -1,10 +1,12 @@
 //! `/rest/block/`, `/rest/block/notxdetails/`, `/rest/blockpart/` and `/rest/spenttxouts/`: blocks, and what they
 //! spend.
 //!
-//! Cost: one read of the bytes that are answered; JSON parses the block. What a block spends is in its undo data alone.
+//! Cost: one read of the bytes that are answered, long ones while they are sent; JSON parses the block. What a block
+//! spends is in its undo data alone.
 
 use super::reply::{Made, Refused};
 use super::request::{Format, Request, hash_of, integer};
+use super::stored::PIECE_SIZE;
 use crate::error::code;
 use crate::json::{Amount, Json};
 use crate::output::ScriptAnswer;
@@ -36,8 +38,7 @@ fn block(request: &Request<'_>, verbosity: &str) -> Result<Made, Refused> {
     let engine = request.engine()?;
     let (info, size) = stored(request, &engine)?;
     if request.format != Format::Json {
-        let bytes = read(request, &engine, &info, (0, size))?;
-        return request.reply(|| bytes, |_| Ok(()));
+        return bytes(request, &engine, &info, (0, size));
     }
     request.reply(Vec::new, |out| {
         let params = [Json::Text(info.node.hash.to_string()), Json::Number(verbosity.to_owned())];
@@ -59,8 +60,7 @@ pub(super) fn part(request: &Request<'_>) -> Result<Made, Refused> {
     let narrow = u32::try_from(offset).ok().zip(u32::try_from(size).ok()).filter(|_| fits);
     let narrow = narrow
         .ok_or_else(|| Refused::bad(format!("Bad block part offset/size {offset}/{size} for {}", request.path)))?;
-    let bytes = read(request, &engine, &info, narrow)?;
-    request.reply(|| bytes, |_| Err(Refused::bad("JSON output is not supported for this request type")))
+    bytes(request, &engine, &info, narrow)
 }
 
 /// The block of the path and its size, if it is stored.
@@ -79,15 +79,22 @@ fn unreadable(request: &Request<'_>) -> Refused {
     Refused::unreadable(format!("I/O error reading {}", request.path))
 }
 
-/// Bytes of a stored block, by their offset and size.
-fn read(
+/// Bytes of a stored block, by their offset and size. A long part is read while it is sent.
+fn bytes(
     request: &Request<'_>,
     engine: &Engine,
     info: &HeaderInfo,
     (offset, size): (u32, u32),
-) -> Result<Vec<u8>, Refused> {
+) -> Result<Made, Refused> {
+    if size > PIECE_SIZE && matches!(request.format, Format::Binary | Format::Hex) {
+        let stored = engine.block_bytes(info, offset, size).map_err(|_| unreadable(request))?;
+        if let Some(stored) = stored {
+            return request.reply_stored(stored).ok_or_else(|| unreadable(request));
+        }
+    }
     request.expect_bytes(usize::try_from(size).unwrap_or(usize::MAX))?;
-    engine.block_part(info, offset, size).ok().flatten().ok_or_else(|| unreadable(request))
+    let bytes = engine.block_part(info, offset, size).ok().flatten().ok_or_else(|| unreadable(request))?;
+    request.reply(|| bytes, |_| Err(Refused::bad("JSON output is not supported for this request type")))
 }
 
 /// Core's `rest_spent_txouts`.

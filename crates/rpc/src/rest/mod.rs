@@ -13,11 +13,12 @@ mod filters;
 mod headers;
 mod reply;
 mod request;
+mod stored;
 mod transactions;
 
 use crate::context::Context;
 use reply::Made;
-pub(crate) use reply::{Refused, Reply};
+pub(crate) use reply::{Content, Refused, Reply};
 use request::Request;
 
 /// The function of a route.
@@ -119,7 +120,7 @@ pub fn prefixes() -> impl Iterator<Item = &'static str> {
 /// failed, or if other answers take all the memory.
 pub fn answer(context: &Context, uri: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
     let reply = Route::find(uri)?.answer(context, uri, body).ok()?;
-    Some((reply.status, reply.body))
+    Some((reply.status, reply.content.collect()?))
 }
 
 impl Route {

@@ -1,6 +1,7 @@
 //! What is answered: [`Made`], which becomes a [`Reply`], or [`Refused`].
 
 use lydian_serve::Room;
+use lydian_serve::http::{Filled, Pieces};
 
 pub(super) const TEXT_TYPE: &str = "text/plain";
 pub(super) const BYTES_TYPE: &str = "application/octet-stream";
@@ -12,12 +13,38 @@ pub(super) struct Made {
     pub(super) status: u16,
     /// Its `Content-Type`.
     pub(super) kind: &'static str,
-    pub(super) body: Vec<u8>,
+    pub(super) content: Content,
 }
 
 impl Made {
     pub(super) fn new(kind: &'static str, body: Vec<u8>) -> Made {
-        Made { status: 200, kind, body }
+        Made { status: 200, kind, content: Content::Whole(body) }
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Whole(Vec<u8>),
+    /// Made while it is sent.
+    Pieces(Pieces),
+}
+
+impl Content {
+    /// All bytes. `None` if they cannot be read.
+    pub(super) fn collect(self) -> Option<Vec<u8>> {
+        let Pieces { size, first: mut body, mut source } = match self {
+            Content::Whole(body) => return Some(body),
+            Content::Pieces(pieces) => pieces,
+        };
+        let mut piece = Vec::new();
+        while (body.len() as u64) < size {
+            if source.next(&mut piece, true) != Filled::Yes {
+                return None;
+            }
+            body.extend_from_slice(&piece);
+        }
+        Some(body)
     }
 }
 
@@ -26,7 +53,7 @@ impl Made {
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
-    pub(crate) body: Vec<u8>,
+    pub(crate) content: Content,
     pub(crate) room: Room,
 }
 

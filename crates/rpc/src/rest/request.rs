@@ -3,13 +3,14 @@
 //!
 //! Input: text and bytes of a client. Output: parts of the path, arguments, numbers and hashes, read as Core does.
 
-use super::reply::{BYTES_TYPE, JSON_TYPE, Made, Refused, Reply, TEXT_TYPE};
+use super::reply::{BYTES_TYPE, Content, JSON_TYPE, Made, Refused, Reply, TEXT_TYPE};
+use super::stored;
 use crate::context::Context;
 use crate::error::{RpcError, code};
 use crate::json::Json;
 use crate::method::{Call, CallState};
 use crate::table::METHODS;
-use lydian_engine::Engine;
+use lydian_engine::{Engine, StoredBytes};
 use lydian_primitives::push_hex;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -114,6 +115,14 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// The answer with bytes of a stored block, in binary or hexadecimal, sent while they are read; `None` if they
+    /// cannot be read.
+    pub(super) fn reply_stored(&self, bytes: StoredBytes) -> Option<Made> {
+        let kind = if self.format == Format::Hex { TEXT_TYPE } else { BYTES_TYPE };
+        let pieces = stored::pieces(bytes, self.format)?;
+        Some(Made { status: 200, kind, content: Content::Pieces(pieces) })
+    }
+
     /// The answer of a path that has JSON only.
     pub(super) fn reply_json(&self, json: impl FnOnce(&mut Vec<u8>) -> Result<(), Refused>) -> Result<Made, Refused> {
         match self.format {
@@ -124,14 +133,20 @@ impl<'a> Request<'a> {
 
     /// Gives the answer its room.
     pub(super) fn finish(self, made: Made) -> Result<Reply, Refused> {
-        let Made { status, kind, mut body } = made;
+        let Made { status, kind, mut content } = made;
         let mut room = self.state.room.into_inner();
-        if !room.grow(body.len()) {
+        let size = match &content {
+            Content::Whole(body) => body.len(),
+            Content::Pieces(_) => stored::MEMORY,
+        };
+        if !room.grow(size) {
             return Err(Refused::NoRoom);
         }
-        body.shrink_to_fit();
-        room.shrink(body.len());
-        Ok(Reply { status, kind, body, room })
+        if let Content::Whole(body) = &mut content {
+            body.shrink_to_fit();
+        }
+        room.shrink(size);
+        Ok(Reply { status, kind, content, room })
     }
 }
 

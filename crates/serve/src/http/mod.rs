@@ -10,10 +10,12 @@
 //! buffer of 8 KiB for an idle connection.
 
 mod body;
+mod pieces;
 mod reply;
 mod wiped;
 
 pub use body::{Bodies, BodyRoom, read_short, read_small};
+pub use pieces::{Filled, Pieces, Source, in_pieces};
 pub use reply::{Feeder, answer, no_content, status, stream, text, unauthorized};
 
 use crate::connection::Connection;

@@ -66,7 +66,7 @@ pub fn answer(
     reply(code, Some(kind), Body::from(Answer::bytes(body, room, connection)))
 }
 
-fn reply(code: StatusCode, kind: Option<&'static str>, body: Body) -> Response {
+pub(super) fn reply(code: StatusCode, kind: Option<&'static str>, body: Body) -> Response {
     let mut response = HttpResponse::new(body);
     *response.status_mut() = code;
     if let Some(kind) = kind {
