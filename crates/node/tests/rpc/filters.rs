@@ -249,6 +249,7 @@ fn asked(net: &Net, request: &Message, answer: Command) -> Option<Vec<Vec<u8>>> 
 
 /// Peers get Core's filters, filter headers and checkpoints, byte for byte; requests that Core ends the connection for
 /// end it here.
+/// checklist: 83
 #[test]
 fn filters_for_peers_are_cores() {
     let options = [OPTION, "-peerblockfilters=1"];

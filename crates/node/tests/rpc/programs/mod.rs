@@ -6,6 +6,7 @@
 mod bdk;
 mod ldk;
 mod lnd;
+mod nbxplorer;
 mod processes;
 
 pub(crate) use processes::{Program, WATCH, python};
@@ -88,6 +89,11 @@ impl Story {
 pub(crate) fn live(test: &str, options: &[&str], connect: impl Fn(&Server) -> Watch) {
     let options = [OPTIONS, options].concat();
     let Some(pair) = Pair::start(test, &options) else { return };
+    live_on(pair, connect);
+}
+
+/// Runs the story on these nodes, which have no block yet.
+pub(crate) fn live_on(pair: Pair, connect: impl Fn(&Server) -> Watch) {
     both(&pair, "setmocktime", &json!([1_750_000_000]));
     let watches = [connect(&pair.lydian), connect(&pair.core)];
     let mut story = Story { pair, watches, lines: 0 };
