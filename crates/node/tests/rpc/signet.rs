@@ -170,6 +170,38 @@ fn blocks_of_signets_with_keys() {
     }
 }
 
+/// Headers on the genesis block of regtest, where every second nonce is one. The judge is built without `bitcoin-util`,
+/// so that Core is asked for its verdict on the headers: that with the nonce found, and one with another nonce.
+#[test]
+fn headers_of_grind_are_valid_in_core() {
+    let Some(pair) = Pair::start("headers_of_grind_are_valid_in_core", &[]) else { return };
+    pair.ask("setmocktime", &json!([NOW]).to_string());
+    let read = |text: &str| Header::read(&mut Reader::new(&hex(text).unwrap())).unwrap();
+    let submit = |header: &Header| {
+        let params = json!([to_hex(&header.to_bytes())]).to_string();
+        pair.ask("submitheader", &params);
+        pair.core.call("submitheader", &params).body
+    };
+    let hash = call(&pair.core, "getblockhash", &json!([0]));
+    let genesis = read(call(&pair.core, "getblockheader", &json!([hash, false])).as_str().unwrap());
+    for number in 0..24 {
+        let time = genesis.time + 1 + u32::from(number);
+        let header =
+            Header { version: 0x2000_0000, prev_block: genesis.hash(), merkle_root: [number; 32], time, ..genesis };
+        let (found, errors) = grind(&[&to_hex(&header.to_bytes())]);
+        assert_eq!(errors, "");
+        let found = read(&found);
+        assert_eq!(Header { nonce: header.nonce, ..found }, header);
+        let answer = submit(&found);
+        assert!(answer.contains("\"error\":null"), "{answer}");
+        let is_too_high = |header: &Header| header.hash().0[31] >= 0x80;
+        let other = (0..).map(|nonce| Header { nonce, ..header }).find(is_too_high).unwrap();
+        let answer = submit(&other);
+        assert!(answer.contains("high-hash"), "{answer}");
+    }
+    pair.comparison.finish();
+}
+
 /// The texts of Core's `bitcoin-util`.
 #[test]
 fn errors_of_grind() {
