@@ -160,6 +160,7 @@ impl lydian_serve::Log for ToLog {
             Event::Client { address, id, event } => match event {
                 ClientEvent::Accepted => self.debug(|| format!("client {id} connected from {address}")),
                 ClientEvent::TlsFailed(error) => self.debug(|| format!("client {id}: TLS: {error}")),
+                ClientEvent::Stalled => self.debug(|| format!("client {id} does not read its answers")),
                 ClientEvent::Disconnected => self.debug(|| format!("client {id} disconnected")),
                 ClientEvent::Request { method, uri } => self.debug(|| format!("client {id}: {method} {uri}")),
                 ClientEvent::HttpFailed(error) => self.debug(|| format!("client {id}: {error}")),

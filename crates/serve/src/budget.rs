@@ -132,6 +132,13 @@ impl Room {
         }
     }
 
+    /// Moves some of it, as far as there is, into a new room.
+    pub fn split(&mut self, bytes: usize) -> Room {
+        let counted = bytes.min(self.counted);
+        self.counted -= counted;
+        Room { budget: Arc::clone(&self.budget), counted }
+    }
+
     /// Moves all of it into a new room; this one is empty afterwards.
     pub fn take(&mut self) -> Room {
         Room { budget: Arc::clone(&self.budget), counted: std::mem::take(&mut self.counted) }
@@ -160,6 +167,10 @@ mod tests {
         assert!(!budget.room().try_grow(2 * MB) && budget.free() == MB);
         room.shrink(MB);
         assert_eq!(budget.free(), 3 * MB);
+        let mut two = budget.room();
+        assert!(two.grow(2 * MB) && budget.free() == MB);
+        drop((two.split(MB), two.split(2 * MB), two.split(1)));
+        assert!(two.counted == 0 && budget.free() == 3 * MB, "each part comes back once");
         let whole = room.take();
         drop(room);
         assert_eq!(budget.free(), 3 * MB);

@@ -55,6 +55,8 @@ pub enum ClientEvent<'a> {
     EndOfStream,
     ReadFailed(&'a io::Error),
     IdleTimeout,
+    /// The client took nothing of what was sent to it for too long.
+    Stalled,
     Disconnected,
     WrongPassword,
     /// The bytes were no HTTP, or the connection failed during a request.

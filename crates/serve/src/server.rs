@@ -35,6 +35,12 @@ pub trait Protocol: Send + Sync + 'static {
     fn serve<S>(&self, stream: S, connection: &Arc<Connection>, stopped: Stopped) -> impl Future<Output = ()> + Send
     where
         S: AsyncRead + AsyncWrite + Send + Unpin;
+
+    /// The time after which a connection is closed whose client takes nothing of what is sent to it. `None`: such a
+    /// client is disconnected only when others need the memory of its answers.
+    fn stall_max(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Settings of a listener.
@@ -297,7 +303,7 @@ async fn serve<P: Protocol>(
         connection.report(ClientEvent::NoDelayFailed(&error));
     }
     connection.report(ClientEvent::Accepted);
-    let stream = WatchedStream::new(stream, idle, Arc::clone(&connection));
+    let stream = WatchedStream::new(stream, idle, Arc::clone(&connection)).with_stall_max(protocol.stall_max());
     let served = async {
         match tls {
             None => protocol.serve(stream, &connection, stopped.clone()).await,
@@ -367,9 +373,11 @@ impl Server {
 mod tests {
     use super::*;
     use crate::event::Silent;
+    use crate::limits::CONNECTIONS_MAX;
+    use crate::websocket::{Lined, Websocket, first_byte};
     use std::io::{Read, Write};
     use std::net::Ipv4Addr;
-    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
     use tokio_rustls::TlsConnector;
     use tokio_rustls::client::TlsStream;
     use tokio_rustls::rustls::crypto::ring::default_provider;
@@ -519,6 +527,124 @@ mod tests {
             assert_eq!(echo(&mut second.connect(&server).await.unwrap()).await, "hello\n");
             assert_eq!(echo(&mut open).await, "hello\n", "it goes on");
         });
+        assert_eq!(server.close(), None);
+        server.end();
+    }
+
+    /// Sends without end to each client, as lines, over a websocket if the client begins with a request for one.
+    struct Endless(Websocket);
+
+    /// The longest time for which a client may take nothing.
+    const STALL_MAX: Duration = Duration::from_secs(2);
+
+    impl Lined for Endless {
+        async fn run<S>(&self, mut stream: S, _: &Arc<Connection>, _: Stopped)
+        where
+            S: AsyncRead + AsyncWrite + Send + Unpin,
+        {
+            let mut line = vec![b'x'; 100_000];
+            line.push(b'\n');
+            while stream.write_all(&line).await.is_ok() {}
+        }
+    }
+
+    impl Protocol for Endless {
+        fn stall_max(&self) -> Option<Duration> {
+            Some(STALL_MAX)
+        }
+
+        async fn serve<S>(&self, stream: S, connection: &Arc<Connection>, stopped: Stopped)
+        where
+            S: AsyncRead + AsyncWrite + Send + Unpin,
+        {
+            match first_byte(stream).await {
+                Some((b'G', stream)) => self.0.serve(self, stream, connection, stopped).await,
+                Some((_, stream)) => self.run(stream, connection, stopped).await,
+                None => {}
+            }
+        }
+    }
+
+    /// A client that reads nothing of an answer kept it for 10 minutes, also over TLS and websockets, unless others
+    /// needed the memory. Now it is closed; a client that reads slowly is served on.
+    #[test]
+    fn clients_that_do_not_read_are_closed() {
+        let made = TlsIdentity::self_made().unwrap();
+        let identity = TlsIdentity::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+        let address = || vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
+        let tls = Some((address(), Current::new(identity)));
+        let settings = ListenSettings { addresses: address(), tls, idle: None, ..settings() };
+        let websocket = Websocket { message_max: 1_000, lines: Budget::new(1 << 20), origin: None };
+        let server = Listener::bind(settings, Arc::new(Silent)).unwrap().serve(Endless(websocket));
+        let [plain, of_tls] = [server.addresses()[0], server.addresses()[1]];
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut silent = TcpStream::connect(plain).await.unwrap();
+            silent.write_all(b"x").await.unwrap();
+            let connector = TlsClient::trusting(&made.certificate).0;
+            let stream = TcpStream::connect(of_tls).await.unwrap();
+            let mut silent_tls = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+            silent_tls.write_all(b"x").await.unwrap();
+            let stream = TcpStream::connect(plain).await.unwrap();
+            let silent_websocket = tokio_tungstenite::client_async("ws://localhost/", stream).await.unwrap();
+            let mut reader = TcpStream::connect(plain).await.unwrap();
+            reader.write_all(b"x").await.unwrap();
+            let mut bytes = 0;
+            let mut buffer = vec![0; 1 << 20];
+            let limit = tokio::time::Instant::now() + Duration::from_secs(60);
+            while server.places.count() > 1 {
+                assert!(tokio::time::Instant::now() < limit, "{} connections are open", server.places.count());
+                bytes += reader.read(&mut buffer).await.unwrap();
+                sleep(Duration::from_millis(5)).await;
+            }
+            // The one that reads goes on, for longer than the others were open.
+            let until = tokio::time::Instant::now() + STALL_MAX * 3 / 2;
+            while tokio::time::Instant::now() < until {
+                let read = reader.read(&mut buffer).await.unwrap();
+                assert!(read > 0, "after {bytes} bytes");
+                bytes += read;
+                sleep(Duration::from_millis(5)).await;
+            }
+            assert_eq!(server.places.count(), 1);
+            drop((silent, silent_tls, silent_websocket));
+        });
+        server.end();
+    }
+
+    /// As many handshakes as there are places keep no client out, if they are never finished: a new one takes the place
+    /// of the oldest. Their time is limited too: see the tests of [`TlsIdentity`].
+    #[test]
+    fn half_open_handshakes_keep_no_client_out() {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+        let made = TlsIdentity::self_made().unwrap();
+        let identity = TlsIdentity::from_pem(made.certificate.as_bytes(), made.key.as_bytes()).unwrap();
+        let tls = Some((vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))], Current::new(identity)));
+        let settings = ListenSettings { addresses: Vec::new(), tls, idle: None, ..settings() };
+        let server = Listener::bind(settings, Arc::new(Silent)).unwrap().serve(Echo);
+        // The head of a message of 512 bytes, and its beginning.
+        let half = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+        let open = |count: usize| -> Vec<std::net::TcpStream> {
+            let connect = |_| {
+                let mut stream = connect(&server);
+                stream.write_all(&half).unwrap();
+                stream
+            };
+            (0..count).map(connect).collect()
+        };
+        let client = TlsClient::trusting(&made.certificate);
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let half_open = open(CONNECTIONS_MAX);
+        let mut served = runtime.block_on(client.connect(&server)).unwrap();
+        assert_eq!(runtime.block_on(echo(&mut served)), "hello\n");
+        let above = open(10);
+        assert!(server.places.count() <= CONNECTIONS_MAX);
+        let mut served = runtime.block_on(client.connect(&server)).unwrap();
+        assert_eq!(runtime.block_on(echo(&mut served)), "hello\n");
+        assert!(server.places.count() <= CONNECTIONS_MAX);
+        drop(served);
+        drop((half_open, above));
         assert_eq!(server.close(), None);
         server.end();
     }

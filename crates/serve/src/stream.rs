@@ -1,7 +1,9 @@
 //! [`WatchedStream`]: the bytes of one connection, with its deadline.
 //!
-//! Input: any stream of bytes, and the idle timeout. Output: the same bytes; reads and writes fail after the timeout.
-//! As in Core, the time does not count while a call is being answered. A PROXY header fails: it is read before.
+//! Input: any stream of bytes, the idle timeout, and how long a write may wait. Output: the same bytes; reads and writes
+//! fail after the timeout. As in Core, the time does not count while a call is being answered. If the client takes
+//! nothing for too long, the connection is closed, whatever else its task waits for. A PROXY header fails: it is read
+//! before.
 
 use crate::connection::Connection;
 use crate::event::ClientEvent;
@@ -21,6 +23,10 @@ pub(crate) struct WatchedStream<S> {
     connection: Arc<Connection>,
     /// `None`: no idle timeout.
     timer: Option<Timer>,
+    /// The longest wait of a write; `None`: no limit.
+    stall_max: Option<Duration>,
+    /// While a write waits.
+    stall: Option<Pin<Box<Sleep>>>,
     start: Watch,
 }
 
@@ -33,7 +39,26 @@ struct Timer {
 impl<S> WatchedStream<S> {
     pub(crate) fn new(stream: S, limit: Option<Duration>, connection: Arc<Connection>) -> WatchedStream<S> {
         let timer = limit.map(|limit| Timer { limit, sleep: Box::pin(sleep(limit)) });
-        WatchedStream { stream, connection, timer, start: Watch::default() }
+        WatchedStream { stream, connection, timer, stall_max: None, stall: None, start: Watch::default() }
+    }
+
+    /// The same with a limit on the wait of a write.
+    pub(crate) fn with_stall_max(self, stall_max: Option<Duration>) -> WatchedStream<S> {
+        WatchedStream { stall_max, ..self }
+    }
+
+    /// Closes the connection if a write has waited too long; otherwise schedules the task to be woken then.
+    fn note_write<T>(&mut self, context: &mut Context<'_>, result: &Poll<T>) {
+        let Some(limit) = self.stall_max.filter(|_| result.is_pending()) else {
+            self.stall = None;
+            return;
+        };
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(limit)));
+        if stall.as_mut().poll(context).is_ready() {
+            self.stall = None;
+            self.connection.report(ClientEvent::Stalled);
+            self.connection.close();
+        }
     }
 
     /// Reports the result of a write.
@@ -98,6 +123,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note_write(context, &result);
         self.report_sent(&result);
         self.passed(context, result)
     }
@@ -116,6 +142,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.note_write(context, &result);
         self.report_sent(&result);
         self.passed(context, result)
     }

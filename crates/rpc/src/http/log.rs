@@ -42,8 +42,8 @@ impl Log for HttpLog {
 fn client_event(host: &dyn Host, address: SocketAddr, id: u64, event: &ClientEvent<'_>) {
     match event {
         ClientEvent::Accepted => host.debug("http", || format!("HTTP Connection accepted from {address} (id={id})")),
-        // RPC has no TLS.
-        ClientEvent::TlsFailed(_) => {}
+        // RPC has neither TLS nor a limit on writes.
+        ClientEvent::TlsFailed(_) | ClientEvent::Stalled => {}
         ClientEvent::NoDelayFailed(error) => host.debug("http", || {
             format!("connection from {address}: unable to set TCP_NODELAY, continuing anyway: {error}")
         }),
