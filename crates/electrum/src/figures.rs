@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct Counts {
     pub(crate) requests: Arc<Requests>,
+    /// What the notifier looked up.
+    pub(crate) lookups: AtomicU64,
     /// Lines that waited because their clients cost much.
     pub(crate) throttled: AtomicU64,
     /// Sessions that ended because their clients cost too much.
@@ -21,6 +23,7 @@ impl Default for Counts {
     fn default() -> Counts {
         Counts {
             requests: Arc::new(Requests::new(methods().map(|method| method.name))),
+            lookups: AtomicU64::new(0),
             throttled: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         }
@@ -37,7 +40,7 @@ pub const FIGURES: &[Figure<Operator>] = &[
     Figure::gauge("lydian_electrum_sessions", "sessions", "Sessions of Electrum clients that have sent a byte.", |server, out| {
         out.count(server.registry.totals().0 as u64)
     }),
-    Figure::gauge("lydian_electrum_subscriptions", "subscriptions", "Scripts and outputs that the sessions watch.", |server, out| {
+    Figure::gauge("lydian_electrum_subscriptions", "subscriptions", "Scripts, outputs and transactions that the sessions watch.", |server, out| {
         out.count(server.registry.totals().1 as u64)
     }),
     Figure::histogram(
@@ -53,6 +56,12 @@ pub const FIGURES: &[Figure<Operator>] = &[
         |server: &Operator, out| server.counts.requests.read_errors(out),
     )
     .by(&[METHOD]),
+    Figure::counter(
+        "lydian_electrum_lookups_total",
+        "lookups",
+        "Subscribed scripts, outputs and transactions that were looked up because a block or the mempool touched them.",
+        |server, out| out.count(server.counts.lookups.load(Ordering::Relaxed)),
+    ),
     Figure::counter(
         "lydian_electrum_throttled_total",
         "lines",

@@ -28,6 +28,7 @@ mod session;
 mod stream;
 mod subscriptions;
 mod version;
+mod watched;
 mod write;
 
 pub use cost::{Clock, CostLimits};

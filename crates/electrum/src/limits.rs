@@ -16,7 +16,7 @@ pub const BATCH_MAX: usize = 5_000;
 /// Maximum bytes of all answers that clients have not read yet. A larger answer is sent alone.
 pub const ANSWERS_SIZE_MAX: usize = 128 << 20;
 
-/// Maximum subscriptions of all clients, about 180 bytes each.
+/// Maximum subscriptions of all clients, fewer than 200 bytes each.
 pub const SUBSCRIPTIONS_MAX: usize = 1_000_000;
 
 /// Maximum subscriptions of one client that is not on this machine.

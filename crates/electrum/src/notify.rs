@@ -1,15 +1,16 @@
 //! The notifier: a thread that finds out which subscriptions changed.
 //!
-//! Input: the tip, and the scripts that blocks and the mempool touched. Output: new statuses in
-//! [`crate::subscriptions`]. After a block, only scripts that it touches are looked at; after a reorganisation, all. A
-//! transaction whose inputs were confirmed changes the status of its scripts too. What needs a block that the node has
-//! pruned is computed once the block was fetched; nothing else waits for it. Many scripts are looked at by several
-//! threads, and announced a hundred at a time.
+//! Input: the tip, what the mempool touched, and what is in blocks. Output: new statuses in
+//! [`crate::subscriptions`]. After a block, only what it touches is looked at; after a reorganisation, everything that
+//! is watched. A transaction whose inputs were confirmed changes the status of its scripts and outputs too. An output
+//! is looked at when its transaction or one that spends it comes, leaves or is confirmed, so that subscriptions of
+//! outputs that do not exist cost nothing. What needs a block that the node has pruned is computed once the block was
+//! fetched; nothing else waits for it. Much is looked at by several threads, and announced a hundred at a time.
 
 use crate::server::Shared;
-use crate::subscriptions::{Affected, Status};
-use lydian_primitives::{Height, OutPoint};
-use lydian_query::{PoolTouched, QueryError, ScriptHash};
+use crate::watched::{Found, Watch};
+use lydian_primitives::{BlockHash, Height};
+use lydian_query::{PoolTouched, Query, QueryError, Touched};
 use lydian_stdx::AbortOnPanic;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,15 +27,19 @@ const SOON: Duration = Duration::from_millis(1);
 /// Looks for which such a block is waited for.
 const WAITS_MAX: u32 = 100;
 
-/// Looks until what waits for a pruned block is tried again. There is one more for each [`SCRIPTS_PER_LOOK`] that wait.
-const LOOKS_PER_TRY: usize = 10;
-const SCRIPTS_PER_LOOK: usize = 100;
+/// Looks until what failed is tried again, and how much of it makes them one more: if some of it waits for a pruned
+/// block, and otherwise.
+const FOR_BLOCKS: (usize, usize) = (10, 100);
+const FOR_OTHERS: (usize, usize) = (0, 1_000);
 
-/// Scripts that are announced together.
-const SCRIPTS_AT_ONCE: usize = 100;
+/// What is announced together.
+const AT_ONCE: usize = 100;
 
-/// Threads that look at scripts.
+/// Threads that look at what is watched.
 const THREADS_MAX: usize = 4;
+
+/// Blocks that are read for outputs and transactions. If there are more, everything that is watched is looked at.
+const BLOCKS_MAX: usize = 100;
 
 /// Runs until the server stops.
 pub(crate) fn run(shared: &Arc<Shared>) {
@@ -50,14 +55,13 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 #[derive(Debug, Default)]
 struct Notifier {
     /// The tip that was told last.
-    tip: Option<(u32, lydian_primitives::BlockHash)>,
+    tip: Option<(u32, BlockHash)>,
     /// What the mempool touched, and was not looked at yet.
-    touched: HashSet<ScriptHash>,
+    touched: Touched,
     /// Looks since the mempool stands on a block that the chain does not have.
     waits: u32,
     /// What could not be computed.
-    left: HashSet<ScriptHash>,
-    left_outpoints: HashSet<OutPoint>,
+    left: HashSet<Watch>,
     is_all_left: bool,
     /// Looks until what is left is tried again.
     pause: usize,
@@ -68,7 +72,7 @@ impl Notifier {
         let query = &shared.query;
         match query.pool().take_touched()? {
             PoolTouched::All => self.is_all_left = true,
-            PoolTouched::These(scripts) => self.touched.extend(scripts),
+            PoolTouched::These(touched) => self.touched.extend(touched),
         }
         let tip = query.chain().tip()?;
         // What the mempool lost to a block is looked at together with the block.
@@ -79,79 +83,103 @@ impl Notifier {
         }
         self.waits = 0;
         let tip = (tip.height.0, tip.hash);
-        let is_quiet = self.touched.is_empty();
         let is_same = self.tip == Some(tip);
-        let is_nothing_left = self.left.is_empty() && self.left_outpoints.is_empty();
-        let is_due = !is_nothing_left && self.pause == 0;
+        let is_due = !self.left.is_empty() && self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
-        if is_same && is_quiet && !is_due && !self.is_all_left {
+        if is_same && self.touched.is_empty() && !is_due && !self.is_all_left {
             return Ok(());
         }
         if !is_same {
             shared.subscriptions.tell_of_header();
         }
         let before = self.tip.replace(tip);
-        if shared.subscriptions.is_empty() {
-            (self.left, self.left_outpoints, self.is_all_left) = Default::default();
-            self.touched.clear();
+        let mut touched = std::mem::take(&mut self.touched);
+        let mut is_all = std::mem::take(&mut self.is_all_left);
+        let subscriptions = &shared.subscriptions;
+        if subscriptions.is_empty() {
+            self.left.clear();
             return Ok(());
         }
-        let mut touched = if is_due { std::mem::take(&mut self.left) } else { HashSet::new() };
-        let outpoints = if is_due { std::mem::take(&mut self.left_outpoints) } else { HashSet::new() };
-        let mut is_all = std::mem::take(&mut self.is_all_left);
-        touched.extend(self.touched.drain());
+        let mut blocks = Vec::new();
         if let Some((height, hash)) = before.filter(|_| !is_same) {
-            match query.chain().hashes(Height(height), 1) {
-                Ok(found) if found.first() == Some(&hash) => {
-                    touched.extend(query.index()?.touched(Height(height + 1), &shared.subscriptions.scripts()));
+            // One more than is read, so that it shows if there are more.
+            let hashes = query.chain().hashes(Height(height), BLOCKS_MAX + 2).unwrap_or_default();
+            match (query.index(), &hashes[..]) {
+                (Ok(index), [first, above @ ..]) if *first == hash => {
+                    touched.scripts.extend(index.touched(Height(height + 1), &subscriptions.scripts()));
+                    blocks.extend_from_slice(above);
                 }
-                Ok(_) | Err(_) => is_all = true,
+                _ => is_all = true,
             }
         }
-        let subscriptions = &shared.subscriptions;
-        let mut affected = if is_all { subscriptions.all() } else { subscriptions.affected(&touched) };
-        affected.outpoints.extend(outpoints);
-        self.tell(shared, affected);
+        let mut watched: HashSet<Watch> = if is_due { std::mem::take(&mut self.left) } else { HashSet::new() };
+        watched.extend(match is_all {
+            true => subscriptions.watched_scripts(&subscriptions.scripts()),
+            false => subscriptions.watched_scripts(&touched.scripts),
+        });
+        self.tell(shared, watched);
+        if subscriptions.has_others() {
+            let of_blocks = if is_all { None } else { others_in(shared, &blocks) };
+            let watched = match of_blocks {
+                Some(of_blocks) => subscriptions.watched_others(&touched).into_iter().chain(of_blocks).collect(),
+                None => subscriptions.others().into_iter().collect(),
+            };
+            self.tell(shared, watched);
+        }
         Ok(())
     }
 
     /// Computes what may have changed.
-    fn tell(&mut self, shared: &Shared, affected: Affected) {
-        let mut waits = false;
-        let mut note = |error: &QueryError| waits |= matches!(error, QueryError::NotFetched { .. });
-        for (script, error) in tell_scripts(shared, &affected.scripts) {
-            note(&error);
-            self.left.extend([script]);
-        }
-        let outpoints: HashSet<OutPoint> = affected.outpoints.into_iter().collect();
-        for outpoint in outpoints {
-            match shared.prompt.outpoint(&outpoint) {
-                Ok(status) => shared.subscriptions.tell_outpoint(&outpoint, status),
-                Err(error) => {
-                    note(&error);
-                    self.left_outpoints.extend([outpoint]);
-                }
-            }
-        }
-        if waits {
-            self.pause = LOOKS_PER_TRY + (self.left.len() + self.left_outpoints.len()) / SCRIPTS_PER_LOOK;
+    fn tell(&mut self, shared: &Shared, watched: HashSet<Watch>) {
+        let watched: Vec<Watch> = watched.into_iter().collect();
+        let failed = tell_all(shared, &watched);
+        if !failed.is_empty() {
+            let waits = failed.iter().any(|(_, error)| matches!(error, QueryError::NotFetched { .. }));
+            self.left.extend(failed.into_iter().map(|(watch, _)| watch));
+            let (looks, per_look) = if waits { FOR_BLOCKS } else { FOR_OTHERS };
+            self.pause = self.pause.max(looks + self.left.len() / per_look);
         }
     }
 }
 
-/// Computes the statuses of scripts; returns those for which it failed.
-fn tell_scripts(shared: &Shared, scripts: &[ScriptHash]) -> Vec<(ScriptHash, QueryError)> {
-    let parts: Vec<&[ScriptHash]> = scripts.chunks(SCRIPTS_AT_ONCE).collect();
+/// The watched outputs and transactions that blocks touch; `None` if the blocks are too many, or cannot be read.
+fn others_in(shared: &Shared, blocks: &[BlockHash]) -> Option<Vec<Watch>> {
+    if blocks.len() > BLOCKS_MAX {
+        return None;
+    }
+    let mut all = Vec::new();
+    for hash in blocks {
+        let block = shared.prompt.chain().block(hash).ok().flatten()?;
+        let mut touched = Touched::default();
+        block.txs().for_each(|tx| touched.add(tx));
+        all.extend(shared.subscriptions.watched_others(&touched));
+    }
+    Some(all)
+}
+
+/// What is known of something that is watched.
+pub(crate) fn look_up(query: &Query, watch: &Watch) -> Result<Found, QueryError> {
+    Ok(match watch {
+        Watch::Script(script) => Found::Script(query.status(script)?),
+        Watch::Output(outpoint) => Found::Output(query.outpoint(outpoint)?),
+        Watch::Transaction(txid) => Found::Transaction(query.height_of(txid)?),
+    })
+}
+
+/// Computes what is known now, and tells those who do not know it; returns those for which it failed.
+fn tell_all(shared: &Shared, watched: &[Watch]) -> Vec<(Watch, QueryError)> {
+    let parts: Vec<&[Watch]> = watched.chunks(AT_ONCE).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let _guard = AbortOnPanic;
         let mut failed = Vec::new();
         while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut told: Vec<(ScriptHash, Status)> = Vec::with_capacity(part.len());
-            for script in *part {
-                match shared.prompt.status(script) {
-                    Ok(status) => told.push((*script, status)),
-                    Err(error) => failed.push((*script, error)),
+            shared.counts.lookups.fetch_add(part.len() as u64, Ordering::Relaxed);
+            let mut told: Vec<(Watch, Found)> = Vec::with_capacity(part.len());
+            for watch in *part {
+                match look_up(&shared.prompt, watch) {
+                    Ok(found) => told.push((*watch, found)),
+                    Err(error) => failed.push((*watch, error)),
                 }
             }
             shared.subscriptions.tell(&told);

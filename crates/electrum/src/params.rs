@@ -1,9 +1,14 @@
 //! [`Params`]: the arguments of a request, by position or by name.
 
 use crate::fault::Fault;
-use lydian_primitives::{Txid, hex};
+use lydian_consensus::Chain;
+use lydian_descriptor::Address;
+use lydian_primitives::{BlockHash, Txid, hex};
 use lydian_query::ScriptHash;
 use serde_json::Value;
+
+/// The name of an argument that stands for a script by its address.
+pub(crate) const ADDRESS: &str = "address";
 
 /// The arguments of a method, in the order of its names.
 #[derive(Debug)]
@@ -87,6 +92,12 @@ impl Params {
         self.text(index)?.parse().map_err(|_| self.wrong(index, "a txid: 64 hexadecimal characters"))
     }
 
+    /// By its hash. A number was read by then.
+    pub(crate) fn block_hash(&self, index: usize) -> Result<BlockHash, Fault> {
+        let hash = self.value(index).and_then(Value::as_str).and_then(|text| text.parse().ok());
+        hash.ok_or_else(|| self.wrong(index, "the hash of a block, 64 hexadecimal characters, or its height"))
+    }
+
     /// The protocol writes it reversed, as a txid.
     pub(crate) fn scripthash(&self, index: usize) -> Result<ScriptHash, Fault> {
         let text = self.text(index)?;
@@ -94,6 +105,20 @@ impl Params {
         reversed
             .map(|hash| ScriptHash(hash.0))
             .map_err(|_| self.wrong(index, "a script hash: 64 hexadecimal characters"))
+    }
+
+    /// Whether the argument is an address: see [`crate::methods`].
+    pub(crate) fn is_address(&self, index: usize) -> bool {
+        self.names.get(index) == Some(&ADDRESS)
+    }
+
+    pub(crate) fn address(&self, index: usize, chain: Chain) -> Result<ScriptHash, Fault> {
+        let text = self.text(index)?;
+        let address = Address::parse(text.trim(), chain);
+        let address = address.map_err(|error| {
+            Fault::params(format!("argument {}: \"{text}\" is no address of this chain: {error}", self.label(index)))
+        })?;
+        Ok(ScriptHash::of(&address.script()))
     }
 
     pub(crate) fn bytes(&self, index: usize) -> Result<Vec<u8>, Fault> {
@@ -138,6 +163,14 @@ mod tests {
         for value in [json!(-1), json!(1.5), json!("7"), json!(4_294_967_296_u64), json!(true)] {
             assert_eq!(number(value), "argument 1 (height) must be a non-negative integer below 2^32");
         }
+        let of = |text: &str| Params::read(json!([text]), &[ADDRESS], 1).unwrap().address(0, Chain::Regtest);
+        let genesis = "bcrt1qft5p2uhsdcdc3l2ua4ap5qqfg4pjaqlp250x7us7a8qqhrxrxfsqseac85";
+        assert_eq!(of(genesis), of(&format!(" {} ", genesis.to_uppercase())));
+        let wrong = of("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4").unwrap_err().message;
+        assert!(
+            wrong.starts_with("argument 1 (address): \"bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4\" is no"),
+            "{wrong}"
+        );
         let hash = read(json!(["00"])).unwrap();
         assert_eq!(hash.txid(0).unwrap_err().message, "argument 1 (height) must be a txid: 64 hexadecimal characters");
         let hash = read(json!([format!("01{}", "00".repeat(31))])).unwrap();

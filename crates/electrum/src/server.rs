@@ -8,6 +8,7 @@ use crate::notify;
 use crate::registry::{Operator, Registry};
 use crate::session::Electrum;
 use crate::subscriptions::Subscriptions;
+use lydian_consensus::Chain;
 use lydian_primitives::BlockHash;
 use lydian_query::{Calls, Query, Source};
 use lydian_serve::{Budget, ListenSettings, Listener, Log, Origin, StartError, Subnet, TlsIdentity, Websocket};
@@ -24,6 +25,8 @@ pub struct Identity {
     /// The name that `server.version` answers. Some wallets send batches to servers of names that they know only.
     pub name: String,
     pub genesis: BlockHash,
+    /// Addresses are those of this chain.
+    pub chain: Chain,
 }
 
 /// Settings of the server.

@@ -8,17 +8,19 @@ use crate::cost::Meter;
 use crate::fault::Fault;
 use crate::limits::{CLIENT_NAME_MAX, LINE_SIZE_MAX};
 use crate::methods::notices;
+use crate::notify::look_up;
 use crate::server::Shared;
-use crate::subscriptions::{Outbox, Own, Status};
+use crate::subscriptions::{Outbox, Own};
 use crate::version::{MIN, Version};
-use lydian_primitives::{BlockHash, OutPoint};
-use lydian_query::{OutpointStatus, ScriptHash};
+use crate::watched::{Found, Watch};
+use lydian_primitives::BlockHash;
 use lydian_serve::{Budget, Connection, Lined, Protocol, Room, SessionInfo, Stopped, Websocket, first_byte};
 use lydian_stdx::lock;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::sleep;
 
@@ -41,14 +43,13 @@ struct State {
     name: String,
     /// The last header that a subscriber was sent.
     header: Option<BlockHash>,
-    scripts: BTreeSet<ScriptHash>,
-    outpoints: HashSet<OutPoint>,
+    /// The numbers of what it watches.
+    watched: BTreeSet<u64>,
 }
 
 impl Session {
     fn own(&self) -> Own {
-        let state = lock(&self.state);
-        Own { count: state.scripts.len() + state.outpoints.len(), is_local: self.connection.is_local }
+        Own { count: self.subscriptions(), is_local: self.connection.is_local }
     }
 
     /// The version of the protocol: the lowest until one is agreed on.
@@ -81,7 +82,7 @@ impl Session {
             client: state.name.clone(),
             age: connection.age(),
             idle: connection.still_for(),
-            subscriptions: state.scripts.len() + state.outpoints.len(),
+            subscriptions: state.watched.len(),
             requests,
             bytes_received,
             bytes_sent,
@@ -121,8 +122,7 @@ impl Session {
 
     /// The number of its subscriptions.
     pub(crate) fn subscriptions(&self) -> usize {
-        let state = lock(&self.state);
-        state.scripts.len() + state.outpoints.len()
+        lock(&self.state).watched.len()
     }
 
     pub(crate) fn connection(&self) -> &Arc<Connection> {
@@ -133,32 +133,39 @@ impl Session {
         shared.subscriptions.wants_headers(self.id);
     }
 
+    /// Whether there was a subscription.
+    pub(crate) fn unsubscribe_from_headers(&self, shared: &Shared) -> bool {
+        shared.subscriptions.wants_no_headers(self.id)
+    }
+
     /// Notes the header that is sent to a subscriber. False if it was the last one, too.
     pub(crate) fn is_new_header(&self, hash: &BlockHash) -> bool {
         lock(&self.state).header.replace(*hash) != Some(*hash)
     }
 
-    pub(crate) fn subscribe(&self, shared: &Shared, script: ScriptHash) -> Result<Status, Fault> {
+    /// What is known of what the session watches from now on.
+    pub(crate) fn subscribe(&self, shared: &Shared, watch: Watch) -> Result<Found, Fault> {
         let own = self.own();
+        let number = shared.subscriptions.number(&watch);
         // At once, since a batch may have the same script several times.
-        let is_new = lock(&self.state).scripts.insert(script);
+        let is_new = lock(&self.state).watched.insert(number);
         let known = match is_new {
-            true => shared.subscriptions.join(self.id, &own, script).inspect_err(|_| {
-                lock(&self.state).scripts.remove(&script);
+            true => shared.subscriptions.join(self.id, &own, number, &watch).inspect_err(|_| {
+                lock(&self.state).watched.remove(&number);
             })?,
-            false => shared.subscriptions.told(&script),
+            false => shared.subscriptions.told(number).map(|(_, found)| found),
         };
-        if let Some(status) = known {
-            return Ok(status);
+        if let Some(found) = known {
+            return Ok(found);
         }
-        match shared.query.status(&script) {
-            Ok(status) => {
-                shared.subscriptions.answered(&script, status);
-                Ok(status)
+        match look_up(&shared.query, &watch) {
+            Ok(found) => {
+                shared.subscriptions.answered(&watch, &found);
+                Ok(found)
             }
             Err(error) => {
                 if is_new {
-                    self.unsubscribe(shared, &script);
+                    self.unsubscribe(shared, &watch);
                 }
                 Err(error.into())
             }
@@ -166,47 +173,11 @@ impl Session {
     }
 
     /// Whether there was a subscription.
-    pub(crate) fn unsubscribe(&self, shared: &Shared, script: &ScriptHash) -> bool {
-        let was_there = lock(&self.state).scripts.remove(script);
+    pub(crate) fn unsubscribe(&self, shared: &Shared, watch: &Watch) -> bool {
+        let number = shared.subscriptions.number(watch);
+        let was_there = lock(&self.state).watched.remove(&number);
         if was_there {
-            shared.subscriptions.leave(self.id, script);
-        }
-        was_there
-    }
-
-    pub(crate) fn subscribe_outpoint(
-        &self,
-        shared: &Shared,
-        outpoint: OutPoint,
-        hint: Option<ScriptHash>,
-    ) -> Result<OutpointStatus, Fault> {
-        let script = shared.query.script_of(&outpoint)?.or(hint);
-        let own = self.own();
-        let is_new = lock(&self.state).outpoints.insert(outpoint);
-        if is_new {
-            shared.subscriptions.join_outpoint(self.id, &own, outpoint, script).inspect_err(|_| {
-                lock(&self.state).outpoints.remove(&outpoint);
-            })?;
-        }
-        match shared.query.outpoint(&outpoint) {
-            Ok(status) => {
-                shared.subscriptions.answered_outpoint(&outpoint, status);
-                Ok(status)
-            }
-            Err(error) => {
-                if is_new {
-                    self.unsubscribe_outpoint(shared, &outpoint);
-                }
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Whether there was a subscription.
-    pub(crate) fn unsubscribe_outpoint(&self, shared: &Shared, outpoint: &OutPoint) -> bool {
-        let was_there = lock(&self.state).outpoints.remove(outpoint);
-        if was_there {
-            shared.subscriptions.leave_outpoint(self.id, outpoint);
+            shared.subscriptions.leave(self.id, number);
         }
         was_there
     }
@@ -238,7 +209,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.shared.registry.remove(&self.session);
         let state = lock(&self.session.state);
-        self.shared.subscriptions.close(self.session.id, &state.scripts, &state.outpoints);
+        self.shared.subscriptions.close(self.session.id, &state.watched);
     }
 }
 
@@ -249,10 +220,17 @@ pub(crate) struct Electrum {
     pub(crate) websocket: Websocket,
 }
 
+/// A client that takes nothing of an answer for this long is disconnected.
+const STALL_MAX: Duration = Duration::from_secs(30);
+
 /// The first byte of an HTTP request for a websocket. No line of JSON begins with it.
 const GET: u8 = b'G';
 
 impl Protocol for Electrum {
+    fn stall_max(&self) -> Option<Duration> {
+        Some(STALL_MAX)
+    }
+
     async fn serve<S>(&self, stream: S, connection: &Arc<Connection>, mut stopped: Stopped)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin,

@@ -1,92 +1,39 @@
-//! [`Subscriptions`]: which sessions watch which scripts, outputs and headers, and the last status that was sent.
+//! [`Subscriptions`]: which sessions watch which scripts, outputs, transactions and headers, and what was sent last.
 //!
-//! Input: subscriptions of sessions; new statuses, from the notifier. Output: marks in the outbox of each session,
-//! which its task sends. Invariants: a status that changed after it was answered is sent; a session that does not read
-//! holds one mark for each of its subscriptions, however often they change. Memory: about 180 bytes for a subscription
-//! with the session's own set. Trees, since a hash table that has just grown takes twice as much.
+//! Input: subscriptions of sessions; what the notifier found. Output: marks in the outbox of each session, which its
+//! task sends. Invariants: a status that changed after it was answered is sent; a session that does not read holds one
+//! mark for each of its subscriptions, however often they change. Memory: below 200 bytes for a subscription with the
+//! session's own number of it and its mark ([`crate::watched`]).
 
 use crate::fault::{Fault, code};
 use crate::limits::{SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX};
-use lydian_primitives::OutPoint;
-use lydian_query::{OutpointStatus, ScriptHash};
+use crate::watched::{Found, SmallHeight, SmallStatus, Status, Table, Watch};
+use lydian_primitives::{OutPoint, Txid};
+use lydian_query::{ScriptHash, Touched};
 use lydian_stdx::lock;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
-/// The status of a script.
-pub(crate) type Status = Option<[u8; 32]>;
-
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
+    /// Makes the numbers of what is watched.
+    salt: RandomState,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    scripts: BTreeMap<ScriptHash, Watched<Status>>,
-    outpoints: HashMap<OutPoint, Output>,
+    scripts: Table<ScriptHash, Status>,
+    outputs: Table<OutPoint, SmallStatus>,
+    transactions: Table<Txid, Option<SmallHeight>>,
     outboxes: HashMap<u64, Arc<Outbox>>,
     /// The sessions that want headers.
     headers: HashSet<u64>,
     count: usize,
     next: u64,
-}
-
-/// What is watched, and by which sessions.
-#[derive(Debug)]
-struct Watched<T> {
-    /// `None` until it was computed.
-    told: Option<T>,
-    sessions: Sessions,
-}
-
-impl<T> Watched<T> {
-    fn new() -> Watched<T> {
-        Watched { told: None, sessions: Sessions::Some(Box::default()) }
-    }
-}
-
-/// The ids of sessions. Most scripts are watched by one.
-#[derive(Debug)]
-enum Sessions {
-    One(u64),
-    Some(Box<[u64]>),
-}
-
-impl Sessions {
-    fn ids(&self) -> &[u64] {
-        match self {
-            Sessions::One(id) => std::slice::from_ref(id),
-            Sessions::Some(ids) => ids,
-        }
-    }
-
-    fn add(&mut self, id: u64) {
-        *self = match self.ids() {
-            [] => Sessions::One(id),
-            ids => Sessions::Some([ids, &[id]].concat().into_boxed_slice()),
-        };
-    }
-
-    /// Removes an id once; returns how often it was removed.
-    fn remove_one(&mut self, id: u64) -> usize {
-        let mut ids = self.ids().to_vec();
-        let Some(index) = ids.iter().position(|session| *session == id) else { return 0 };
-        ids.swap_remove(index);
-        *self = match ids[..] {
-            [id] => Sessions::One(id),
-            _ => Sessions::Some(ids.into_boxed_slice()),
-        };
-        1
-    }
-}
-
-#[derive(Debug)]
-struct Output {
-    /// The script of the output, if it is known.
-    script: Option<ScriptHash>,
-    watched: Watched<OutpointStatus>,
 }
 
 /// What a session is to be told.
@@ -99,8 +46,8 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     pub(crate) has_header: bool,
-    pub(crate) scripts: HashSet<ScriptHash>,
-    pub(crate) outpoints: HashSet<OutPoint>,
+    /// The numbers of what has changed.
+    pub(crate) changed: BTreeSet<u64>,
 }
 
 impl Outbox {
@@ -119,13 +66,6 @@ impl Outbox {
     }
 }
 
-/// Subscriptions that something may have changed.
-#[derive(Debug, Default)]
-pub(crate) struct Affected {
-    pub(crate) scripts: Vec<ScriptHash>,
-    pub(crate) outpoints: Vec<OutPoint>,
-}
-
 impl Subscriptions {
     /// A new session.
     pub(crate) fn open(&self) -> (u64, Arc<Outbox>) {
@@ -137,13 +77,12 @@ impl Subscriptions {
         (id, outbox)
     }
 
-    /// A session ends.
-    pub(crate) fn close(&self, id: u64, scripts: &BTreeSet<ScriptHash>, outpoints: &HashSet<OutPoint>) {
+    /// A session ends. `own`: the numbers of what it watches.
+    pub(crate) fn close(&self, id: u64, own: &BTreeSet<u64>) {
         let mut inner = lock(&self.inner);
         inner.outboxes.remove(&id);
         inner.headers.remove(&id);
-        scripts.iter().for_each(|script| inner.leave(id, script));
-        outpoints.iter().for_each(|outpoint| inner.leave_outpoint(id, outpoint));
+        own.iter().for_each(|number| inner.leave(id, *number));
     }
 
     pub(crate) fn wants_headers(&self, id: u64) {
@@ -153,78 +92,76 @@ impl Subscriptions {
         }
     }
 
-    /// Notes a subscription of a session, which has `own` of them. Returns the status if it is known.
-    pub(crate) fn join(&self, id: u64, own: &Own, script: ScriptHash) -> Result<Option<Status>, Fault> {
-        let mut inner = lock(&self.inner);
-        inner.check(id, own)?;
-        inner.count += 1;
-        let watched = inner.scripts.entry(script).or_insert_with(Watched::new);
-        watched.sessions.add(id);
-        Ok(watched.told)
+    /// Returns whether the session wanted headers.
+    pub(crate) fn wants_no_headers(&self, id: u64) -> bool {
+        lock(&self.inner).headers.remove(&id)
     }
 
-    pub(crate) fn join_outpoint(
-        &self,
-        id: u64,
-        own: &Own,
-        outpoint: OutPoint,
-        script: Option<ScriptHash>,
-    ) -> Result<(), Fault> {
-        let mut inner = lock(&self.inner);
-        inner.check(id, own)?;
-        inner.count += 1;
-        let output = inner.outpoints.entry(outpoint).or_insert_with(|| Output { script, watched: Watched::new() });
-        output.script = output.script.or(script);
-        output.watched.sessions.add(id);
-        Ok(())
+    /// The number of what may be watched. That two of a million have the same one happens in one of 37 million cases.
+    pub(crate) fn number(&self, watch: &Watch) -> u64 {
+        self.salt.hash_one(watch)
     }
 
-    /// A status that was computed for an answer. What the notifier found out meanwhile is newer.
-    pub(crate) fn answered(&self, script: &ScriptHash, status: Status) {
-        if let Some(watched) = lock(&self.inner).scripts.get_mut(script) {
-            watched.told.get_or_insert(status);
+    /// Notes a subscription of a session, which has `own` of them. Returns what is known of it.
+    pub(crate) fn join(&self, id: u64, own: &Own, number: u64, watch: &Watch) -> Result<Option<Found>, Fault> {
+        let mut inner = lock(&self.inner);
+        inner.check(id, own)?;
+        inner.check_number(number, watch)?;
+        inner.count += 1;
+        Ok(match *watch {
+            Watch::Script(script) => inner.scripts.join(number, script, id),
+            Watch::Output(outpoint) => inner.outputs.join(number, outpoint, id),
+            Watch::Transaction(txid) => inner.transactions.join(number, txid, id),
+        })
+    }
+
+    /// What was found for an answer. What the notifier found out meanwhile is newer.
+    pub(crate) fn answered(&self, watch: &Watch, found: &Found) {
+        let (mut inner, number) = (lock(&self.inner), self.number(watch));
+        match watch {
+            Watch::Script(script) => inner.scripts.answered(number, script, found),
+            Watch::Output(outpoint) => inner.outputs.answered(number, outpoint, found),
+            Watch::Transaction(txid) => inner.transactions.answered(number, txid, found),
         }
     }
 
-    pub(crate) fn answered_outpoint(&self, outpoint: &OutPoint, status: OutpointStatus) {
-        if let Some(output) = lock(&self.inner).outpoints.get_mut(outpoint) {
-            output.watched.told.get_or_insert(status);
-        }
-    }
-
-    pub(crate) fn leave(&self, id: u64, script: &ScriptHash) {
-        lock(&self.inner).leave(id, script);
-    }
-
-    pub(crate) fn leave_outpoint(&self, id: u64, outpoint: &OutPoint) {
-        lock(&self.inner).leave_outpoint(id, outpoint);
+    pub(crate) fn leave(&self, id: u64, number: u64) {
+        lock(&self.inner).leave(id, number);
     }
 
     /// The scripts of all subscriptions.
     pub(crate) fn scripts(&self) -> Vec<ScriptHash> {
-        let inner = lock(&self.inner);
-        let of_outputs = inner.outpoints.values().filter_map(|output| output.script);
-        inner.scripts.keys().copied().chain(of_outputs).collect()
+        lock(&self.inner).scripts.keys().collect()
     }
 
-    /// Everything that is watched.
-    pub(crate) fn all(&self) -> Affected {
+    /// The outputs and transactions of all subscriptions.
+    pub(crate) fn others(&self) -> Vec<Watch> {
         let inner = lock(&self.inner);
-        Affected {
-            scripts: inner.scripts.keys().copied().collect(),
-            outpoints: inner.outpoints.keys().copied().collect(),
-        }
+        let transactions = inner.transactions.keys().map(Watch::Transaction);
+        inner.outputs.keys().map(Watch::Output).chain(transactions).collect()
     }
 
-    /// What is watched of these scripts; and the outputs that do not exist yet, which any new transaction may make.
-    pub(crate) fn affected(&self, touched: &HashSet<ScriptHash>) -> Affected {
+    /// Those of the scripts that are watched.
+    pub(crate) fn watched_scripts<'a>(&self, scripts: impl IntoIterator<Item = &'a ScriptHash>) -> Vec<Watch> {
+        let numbered = scripts.into_iter().map(|script| Watch::Script(*script));
+        self.watched(numbered)
+    }
+
+    /// Those of the outputs and transactions that are watched.
+    pub(crate) fn watched_others(&self, touched: &Touched) -> Vec<Watch> {
+        let transactions = touched.txids.iter().map(|txid| Watch::Transaction(*txid));
+        self.watched(touched.outpoints.iter().map(|outpoint| Watch::Output(*outpoint)).chain(transactions))
+    }
+
+    fn watched(&self, all: impl Iterator<Item = Watch>) -> Vec<Watch> {
         let inner = lock(&self.inner);
-        let is_affected = |output: &Output| output.script.is_none_or(|script| touched.contains(&script));
-        let outpoints = inner.outpoints.iter().filter(|(_, output)| is_affected(output));
-        Affected {
-            scripts: touched.iter().filter(|script| inner.scripts.contains_key(*script)).copied().collect(),
-            outpoints: outpoints.map(|(outpoint, _)| *outpoint).collect(),
-        }
+        all.filter(|watch| inner.has(self.number(watch), watch)).collect()
+    }
+
+    /// Whether a session watches an output or a transaction.
+    pub(crate) fn has_others(&self) -> bool {
+        let inner = lock(&self.inner);
+        !inner.outputs.is_empty() || !inner.transactions.is_empty()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -239,46 +176,35 @@ impl Subscriptions {
         }
     }
 
-    /// The statuses of scripts were computed. Sessions that had another one are notified, each once.
-    pub(crate) fn tell(&self, statuses: &[(ScriptHash, Status)]) {
+    /// Notes what the notifier found. Sessions that were told something else are notified, each once.
+    pub(crate) fn tell(&self, all: &[(Watch, Found)]) {
         let mut inner = lock(&self.inner);
-        let Inner { scripts, outboxes, .. } = &mut *inner;
-        let mut changed: HashMap<u64, Vec<ScriptHash>> = HashMap::new();
-        for (script, status) in statuses {
-            if let Some(watched) = scripts.get_mut(script)
-                && watched.told.replace(*status) != Some(*status)
-            {
-                for id in watched.sessions.ids() {
-                    changed.entry(*id).or_default().push(*script);
-                }
+        let mut changed: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (watch, found) in all {
+            let number = self.number(watch);
+            let ids = match watch {
+                Watch::Script(script) => inner.scripts.tell(number, script, found),
+                Watch::Output(outpoint) => inner.outputs.tell(number, outpoint, found),
+                Watch::Transaction(txid) => inner.transactions.tell(number, txid, found),
+            };
+            for id in ids {
+                changed.entry(*id).or_default().push(number);
             }
         }
-        for (id, scripts) in changed {
-            if let Some(outbox) = outboxes.get(&id) {
-                outbox.mark(|marks| marks.scripts.extend(scripts));
-            }
-        }
-    }
-
-    pub(crate) fn tell_outpoint(&self, outpoint: &OutPoint, status: OutpointStatus) {
-        let mut inner = lock(&self.inner);
-        let Inner { outpoints, outboxes, .. } = &mut *inner;
-        if let Some(output) = outpoints.get_mut(outpoint)
-            && output.watched.told.replace(status) != Some(status)
-        {
-            for outbox in output.watched.sessions.ids().iter().filter_map(|id| outboxes.get(id)) {
-                outbox.mark(|marks| marks.outpoints.extend([*outpoint]));
+        for (id, numbers) in changed {
+            if let Some(outbox) = inner.outboxes.get(&id) {
+                outbox.mark(|marks| marks.changed.extend(numbers));
             }
         }
     }
 
-    /// The status of a script that was sent last; `None` if no session watches it.
-    pub(crate) fn told(&self, script: &ScriptHash) -> Option<Status> {
-        lock(&self.inner).scripts.get(script).and_then(|watched| watched.told)
-    }
-
-    pub(crate) fn told_outpoint(&self, outpoint: &OutPoint) -> Option<OutpointStatus> {
-        lock(&self.inner).outpoints.get(outpoint).and_then(|output| output.watched.told)
+    /// What was sent last of what has this number; `None` if no session watches it.
+    pub(crate) fn told(&self, number: u64) -> Option<(Watch, Found)> {
+        let inner = lock(&self.inner);
+        let script = inner.scripts.told(number).map(|(script, found)| (Watch::Script(script), found));
+        let output = || inner.outputs.told(number).map(|(outpoint, found)| (Watch::Output(outpoint), found));
+        let transaction = || inner.transactions.told(number).map(|(txid, found)| (Watch::Transaction(txid), found));
+        script.or_else(output).or_else(transaction)
     }
 }
 
@@ -307,57 +233,122 @@ impl Inner {
         Ok(())
     }
 
-    fn leave(&mut self, id: u64, script: &ScriptHash) {
-        let Some(watched) = self.scripts.get_mut(script) else { return };
-        self.count -= watched.sessions.remove_one(id);
-        if watched.sessions.ids().is_empty() {
-            self.scripts.remove(script);
+    /// An error if the number is that of something else that is watched.
+    fn check_number(&self, number: u64, watch: &Watch) -> Result<(), Fault> {
+        let (mut script, mut output, mut transaction) = (None, None, None);
+        match watch {
+            Watch::Script(of) => script = Some(of),
+            Watch::Output(of) => output = Some(of),
+            Watch::Transaction(of) => transaction = Some(of),
+        }
+        let is_other = self.scripts.has_other(number, script)
+            || self.outputs.has_other(number, output)
+            || self.transactions.has_other(number, transaction);
+        match is_other {
+            true => {
+                Err(Fault::new(code::INTERNAL, "another subscription has the same salted hash; restart the server"))
+            }
+            false => Ok(()),
         }
     }
 
-    fn leave_outpoint(&mut self, id: u64, outpoint: &OutPoint) {
-        let Some(output) = self.outpoints.get_mut(outpoint) else { return };
-        self.count -= output.watched.sessions.remove_one(id);
-        if output.watched.sessions.ids().is_empty() {
-            self.outpoints.remove(outpoint);
+    fn has(&self, number: u64, watch: &Watch) -> bool {
+        match watch {
+            Watch::Script(script) => self.scripts.has(number, script),
+            Watch::Output(outpoint) => self.outputs.has(number, outpoint),
+            Watch::Transaction(txid) => self.transactions.has(number, txid),
         }
+    }
+
+    fn leave(&mut self, id: u64, number: u64) {
+        let left = self.scripts.leave(number, id) + self.outputs.leave(number, id);
+        self.count -= left + self.transactions.leave(number, id);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_query::OutpointStatus;
 
-    fn script(number: usize) -> ScriptHash {
+    fn script(number: usize) -> Watch {
         let mut hash = [0; 32];
         hash[..8].copy_from_slice(&(number as u64).to_le_bytes());
-        ScriptHash(hash)
+        Watch::Script(ScriptHash(hash))
+    }
+
+    fn output(vout: u32) -> Watch {
+        Watch::Output(OutPoint { txid: Txid([1; 32]), vout })
     }
 
     fn own(count: usize, is_local: bool) -> Own {
         Own { count, is_local }
     }
 
+    impl Subscriptions {
+        fn join_it(&self, id: u64, own: &Own, watch: &Watch) -> Result<Option<Found>, Fault> {
+            self.join(id, own, self.number(watch), watch)
+        }
+
+        fn told_of(&self, watch: &Watch) -> Option<Found> {
+            self.told(self.number(watch)).map(|(of, found)| {
+                assert_eq!(of, *watch);
+                found
+            })
+        }
+    }
+
     #[test]
     fn a_change_is_told_once_to_each() {
         let subscriptions = Subscriptions::default();
         let ((one, first), (two, second)) = (subscriptions.open(), subscriptions.open());
-        assert_eq!(subscriptions.join(one, &own(0, true), script(1)), Ok(None));
+        let found = |byte: u8| Found::Script(Some([byte; 32]));
+        assert_eq!(subscriptions.join_it(one, &own(0, true), &script(1)), Ok(None));
         // The notifier is faster than the answer.
-        subscriptions.tell(&[(script(1), Some([2; 32]))]);
-        subscriptions.answered(&script(1), Some([1; 32]));
-        assert_eq!(subscriptions.told(&script(1)), Some(Some([2; 32])));
-        assert_eq!(first.take().scripts.len(), 1);
-        assert_eq!(subscriptions.join(two, &own(0, true), script(1)), Ok(Some(Some([2; 32]))));
-        subscriptions.tell(&[(script(1), Some([2; 32]))]);
-        assert!(first.take().scripts.is_empty() && second.take().scripts.is_empty(), "nothing changed");
-        subscriptions.tell(&[(script(1), None)]);
-        subscriptions.tell(&[(script(1), Some([3; 32]))]);
-        assert_eq!((first.take().scripts.len(), second.take().scripts.len()), (1, 1));
-        subscriptions.close(one, &BTreeSet::from([script(1)]), &HashSet::new());
+        subscriptions.tell(&[(script(1), found(2))]);
+        subscriptions.answered(&script(1), &found(1));
+        assert_eq!(subscriptions.told_of(&script(1)), Some(found(2)));
+        assert_eq!(first.take().changed.len(), 1);
+        assert_eq!(subscriptions.join_it(two, &own(0, true), &script(1)), Ok(Some(found(2))));
+        subscriptions.tell(&[(script(1), found(2))]);
+        assert!(first.take().changed.is_empty() && second.take().changed.is_empty(), "nothing changed");
+        subscriptions.tell(&[(script(1), Found::Script(None))]);
+        subscriptions.tell(&[(script(1), found(3))]);
+        assert_eq!((first.take().changed.len(), second.take().changed.len()), (1, 1));
+        subscriptions.close(one, &BTreeSet::from([subscriptions.number(&script(1))]));
         assert!(!subscriptions.is_empty());
-        subscriptions.leave(two, &script(1));
-        assert!(subscriptions.is_empty() && subscriptions.told(&script(1)).is_none());
+        subscriptions.leave(two, subscriptions.number(&script(1)));
+        assert!(subscriptions.is_empty() && subscriptions.told_of(&script(1)).is_none());
+    }
+
+    /// Each kind has its own statuses, and only what a change touches is looked up.
+    #[test]
+    fn outputs_and_transactions_are_watched_by_what_changes_them() {
+        let subscriptions = Subscriptions::default();
+        let (id, outbox) = subscriptions.open();
+        let (txid, other) = (Txid([1; 32]), Txid([2; 32]));
+        let all = [script(1), output(0), output(1), Watch::Transaction(txid), Watch::Transaction(other)];
+        assert!(!subscriptions.has_others());
+        for watch in &all {
+            assert_eq!(subscriptions.join_it(id, &own(0, true), watch), Ok(None));
+        }
+        assert!(subscriptions.has_others());
+        let outpoints = HashSet::from([OutPoint { txid, vout: 1 }, OutPoint { txid, vout: 2 }]);
+        let touched = Touched { txids: HashSet::from([txid, Txid([3; 32])]), outpoints, ..Touched::default() };
+        assert_eq!(subscriptions.watched_others(&touched), [output(1), Watch::Transaction(txid)]);
+        let scripts = [1, 2].map(|number| ScriptHash(if number == 1 { [0; 32] } else { [9; 32] }));
+        assert!(subscriptions.watched_scripts(&scripts).is_empty());
+        assert_eq!(subscriptions.watched_scripts(&subscriptions.scripts()), [script(1)]);
+        let mut others = subscriptions.others();
+        others.sort_unstable();
+        assert_eq!(others, all[1..]);
+        let spent = OutpointStatus { funder_height: Some(7), spender: Some((other, -1)) };
+        subscriptions.tell(&[(output(1), Found::Output(spent)), (all[3], Found::Transaction(Some(7)))]);
+        assert_eq!(outbox.take().changed.len(), 2);
+        let told = [output(1), all[3], output(0)].map(|watch| subscriptions.told_of(&watch));
+        assert_eq!(told, [Some(Found::Output(spent)), Some(Found::Transaction(Some(7))), None]);
+        subscriptions.close(id, &all.iter().map(|watch| subscriptions.number(watch)).collect());
+        assert!(subscriptions.is_empty() && !subscriptions.has_others() && subscriptions.scripts().is_empty());
     }
 
     /// Members of a batch go on when their connection has ended.
@@ -365,29 +356,26 @@ mod tests {
     fn nothing_is_left_of_a_session_that_ended() {
         let subscriptions = Subscriptions::default();
         let (id, _outbox) = subscriptions.open();
-        let outpoint = OutPoint { txid: lydian_primitives::Txid([1; 32]), vout: 0 };
-        assert!(subscriptions.join(id, &own(0, true), script(1)).is_ok());
-        subscriptions.close(id, &BTreeSet::from([script(1), script(2)]), &HashSet::from([outpoint]));
-        assert!(subscriptions.join(id, &own(0, true), script(2)).is_err());
-        assert!(subscriptions.join_outpoint(id, &own(0, true), outpoint, None).is_err());
+        assert!(subscriptions.join_it(id, &own(0, true), &script(1)).is_ok());
+        let own_numbers = [script(1), script(2), output(0)].map(|watch| subscriptions.number(&watch));
+        subscriptions.close(id, &BTreeSet::from(own_numbers));
+        assert!(subscriptions.join_it(id, &own(0, true), &script(2)).is_err());
+        assert!(subscriptions.join_it(id, &own(0, true), &output(0)).is_err());
         subscriptions.wants_headers(id);
-        let inner = lock(&subscriptions.inner);
-        assert!(inner.count == 0 && inner.scripts.is_empty() && inner.outpoints.is_empty() && inner.headers.is_empty());
+        assert!(subscriptions.is_empty() && !subscriptions.has_others() && subscriptions.scripts().is_empty());
+        assert!(!subscriptions.wants_no_headers(id));
     }
 
+    /// Two that have one number are not mixed up.
     #[test]
-    fn sessions_are_added_and_removed() {
-        let mut sessions = Watched::<Status>::new().sessions;
-        for ids in [&[][..], &[7], &[7, 8], &[7, 8, 7]] {
-            assert_eq!(sessions.ids(), ids);
-            sessions.add(if ids.len() == 1 { 8 } else { 7 });
+    fn equal_numbers_are_refused() {
+        let subscriptions = Subscriptions::default();
+        let (id, _outbox) = subscriptions.open();
+        assert_eq!(subscriptions.join(id, &own(0, true), 7, &script(1)), Ok(None));
+        assert_eq!(subscriptions.join(id, &own(0, true), 7, &script(1)), Ok(None));
+        for other in [script(2), output(1), Watch::Transaction(Txid([1; 32]))] {
+            assert_eq!(subscriptions.join(id, &own(0, true), 7, &other).unwrap_err().code, code::INTERNAL);
         }
-        assert_eq!((sessions.remove_one(9), sessions.remove_one(8), sessions.ids()), (0, 1, &[7, 7, 7][..]));
-        assert_eq!((0..4).map(|_| sessions.remove_one(7)).sum::<usize>(), 3);
-        assert!(sessions.ids().is_empty());
-        // Entries of the tree, of which it fills two thirds, with the set of the session.
-        let entry = size_of::<(ScriptHash, Watched<Status>)>() + size_of::<ScriptHash>();
-        assert!(entry * 3 / 2 <= 180, "{entry}");
     }
 
     /// limit: SUBSCRIPTIONS_MAX at
@@ -397,9 +385,10 @@ mod tests {
         let subscriptions = Subscriptions::default();
         let (id, _outbox) = subscriptions.open();
         lock(&subscriptions.inner).count = SUBSCRIPTIONS_MAX - 1;
-        assert_eq!(subscriptions.join(id, &own(9_999_999, true), script(1)), Ok(None));
-        let refused = subscriptions.join(id, &own(9_999_999, true), script(2)).unwrap_err();
+        assert_eq!(subscriptions.join_it(id, &own(9_999_999, true), &script(1)), Ok(None));
+        let refused = subscriptions.join_it(id, &own(9_999_999, true), &script(2)).unwrap_err();
         assert_eq!((refused.code, &*refused.message), (-101, "the server has 1000000 subscriptions and takes no more"));
+        assert_eq!(subscriptions.join_it(id, &own(9_999_999, true), &output(2)).unwrap_err(), refused);
     }
 
     /// limit: SUBSCRIPTIONS_PER_SESSION_MAX at
@@ -409,8 +398,9 @@ mod tests {
         let subscriptions = Subscriptions::default();
         let (id, _outbox) = subscriptions.open();
         let at = SUBSCRIPTIONS_PER_SESSION_MAX;
-        assert_eq!(subscriptions.join(id, &own(at - 1, false), script(1)), Ok(None));
-        assert_eq!(subscriptions.join(id, &own(at, false), script(2)).unwrap_err().code, -101);
-        assert_eq!(subscriptions.join(id, &own(at, true), script(3)), Ok(None));
+        assert_eq!(subscriptions.join_it(id, &own(at - 1, false), &script(1)), Ok(None));
+        assert_eq!(subscriptions.join_it(id, &own(at, false), &script(2)).unwrap_err().code, -101);
+        assert_eq!(subscriptions.join_it(id, &own(at, false), &output(2)).unwrap_err().code, -101);
+        assert_eq!(subscriptions.join_it(id, &own(at, true), &script(3)), Ok(None));
     }
 }

@@ -95,7 +95,8 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
         tls = Some((of_tls, identity));
     }
     let changeable = Changeable { live: live.clone(), identity: tls.as_ref().map(|(_, identity)| identity.clone()) };
-    let identity = Identity { name: settings.name.clone(), genesis: session.settings.params.genesis_hash };
+    let params = &session.settings.params;
+    let identity = Identity { name: settings.name.clone(), genesis: params.genesis_hash, chain: params.chain };
     // The option opens the server to every client that reaches the address.
     let of_options = [&settings.tls_bind, &settings.ws_bind, &settings.wss_bind];
     let is_open = !settings.bind.is_empty() || of_options.into_iter().flatten().any(|texts| !texts.is_empty());

@@ -50,6 +50,6 @@ pub use several::{Summary, SummaryEntry};
 pub use sizes::BlockSizes;
 pub use source::{
     BlockInfo, BlockPlace, CallError, Calls, Chain, FeeRow, Located, Numbered, Pool, PoolFees, PoolRow, PoolScript,
-    PoolTotals, PoolTouched, ScriptIndex, SpentOutput, Taken,
+    PoolTotals, PoolTouched, ScriptIndex, SpentOutput, Taken, Touched,
 };
 pub use transactions::Transactions;

@@ -20,3 +20,7 @@ pub const SUMS_MAX: usize = 16_384;
 
 /// The maximum number of scripts whose status is kept up to the last block: about 300 bytes each.
 pub const STATUSES_MAX: usize = 65_536;
+
+/// The maximum number of scripts, transactions and outputs of the mempool's changes that wait for the Electrum server:
+/// about 60 bytes each. Above it, all subscriptions are looked at.
+pub const TOUCHED_MAX: usize = 262_144;

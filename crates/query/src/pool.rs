@@ -7,7 +7,8 @@
 //! Memory: about 120 bytes for an output or an input of the mempool.
 
 use crate::error::QueryError;
-use crate::source::{FeeRow, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched};
+use crate::limits::TOUCHED_MAX;
+use crate::source::{FeeRow, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched, Touched};
 use lydian_engine::Engine;
 use lydian_fees::{Horizon, Mode};
 use lydian_index::ScriptHash;
@@ -16,7 +17,7 @@ use lydian_mempool::pool::{Change, ChangeKind, Entry, Snapshot};
 use lydian_primitives::{BlockHash, OutPoint, Transaction, Tx, Txid};
 use lydian_script::is_unspendable;
 use lydian_stdx::lock;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -37,9 +38,34 @@ struct Rows {
     by_script: HashMap<ScriptHash, Vec<(Txid, PoolRow)>>,
     /// The scripts of each transaction.
     scripts: HashMap<Txid, Vec<ScriptHash>>,
-    /// Those touched since they were last taken.
-    touched: HashSet<ScriptHash>,
-    is_all_touched: bool,
+    touched: Unseen,
+}
+
+/// What was touched since it was last taken. If no server takes it, nothing is kept.
+#[derive(Debug, Default)]
+struct Unseen {
+    these: Touched,
+    is_all: bool,
+}
+
+impl Unseen {
+    fn add(&mut self, tx: Tx<'_>, scripts: Option<&Vec<ScriptHash>>) {
+        if self.is_all {
+            return;
+        }
+        self.these.add(tx);
+        self.these.scripts.extend(scripts.into_iter().flatten());
+        if self.these.len() > TOUCHED_MAX {
+            *self = Unseen { is_all: true, ..Unseen::default() };
+        }
+    }
+
+    fn take(&mut self) -> PoolTouched {
+        match std::mem::take(self) {
+            Unseen { is_all: true, .. } => PoolTouched::All,
+            Unseen { these, .. } => PoolTouched::These(these),
+        }
+    }
 }
 
 /// Changes that are read at once.
@@ -90,19 +116,22 @@ impl Rows {
 
     fn apply(&mut self, change: &Change, snapshot: &Snapshot) {
         let tx = change.entry.tx().view();
+        let txid = tx.txid();
         match &change.kind {
             ChangeKind::Added { spent } => {
                 let spent = spent.iter().map(|coin| (ScriptHash::of(&coin.script_pubkey), coin.value.0));
                 self.add(tx, spent.collect());
+                self.touched.add(tx, self.scripts.get(&txid));
             }
-            ChangeKind::Removed { .. } => self.remove(&tx.txid()),
+            ChangeKind::Removed { .. } => {
+                let scripts = self.remove(&txid);
+                self.touched.add(tx, scripts.as_ref());
+            }
         }
         // Whether its children have an unconfirmed input may be another.
         for vout in 0..u32::try_from(tx.output_count()).unwrap_or(0) {
-            if let Some(child) = snapshot.spender(&OutPoint { txid: tx.txid(), vout })
-                && let Some(scripts) = self.scripts.get(&child.txid())
-            {
-                self.touched.extend(scripts);
+            if let Some(child) = snapshot.spender(&OutPoint { txid, vout }) {
+                self.touched.add(child.tx().view(), self.scripts.get(&child.txid()));
             }
         }
     }
@@ -124,20 +153,21 @@ impl Rows {
         }
         scripts.sort_unstable();
         scripts.dedup();
-        self.touched.extend(&scripts);
         self.scripts.insert(txid, scripts);
     }
 
-    fn remove(&mut self, txid: &Txid) {
-        for script in self.scripts.remove(txid).unwrap_or_default() {
-            if let Some(rows) = self.by_script.get_mut(&script) {
+    /// Returns its scripts.
+    fn remove(&mut self, txid: &Txid) -> Option<Vec<ScriptHash>> {
+        let scripts = self.scripts.remove(txid)?;
+        for script in &scripts {
+            if let Some(rows) = self.by_script.get_mut(script) {
                 rows.retain(|(of, _)| of != txid);
                 if rows.is_empty() {
-                    self.by_script.remove(&script);
+                    self.by_script.remove(script);
                 }
             }
-            self.touched.insert(script);
         }
+        Some(scripts)
     }
 
     /// Makes the rows of a snapshot. False if some of its coins are missing: the chain has moved on.
@@ -163,7 +193,7 @@ impl Rows {
             .filter_map(|(outpoint, coin)| coin.map(|coin| (outpoint, coin)))
             .map(|(outpoint, coin)| (outpoint, (ScriptHash::of(&coin.script_pubkey), coin.value.0)))
             .collect();
-        *self = Rows { is_all_touched: true, ..Rows::default() };
+        *self = Rows { touched: Unseen { is_all: true, ..Unseen::default() }, ..Rows::default() };
         for entry in &entries {
             let spent = entry.tx().view().inputs().map(|input| input.prevout);
             let spent: Option<Vec<(ScriptHash, i64)>> =
@@ -171,7 +201,6 @@ impl Rows {
             let Some(spent) = spent else { return Ok(false) };
             self.add(entry.tx().view(), spent);
         }
-        self.touched = HashSet::new();
         self.next = Some(snapshot.info().sequence);
         Ok(true)
     }
@@ -268,13 +297,7 @@ impl Pool for NodePool {
     }
 
     fn take_touched(&self) -> Result<PoolTouched, QueryError> {
-        self.with(|rows, _| match std::mem::take(&mut rows.is_all_touched) {
-            true => {
-                rows.touched.clear();
-                PoolTouched::All
-            }
-            false => PoolTouched::These(std::mem::take(&mut rows.touched)),
-        })
+        self.with(|rows, _| rows.touched.take())
     }
 
     fn wait(&self, timeout: Duration) {
@@ -290,5 +313,45 @@ impl Pool for NodePool {
     fn wait_for(&self, tip: &BlockHash) {
         // If it takes too long, the caller tries again.
         let _ = self.mempool.wait_for(tip);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_primitives::Amount;
+    use lydian_primitives::build::{MutInput, MutOutput, MutTx};
+
+    /// A transaction with one input and so many outputs.
+    fn tx(number: u8, outputs: usize) -> Transaction {
+        let prevout = OutPoint { txid: Txid([number; 32]), vout: 7 };
+        let input = MutInput { prevout, script_sig: Vec::new(), sequence: 0, witness: Vec::new() };
+        let output = || MutOutput { value: Amount(1), script_pubkey: vec![0x51] };
+        let outputs = (0..outputs).map(|_| output()).collect();
+        Transaction::parse(MutTx { version: 2, inputs: vec![input], outputs, lock_time: 0 }.encode()).unwrap()
+    }
+
+    /// Esplora alone never takes what was touched, so that it was kept for ever.
+    ///
+    /// limit: TOUCHED_MAX at
+    /// limit: TOUCHED_MAX above
+    #[test]
+    fn what_no_server_takes_is_not_kept() {
+        let mut unseen = Unseen::default();
+        // A txid, a script, and the outputs with the one that is spent.
+        let (most, script) = (tx(1, TOUCHED_MAX - 3), vec![ScriptHash([1; 32])]);
+        unseen.add(most.view(), Some(&script));
+        assert!(!unseen.is_all && unseen.these.len() == TOUCHED_MAX);
+        let PoolTouched::These(these) = unseen.take() else { panic!("not all") };
+        let [first, spent] = [(most.view().txid(), 0), (Txid([1; 32]), 7)];
+        assert!([first, spent].into_iter().all(|(txid, vout)| these.outpoints.contains(&OutPoint { txid, vout })));
+        assert!(these.txids.contains(&first.0) && these.scripts.contains(&script[0]));
+        unseen.add(most.view(), Some(&script));
+        unseen.add(tx(2, 1).view(), None);
+        assert!(unseen.is_all && unseen.these.is_empty());
+        unseen.add(tx(3, 1).view(), None);
+        assert!(unseen.these.is_empty(), "all is more than this");
+        assert_eq!(unseen.take(), PoolTouched::All);
+        assert_eq!(unseen.take(), PoolTouched::These(Touched::default()));
     }
 }

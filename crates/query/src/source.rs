@@ -6,7 +6,7 @@
 use crate::error::QueryError;
 use lydian_engine::Tip;
 use lydian_index::{OutputFate, Place, ScriptHash, ScriptOutput, ScriptOutputs};
-use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, Transaction, Txid};
+use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, Transaction, Tx, Txid};
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -223,11 +223,43 @@ pub struct PoolTotals {
     pub fee: i64,
 }
 
-/// The scripts that the mempool touched.
+/// What changed, so that other answers may be due: scripts, and transactions with the outputs that they make and spend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    pub scripts: HashSet<ScriptHash>,
+    pub txids: HashSet<Txid>,
+    pub outpoints: HashSet<OutPoint>,
+}
+
+impl Touched {
+    /// Adds a transaction, without its scripts.
+    pub fn add(&mut self, tx: Tx<'_>) {
+        let txid = tx.txid();
+        self.txids.insert(txid);
+        let made = (0..u32::try_from(tx.output_count()).unwrap_or(0)).map(|vout| OutPoint { txid, vout });
+        self.outpoints.extend(made.chain(tx.inputs().map(|input| input.prevout)));
+    }
+
+    pub fn extend(&mut self, other: Touched) {
+        self.scripts.extend(other.scripts);
+        self.txids.extend(other.txids);
+        self.outpoints.extend(other.outpoints);
+    }
+
+    pub fn len(&self) -> usize {
+        self.scripts.len() + self.txids.len() + self.outpoints.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What the mempool touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PoolTouched {
     All,
-    These(HashSet<ScriptHash>),
+    These(Touched),
 }
 
 /// The mempool by script.
@@ -258,7 +290,7 @@ pub trait Pool: Debug + Send + Sync {
     /// The last transactions that came, the newest first.
     fn recent(&self, count: usize) -> Vec<FeeRow>;
 
-    /// The scripts that were touched since the last call. For one caller.
+    /// What was touched since the last call. For one caller.
     fn take_touched(&self) -> Result<PoolTouched, QueryError>;
 
     /// Waits until the mempool changes, or the time is over.

@@ -7,10 +7,13 @@ use crate::version::V1_6;
 use crate::write::{Json, put, put_hash, put_hex, put_list};
 use lydian_primitives::{Header, push_hex};
 use lydian_query::MerkleProof;
+use serde_json::Value;
 
 pub(super) const METHODS: &[Method] = &[
     Method::new("blockchain.headers.subscribe", subscribe),
+    Method::new("blockchain.headers.unsubscribe", unsubscribe),
     Method::new("blockchain.headers.get_tip", tip),
+    Method::new("blockchain.header.get", get).takes(&["block_hash"], 1),
     Method::new("blockchain.block.header", header).takes(&["height", "cp_height"], 1),
     Method::new("blockchain.block.headers", headers).takes(&["start_height", "count", "cp_height"], 2),
 ];
@@ -22,12 +25,30 @@ fn subscribe(call: &Call<'_>) -> Result<Json, Fault> {
     Ok(tip_of(height, &header))
 }
 
+/// As in Fulcrum: whether there was a subscription.
+fn unsubscribe(call: &Call<'_>) -> Result<Json, Fault> {
+    Ok(call.session.unsubscribe_from_headers(call.shared).to_string().into_bytes())
+}
+
+/// As in Fulcrum: a header of the chain, by the hash or by the height of its block.
+fn get(call: &Call<'_>) -> Result<Json, Fault> {
+    let query = &call.shared.query;
+    if call.params.value(0).is_some_and(Value::is_number) {
+        let height = call.params.number(0)?;
+        return Ok(tip_of(height, &query.header(height)?));
+    }
+    let hash = call.params.block_hash(0)?;
+    let info = query.chain().block_info(&hash)?.filter(|info| info.is_active);
+    let info = info.ok_or_else(|| Fault::bad(format!("no block of the chain has the hash {hash}")))?;
+    Ok(tip_of(info.height, &info.header))
+}
+
 fn tip(call: &Call<'_>) -> Result<Json, Fault> {
     let (height, header) = call.shared.query.tip()?;
     Ok(tip_of(height, &header))
 }
 
-/// The form of a new tip.
+/// The form of a header with its height, such as a new tip.
 pub(crate) fn tip_of(height: u32, header: &Header) -> Json {
     let mut out = b"{\"hex\":".to_vec();
     put_hex(&mut out, &header.to_bytes());

@@ -16,7 +16,8 @@ use crate::server::Shared;
 use crate::session::Session;
 use crate::stream::Slot;
 use crate::version::{MAX, MIN, V1_7, Version};
-use crate::write::{Json, notification, put_hash};
+use crate::watched::{Found, Watch};
+use crate::write::{Json, notification, put, put_hash};
 use serde_json::Value;
 
 /// What a method works on.
@@ -126,26 +127,49 @@ pub(crate) fn notices(shared: &Shared, session: &Session) -> Json {
         notification(&mut out, "blockchain.headers.subscribe", &params);
     }
     let is_new = session.version() >= V1_7;
-    let name = if is_new { "blockchain.scriptpubkey.subscribe" } else { "blockchain.scripthash.subscribe" };
-    for hash in &marks.scripts {
-        let Some(status) = shared.subscriptions.told(hash) else { continue };
+    let of_scripts = if is_new { "blockchain.scriptpubkey.subscribe" } else { "blockchain.scripthash.subscribe" };
+    for (watch, found) in marks.changed.iter().filter_map(|number| shared.subscriptions.told(*number)) {
         let mut params = vec![b'['];
-        put_hash(&mut params, &hash.0);
+        let name = match watch {
+            Watch::Script(hash) => {
+                put_hash(&mut params, &hash.0);
+                of_scripts
+            }
+            Watch::Output(outpoint) => {
+                put_hash(&mut params, &outpoint.txid.0);
+                put(&mut params, format_args!(",{}", outpoint.vout));
+                "blockchain.outpoint.subscribe"
+            }
+            Watch::Transaction(txid) => {
+                put_hash(&mut params, &txid.0);
+                "blockchain.transaction.subscribe"
+            }
+        };
         params.push(b',');
-        params.extend(script::status_json(status));
+        params.extend(found_json(&found));
         params.push(b']');
         notification(&mut out, name, &params);
     }
-    for outpoint in &marks.outpoints {
-        let Some(status) = shared.subscriptions.told_outpoint(outpoint) else { continue };
-        let mut params = vec![b'['];
-        put_hash(&mut params, &outpoint.txid.0);
-        params.extend(format!(",{},", outpoint.vout).into_bytes());
-        params.extend(script::outpoint_json(&status));
-        params.push(b']');
-        notification(&mut out, "blockchain.outpoint.subscribe", &params);
-    }
     out
+}
+
+/// The form of what a subscriber is told.
+fn found_json(found: &Found) -> Json {
+    match found {
+        Found::Script(status) => script::status_json(*status),
+        Found::Output(status) => script::outpoint_json(status),
+        Found::Transaction(height) => transaction::height_json(*height),
+    }
+}
+
+/// Answers a subscription.
+fn subscribe(call: &Call<'_>, watch: Watch) -> Result<Json, Fault> {
+    Ok(found_json(&call.session.subscribe(call.shared, watch)?))
+}
+
+/// Answers whether there was a subscription.
+fn unsubscribe(call: &Call<'_>, watch: &Watch) -> Result<Json, Fault> {
+    Ok(call.session.unsubscribe(call.shared, watch).to_string().into_bytes())
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use super::{Call, Method};
 use crate::fault::Fault;
+use crate::params::ADDRESS;
 use crate::stream::{List, put_entry, put_list};
 use crate::version::{V1_4_2, V1_7, Version};
+use crate::watched::Watch;
 use crate::write::{Json, put, put_hash, put_hex};
 use lydian_primitives::OutPoint;
 use lydian_query::{OutpointStatus, ScriptHash};
@@ -13,6 +15,7 @@ use std::ops::Range;
 const LAST: Version = Version(1, 6, u32::MAX);
 
 const HISTORY: &[&str] = &["scripthash", "from_height", "to_height"];
+const ADDRESS_HISTORY: &[&str] = &[ADDRESS, "from_height", "to_height"];
 const SCRIPT_HISTORY: &[&str] = &["scriptpubkey", "from_height", "to_height"];
 
 pub(super) const METHODS: &[Method] = &[
@@ -24,6 +27,12 @@ pub(super) const METHODS: &[Method] = &[
     Method::new("blockchain.scripthash.unsubscribe", unsubscribe).takes(&["scripthash"], 1).from(V1_4_2).to(LAST),
     Method::new("blockchain.scripthash.get_first_use", first_use).takes(&["scripthash"], 1).to(LAST),
     Method::new("blockchain.scripthash.get_status", status).takes(&["scripthash"], 1).to(LAST),
+    Method::new("blockchain.address.get_balance", balance).takes(&[ADDRESS], 1).to(LAST),
+    Method::new("blockchain.address.get_history", history).takes(ADDRESS_HISTORY, 1).to(LAST),
+    Method::new("blockchain.address.get_mempool", pool).takes(&[ADDRESS], 1).to(LAST),
+    Method::new("blockchain.address.listunspent", coins).takes(&[ADDRESS], 1).to(LAST),
+    Method::new("blockchain.address.get_first_use", first_use).takes(&[ADDRESS], 1).to(LAST),
+    Method::new("blockchain.address.get_scripthash", hash_of_address).takes(&[ADDRESS], 1).to(LAST),
     Method::new("blockchain.scriptpubkey.get_balance", balance).takes(&["scriptpubkey"], 1).from(V1_7),
     Method::new("blockchain.scriptpubkey.get_history", history).takes(SCRIPT_HISTORY, 1).from(V1_7),
     Method::new("blockchain.scriptpubkey.get_mempool", pool).takes(&["scriptpubkey"], 1).from(V1_7),
@@ -41,9 +50,17 @@ const OUTPOINT: &[&str] = &["tx_hash", "txout_idx", "spk_hint"];
 /// The script of the first argument.
 fn script(call: &Call<'_>) -> Result<ScriptHash, Fault> {
     match call.version < V1_7 {
+        true if call.params.is_address(0) => call.params.address(0, call.shared.identity.chain),
         true => call.params.scripthash(0),
         false => Ok(ScriptHash::of(&call.params.bytes(0)?)),
     }
+}
+
+/// As in Fulcrum: the script hash of an address, by which a client may subscribe.
+fn hash_of_address(call: &Call<'_>) -> Result<Json, Fault> {
+    let mut out = Vec::new();
+    put_hash(&mut out, &script(call)?.0);
+    Ok(out)
 }
 
 /// From 1.7 on, lists are fields of an object.
@@ -121,11 +138,11 @@ pub(crate) fn status_json(status: Option<[u8; 32]>) -> Json {
 }
 
 fn subscribe(call: &Call<'_>) -> Result<Json, Fault> {
-    Ok(status_json(call.session.subscribe(call.shared, script(call)?)?))
+    super::subscribe(call, Watch::Script(script(call)?))
 }
 
 fn unsubscribe(call: &Call<'_>) -> Result<Json, Fault> {
-    Ok(call.session.unsubscribe(call.shared, &script(call)?).to_string().into_bytes())
+    super::unsubscribe(call, &Watch::Script(script(call)?))
 }
 
 fn status(call: &Call<'_>) -> Result<Json, Fault> {
@@ -158,9 +175,9 @@ fn outpoint(call: &Call<'_>) -> Result<OutPoint, Fault> {
     Ok(OutPoint { txid: call.params.txid(0)?, vout: call.params.number(1)? })
 }
 
-/// The script of the output as the client knows it.
-fn hint(call: &Call<'_>) -> Result<Option<ScriptHash>, Fault> {
-    call.params.value(2).map(|_| Ok(ScriptHash::of(&call.params.bytes(2)?))).transpose()
+/// Checks the script of the output as the client knows it. It is not needed: outputs are found by their transactions.
+fn check_hint(call: &Call<'_>) -> Result<(), Fault> {
+    call.params.value(2).map_or(Ok(()), |_| call.params.bytes(2).map(drop))
 }
 
 /// The form of what is known of an output.
@@ -178,17 +195,17 @@ pub(crate) fn outpoint_json(status: &OutpointStatus) -> Json {
 }
 
 fn outpoint_status(call: &Call<'_>) -> Result<Json, Fault> {
-    hint(call)?;
+    check_hint(call)?;
     Ok(outpoint_json(&call.shared.query.outpoint(&outpoint(call)?)?))
 }
 
 fn outpoint_subscribe(call: &Call<'_>) -> Result<Json, Fault> {
-    let hint = hint(call)?;
-    Ok(outpoint_json(&call.session.subscribe_outpoint(call.shared, outpoint(call)?, hint)?))
+    check_hint(call)?;
+    super::subscribe(call, Watch::Output(outpoint(call)?))
 }
 
 fn outpoint_unsubscribe(call: &Call<'_>) -> Result<Json, Fault> {
-    Ok(call.session.unsubscribe_outpoint(call.shared, &outpoint(call)?).to_string().into_bytes())
+    super::unsubscribe(call, &Watch::Output(outpoint(call)?))
 }
 
 /// An unspent output, as Fulcrum describes it: null if there is none.

@@ -3,6 +3,7 @@
 use super::{Call, Method};
 use crate::fault::{Fault, code};
 use crate::version::{V1_6, V1_7};
+use crate::watched::Watch;
 use crate::write::{Json, put, put_hash, put_hex, put_list};
 use lydian_primitives::{BlockHash, Txid, push_hex_reversed};
 use lydian_query::QueryError;
@@ -10,10 +11,12 @@ use serde_json::{Value, json};
 
 pub(super) const METHODS: &[Method] = &[
     Method::new("blockchain.transaction.get", get).takes(&["tx_hash", "verbose"], 1),
-    Method::new("blockchain.transaction.get_merkle", merkle).takes(&["tx_hash", "height"], 2),
+    Method::new("blockchain.transaction.get_merkle", merkle).takes(&["tx_hash", "height"], 1),
     Method::new("blockchain.transaction.id_from_pos", id_from_pos).takes(&["height", "tx_pos", "merkle"], 2),
     Method::new("blockchain.transaction.get_height", height).takes(&["tx_hash"], 1),
-    Method::new("blockchain.transaction.get_confirmed_blockhash", block_hash).takes(&["tx_hash", "include_height"], 1),
+    Method::new("blockchain.transaction.get_confirmed_blockhash", block_hash).takes(&["tx_hash", "include_header"], 1),
+    Method::new("blockchain.transaction.subscribe", subscribe).takes(&["tx_hash"], 1),
+    Method::new("blockchain.transaction.unsubscribe", unsubscribe).takes(&["tx_hash"], 1),
     Method::new("blockchain.transaction.broadcast", broadcast).takes(&["raw_tx"], 1).costs(10),
     Method::new("blockchain.transaction.broadcast_package", broadcast_package)
         .takes(&["raw_txs", "verbose"], 1)
@@ -74,8 +77,13 @@ fn of_pruned(call: &Call<'_>, txid: &Txid, hash: &BlockHash) -> Result<Json, Fau
     Ok(Value::Object(object).to_string().into_bytes())
 }
 
+/// Without a height, as in Fulcrum, it is looked up.
 fn merkle(call: &Call<'_>) -> Result<Json, Fault> {
-    let (txid, height) = (call.params.txid(0)?, call.params.number(1)?);
+    let txid = call.params.txid(0)?;
+    let height = match call.params.value(1) {
+        Some(_) => call.params.number(1)?,
+        None => confirmed(call, &txid)?.1,
+    };
     let proof = call.shared.query.merkle(&txid, height)?;
     let mut out = format!("{{\"block_height\":{height},\"merkle\":").into_bytes();
     put_list(&mut out, &proof.branch, put_hash);
@@ -100,24 +108,41 @@ fn id_from_pos(call: &Call<'_>) -> Result<Json, Fault> {
 }
 
 /// As in Fulcrum: 0 in the mempool, null if there is no such transaction.
-fn height(call: &Call<'_>) -> Result<Json, Fault> {
-    let height = call.shared.query.height_of(&call.params.txid(0)?)?;
-    Ok(height.map_or_else(|| "null".to_owned(), |height| height.max(0).to_string()).into_bytes())
+pub(crate) fn height_json(height: Option<i64>) -> Json {
+    height.map_or_else(|| "null".to_owned(), |height| height.max(0).to_string()).into_bytes()
 }
 
-/// As in Fulcrum: null if it is not in a block.
+fn height(call: &Call<'_>) -> Result<Json, Fault> {
+    Ok(height_json(call.shared.query.height_of(&call.params.txid(0)?)?))
+}
+
+fn subscribe(call: &Call<'_>) -> Result<Json, Fault> {
+    super::subscribe(call, Watch::Transaction(call.params.txid(0)?))
+}
+
+fn unsubscribe(call: &Call<'_>) -> Result<Json, Fault> {
+    super::unsubscribe(call, &Watch::Transaction(call.params.txid(0)?))
+}
+
+/// The block of a transaction, and its height.
+fn confirmed(call: &Call<'_>, txid: &Txid) -> Result<(BlockHash, u32), Fault> {
+    let found = call.shared.query.block_of(txid)?;
+    found.ok_or_else(|| Fault::bad(format!("transaction {txid} is not in a block")))
+}
+
+/// As in Fulcrum: an error if it is not in a block.
 fn block_hash(call: &Call<'_>) -> Result<Json, Fault> {
-    let with_height = call.params.switch(1)?;
-    let found = match call.shared.query.block_of(&call.params.txid(0)?) {
-        Err(QueryError::NoTransaction(_)) => None,
-        found => found?,
-    };
-    let answer = match found {
-        None => Value::Null,
-        Some((hash, height)) if with_height => json!({ "block_hash": hash.to_string(), "block_height": height }),
-        Some((hash, _)) => Value::from(hash.to_string()),
-    };
-    Ok(answer.to_string().into_bytes())
+    let (txid, with_header) = (call.params.txid(0)?, call.params.switch(1)?);
+    let (hash, height) = confirmed(call, &txid)?;
+    let mut out = b"{\"block_hash\":".to_vec();
+    put_hash(&mut out, &hash.0);
+    if with_header {
+        let info = call.shared.query.chain().block_info(&hash)?.ok_or(QueryError::Moving)?;
+        out.extend_from_slice(b",\"block_header\":");
+        put_hex(&mut out, &info.header.to_bytes());
+    }
+    put(&mut out, format_args!(",\"block_height\":{height}}}"));
+    Ok(out)
 }
 
 /// Core's `sendrawtransaction`.

@@ -16,6 +16,7 @@ mod compare;
 mod described;
 mod drivers;
 mod electrum;
+mod electrum_floods;
 mod electrum_libraries;
 mod electrum_model;
 mod electrum_operators;

@@ -1,11 +1,11 @@
 //! Every answer about scripts, outputs, transactions, blocks and the mempool against the model.
 
 use crate::details::{compare_fresh_page, compare_pages, compare_transaction};
-use crate::model::{Model, Script};
+use crate::model::{Model, Row, Script};
 use crate::world::World;
 use lydian_index::ScriptHash;
 use lydian_primitives::{BlockHash, Height, OutPoint, Txid};
-use lydian_query::{PART, PoolTouched, Query, QueryError};
+use lydian_query::{OutpointStatus, PART, PoolTouched, Query, QueryError};
 use lydian_stdx::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,8 @@ pub struct Asked {
     /// The status of each script at the last comparison, and the tip of that moment.
     statuses: BTreeMap<Script, [u8; 32]>,
     last: Option<(u32, BlockHash)>,
+    /// What was known of each output then.
+    outputs: BTreeMap<OutPoint, OutpointStatus>,
     /// The kinds of states that were compared.
     pub kinds: BTreeSet<&'static str>,
 }
@@ -36,7 +38,7 @@ impl Asked {
     pub fn new(seed: u64) -> Asked {
         let (scripts, txids) = (BTreeSet::from([vec![0x52, 0x53]]), BTreeSet::from([Txid([9; 32])]));
         let (statuses, kinds) = (BTreeMap::new(), BTreeSet::new());
-        Asked { scripts, txids, random: SplitMix64::new(seed), statuses, last: None, kinds }
+        Asked { scripts, txids, random: SplitMix64::new(seed), statuses, last: None, outputs: BTreeMap::new(), kinds }
     }
 
     /// Compares everything, with the query that has followed the mempool and with a new one.
@@ -84,13 +86,36 @@ impl Asked {
                 let is_told = in_blocks.contains(&hash)
                     || match &in_pool {
                         PoolTouched::All => true,
-                        PoolTouched::These(touched) => touched.contains(&hash),
+                        PoolTouched::These(touched) => touched.scripts.contains(&hash),
                     };
                 assert!(is_told, "the status of {script:02x?} changed without notice");
             }
         }
         self.statuses = statuses;
+        self.compare_touched_outputs(model, last.map(|(height, _)| height), in_pool);
         self.last = Some((model.tip(), world.tip_hash()));
+    }
+
+    /// The same for outputs and transactions. `last`: the height of the last comparison, if that block did not leave.
+    fn compare_touched_outputs(&mut self, model: &Model, last: Option<u32>, in_pool: PoolTouched) {
+        let outputs = |(row, vout): (&Row, u32)| OutPoint { txid: row.txid, vout };
+        let count = |row: &Row| u32::try_from(row.outputs.len()).unwrap();
+        let all = model.rows.iter().flat_map(|row| (0..count(row)).map(move |vout| (row, vout))).map(outputs);
+        let now: BTreeMap<OutPoint, OutpointStatus> =
+            all.map(|outpoint| (outpoint, model.outpoint(&outpoint))).collect();
+        let before = std::mem::replace(&mut self.outputs, now);
+        let (Some(last), PoolTouched::These(mut touched)) = (last, in_pool) else { return };
+        for block in &model.blocks[last as usize + 1..] {
+            block.txs().for_each(|tx| touched.add(tx));
+        }
+        let none = OutpointStatus::default();
+        for outpoint in before.keys().chain(self.outputs.keys()) {
+            let [before, now] = [&before, &self.outputs].map(|of| of.get(outpoint).unwrap_or(&none));
+            let is_told = touched.outpoints.contains(outpoint);
+            assert!(before == now || is_told, "{outpoint:?} changed without notice: {before:?}, {now:?}");
+            let is_told = touched.txids.contains(&outpoint.txid);
+            assert!(before.funder_height == now.funder_height || is_told, "{} changed without notice", outpoint.txid);
+        }
     }
 }
 
