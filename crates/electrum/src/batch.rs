@@ -1,7 +1,8 @@
 //! Turns a line into the bytes of its answer: one request, or a batch, whose members are answered in parallel.
 //!
-//! The members of a batch may be answered in any order, and are answered in theirs. A request without an id is carried
-//! out and not answered.
+//! The members of a batch may be answered in any order, and are answered in theirs. If the memory for answers is used
+//! up, the others are answered one after another, each when the client has read those before it, so that a batch takes
+//! no more memory than there is. A request without an id is carried out and not answered.
 
 use crate::fault::{Fault, code};
 use crate::limits::{BATCH_MAX, VALUES_MAX};
@@ -10,19 +11,97 @@ use crate::server::Shared;
 use crate::session::{Line, Session};
 use crate::stream::{Slot, Stream};
 use crate::write::{self, Json};
-use lydian_serve::{Room, UnreadGuard};
+use lydian_serve::{FREE_BYTES, Room, UnreadGuard};
+use lydian_stdx::lock;
 use serde_json::Value;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::iter::Enumerate;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::vec::IntoIter;
 use tokio::task::spawn_blocking;
 
 /// Bytes for a client, with their room until they are sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) bytes: Json,
     /// What follows them.
-    pub(crate) rest: Option<Stream>,
+    pub(crate) rest: Option<Rest>,
     _rooms: Vec<Room>,
     _unread: Option<UnreadGuard>,
+}
+
+impl Answer {
+    /// `kept`: bytes in memory that are not in these.
+    fn new(session: &Session, bytes: Json, rooms: Vec<Room>, rest: Option<Rest>, kept: usize) -> Answer {
+        let unread = session.connection().count_unread(bytes.len() + kept);
+        Answer { bytes, rest, _rooms: rooms, _unread: Some(unread) }
+    }
+
+    /// Bytes that are few enough not to be counted.
+    fn small(bytes: Json) -> Answer {
+        Answer { bytes, ..Answer::default() }
+    }
+}
+
+/// What is left of the answers to a line.
+#[derive(Debug)]
+pub(crate) enum Rest {
+    /// One answer.
+    One(Stream, Room),
+    Batch(Batch),
+}
+
+impl Rest {
+    /// Whether the next part is not made yet.
+    pub(crate) fn is_due(&self) -> bool {
+        match self {
+            Rest::One(..) => true,
+            Rest::Batch(batch) => batch.member.is_some() || batch.pieces.front().is_some_and(Piece::is_later),
+        }
+    }
+}
+
+/// What is left of the answers to a batch.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pieces: VecDeque<Piece>,
+    /// Bytes of those that are made.
+    made: usize,
+    /// The rest of the answer to a member.
+    member: Option<(Stream, Room)>,
+    has_begun: bool,
+    /// The room of the line if requests of it are left.
+    _line: Option<Room>,
+}
+
+/// The answer to a member of a batch.
+#[derive(Debug)]
+enum Piece {
+    Made(Json, Room),
+    /// There was no memory for it: it is made when the client has read those before.
+    Later(Value),
+}
+
+impl Piece {
+    fn is_later(&self) -> bool {
+        matches!(self, Piece::Later(_))
+    }
+
+    fn bytes(&self) -> usize {
+        if let Piece::Made(made, _) = self { made.len() } else { 0 }
+    }
+}
+
+/// Answers to members of a batch that are sent together, unless one is larger.
+const SENT_TOGETHER: usize = 256 << 10;
+
+/// The members of a batch that no thread has taken.
+#[derive(Debug)]
+struct Members {
+    left: Mutex<Enumerate<IntoIter<Value>>>,
+    /// There was no memory for one, so that the others are left for later.
+    is_full: AtomicBool,
 }
 
 /// The error of an answer for which there is no memory.
@@ -44,36 +123,31 @@ pub(crate) async fn answer(shared: &Arc<Shared>, session: &Arc<Session>, line: L
             let mut bytes = Vec::new();
             write::answer(&mut bytes, &Value::Null, Err(fault));
             bytes.push(b'\n');
-            return Some(Answer { bytes, rest: None, _rooms: Vec::new(), _unread: None });
+            return Some(Answer::small(bytes));
         }
     };
-    drop(line);
+    let Line { bytes, room: line } = line;
+    drop(bytes);
     let most = session.meter.threads(shared.live.get().costs, shared.threads);
     let threads = requests.len().div_ceil(MEMBERS_PER_THREAD).min(most).max(1);
-    let size = requests.len().div_ceil(threads).max(1);
+    let left = Mutex::new(requests.into_iter().enumerate());
+    let members = Arc::new(Members { left, is_full: AtomicBool::new(false) });
     let mut parts = Vec::with_capacity(threads);
-    let mut requests = requests.into_iter();
-    loop {
-        let some: Vec<Value> = requests.by_ref().take(size).collect();
-        if some.is_empty() {
-            break;
-        }
-        let (shared, session) = (Arc::clone(shared), Arc::clone(session));
-        parts.push(spawn_blocking(move || members(&shared, &session, some)));
+    for _ in 0..threads {
+        let (shared, session, members) = (Arc::clone(shared), Arc::clone(session), Arc::clone(&members));
+        parts.push(spawn_blocking(move || answer_members(&shared, &session, &members)));
     }
-    let (mut bytes, mut rooms) = (vec![b'['], Vec::with_capacity(threads));
+    let mut pieces = Vec::new();
     for part in parts {
-        let (part, room) = part.await.ok()?;
-        bytes.extend(part);
-        rooms.extend(room);
+        pieces.extend(part.await.ok()?);
     }
-    match bytes.pop_if(|last| *last == b',') {
-        Some(_) => bytes.extend_from_slice(b"]\n"),
-        // Nothing but notifications.
-        None => bytes.clear(),
-    }
-    let unread = session.connection().count_unread(bytes.len());
-    Some(Answer { bytes, rest: None, _rooms: rooms, _unread: Some(unread) })
+    pieces.extend(lock(&members.left).by_ref().map(|(index, request)| (index, Piece::Later(request))));
+    pieces.sort_unstable_by_key(|(index, _)| *index);
+    let pieces: VecDeque<Piece> = pieces.into_iter().map(|(_, piece)| piece).collect();
+    let line = pieces.iter().any(Piece::is_later).then_some(line);
+    let made = pieces.iter().map(Piece::bytes).sum();
+    let rest = Rest::Batch(Batch { pieces, made, member: None, has_begun: false, _line: line });
+    Some(next_part(shared, session, rest).await.unwrap_or_default())
 }
 
 /// Makes an answer on a thread that may block, and takes room for it.
@@ -84,33 +158,118 @@ pub(crate) async fn on_thread(
 ) -> Option<Answer> {
     let (shared, session) = (Arc::clone(shared), Arc::clone(session));
     let made = spawn_blocking(move || {
-        let (bytes, rest) = make(&shared, &session);
-        let size = bytes.len() + rest.as_ref().map_or(0, Stream::bytes);
-        let Some(room) = shared.answers.room_for(size) else {
+        let (bytes, stream) = make(&shared, &session);
+        let kept = stream.as_ref().map_or(0, Stream::bytes);
+        let Some(room) = shared.answers.room_for(bytes.len() + kept) else {
             session.close_after_answer();
-            return Answer { bytes: too_long(NO_ROOM), rest: None, _rooms: Vec::new(), _unread: None };
+            return Answer::small(too_long(NO_ROOM));
         };
-        let unread = session.connection().count_unread(size);
-        Answer { bytes, rest, _rooms: vec![room], _unread: Some(unread) }
+        match stream {
+            Some(stream) => Answer::new(&session, bytes, Vec::new(), Some(Rest::One(stream, room)), kept),
+            None => Answer::new(&session, bytes, vec![room], None, 0),
+        }
     });
     made.await.ok()
 }
 
 /// The next bytes of an answer, and what follows them. `None` at the end, and if the answer cannot be finished: then
 /// the session is closing.
-pub(crate) async fn next_part(
-    shared: &Arc<Shared>,
-    session: &Arc<Session>,
-    mut stream: Stream,
-) -> Option<(Json, Stream)> {
-    let (shared, session) = (Arc::clone(shared), Arc::clone(session));
-    let made = spawn_blocking(move || {
-        session.check_cost(&shared).ok()?;
-        let next = || stream.next(&shared.query).inspect_err(|_| session.close_after_answer()).ok().flatten();
-        let bytes = session.meter.measure_part(0, next, |bytes| bytes.as_ref().map_or(0, Vec::len))?;
-        Some((bytes, stream))
-    });
-    made.await.ok().flatten()
+pub(crate) async fn next_part(shared: &Arc<Shared>, session: &Arc<Session>, rest: Rest) -> Option<Answer> {
+    let is_due = rest.is_due();
+    match rest {
+        // Nothing that blocks.
+        Rest::Batch(batch) if !is_due => batch.next(shared, session),
+        rest => {
+            let (shared, session) = (Arc::clone(shared), Arc::clone(session));
+            let made = spawn_blocking(move || match rest {
+                Rest::One(mut stream, room) => {
+                    let (bytes, kept) = (part_of(&shared, &session, &mut stream)??, stream.bytes());
+                    Some(Answer::new(&session, bytes, Vec::new(), Some(Rest::One(stream, room)), kept))
+                }
+                Rest::Batch(batch) => batch.next(&shared, &session),
+            });
+            made.await.ok().flatten()
+        }
+    }
+}
+
+/// The next bytes of a list: `Some(None)` at its end, `None` if it cannot be finished.
+fn part_of(shared: &Shared, session: &Session, stream: &mut Stream) -> Option<Option<Json>> {
+    session.check_cost(shared).ok()?;
+    let next = || stream.next(&shared.query).inspect_err(|_| session.close_after_answer()).ok();
+    session.meter.measure_part(0, next, |bytes| bytes.iter().flatten().map(Vec::len).sum())
+}
+
+impl Batch {
+    /// The next bytes; `None` if the answer cannot be finished.
+    fn next(mut self, shared: &Shared, session: &Session) -> Option<Answer> {
+        if let Some((stream, _)) = &mut self.member {
+            match part_of(shared, session, stream)? {
+                Some(bytes) => {
+                    let kept = stream.bytes() + self.made;
+                    return Some(Answer::new(session, bytes, Vec::new(), Some(Rest::Batch(self)), kept));
+                }
+                None => self.member = None,
+            }
+        }
+        let (mut bytes, mut rooms) = (Vec::new(), Vec::new());
+        while bytes.len() < SENT_TOGETHER && self.member.is_none() {
+            match self.pieces.pop_front() {
+                Some(Piece::Made(made, room)) => {
+                    self.begin_member(&mut bytes);
+                    self.made -= made.len();
+                    bytes.extend(made);
+                    rooms.push(room);
+                }
+                // What is there is sent first, so that its room is free.
+                Some(later) if !bytes.is_empty() => {
+                    self.pieces.push_front(later);
+                    break;
+                }
+                Some(Piece::Later(request)) => rooms.extend(self.make(shared, session, request, &mut bytes)),
+                None => {
+                    // Nothing but notifications take no answer.
+                    if self.has_begun {
+                        bytes.extend_from_slice(b"]\n");
+                    }
+                    return Some(Answer::new(session, bytes, rooms, None, 0));
+                }
+            }
+        }
+        let kept = self.made + self.member.as_ref().map_or(0, |(stream, _)| stream.bytes());
+        Some(Answer::new(session, bytes, rooms, Some(Rest::Batch(self)), kept))
+    }
+
+    fn begin_member(&mut self, out: &mut Json) {
+        out.push(if self.has_begun { b',' } else { b'[' });
+        self.has_begun = true;
+    }
+
+    /// Answers a member alone, in parts if its list is long. Returns the room of an answer that is not.
+    fn make(&mut self, shared: &Shared, session: &Session, request: Value, out: &mut Json) -> Option<Room> {
+        let id = id_of(&request);
+        let (mut made, slot) = (Vec::new(), Slot::alone());
+        let end = respond(shared, session, request, &mut made, &slot)?;
+        let mut stream = slot.take();
+        match &mut stream {
+            Some(stream) => stream.end_with(&end),
+            None => made.extend(end),
+        }
+        self.begin_member(out);
+        let room = shared.answers.room_for(made.len() + stream.as_ref().map_or(0, Stream::bytes));
+        if room.is_none() {
+            write::answer(out, &id.unwrap_or_default(), Err(Fault::new(code::EXCESSIVE, NO_ROOM)));
+            return None;
+        }
+        out.extend(made);
+        match stream {
+            Some(stream) => {
+                self.member = room.map(|room| (stream, room));
+                None
+            }
+            None => room,
+        }
+    }
 }
 
 /// An error that answers no request.
@@ -162,32 +321,46 @@ fn one(shared: &Shared, session: &Session, request: Value) -> (Json, Option<Stre
     (out, rest)
 }
 
-/// The answers to some members of a batch, each with a comma behind it, and their room. A member for which there is
-/// none has an error instead.
-fn members(shared: &Shared, session: &Session, requests: Vec<Value>) -> (Json, Option<Room>) {
-    let (mut out, slot) = (Vec::new(), Slot::in_batch(shared.answers.room()));
-    for request in requests {
-        let id = request.get("id").filter(|id| !id.is_object() && !id.is_array()).cloned();
-        let before = out.len();
-        let end = match slot.is_full() {
-            true => None,
-            false => respond(shared, session, request, &mut out, &slot),
-        };
-        if let Some(end) = end {
-            out.extend(end);
+/// The id of a request that is to be answered.
+fn id_of(request: &Value) -> Option<Value> {
+    request.get("id").filter(|id| !id.is_object() && !id.is_array()).cloned()
+}
+
+/// Answers members of a batch until all are taken, or there is no memory for one.
+fn answer_members(shared: &Shared, session: &Session, members: &Members) -> Vec<(usize, Piece)> {
+    let slot = Slot::in_batch(shared.answers.room());
+    let (mut made, mut later) = (Vec::new(), None);
+    let (mut all, mut largest) = (0, 0);
+    while !members.is_full.load(Ordering::Relaxed) {
+        let Some((index, request)) = lock(&members.left).next() else { break };
+        // Most members of a batch have answers of one size.
+        if !slot.has_room_for(all + largest) {
+            later = Some((index, request));
+            break;
         }
-        if !slot.has_room_for(out.len()) {
-            out.truncate(before);
-            if let Some(id) = id {
-                write::answer(&mut out, &id, Err(Fault::new(code::EXCESSIVE, NO_ROOM)));
-            }
+        let (again, mut out) = (request.clone(), Vec::new());
+        let Some(end) = respond(shared, session, request, &mut out, &slot) else { continue };
+        out.extend(end);
+        // A small answer is kept in any case: what the request did may not be done again.
+        if slot.was_refused() || out.len() > FREE_BYTES && !slot.has_room_for(all + out.len()) {
+            later = Some((index, again));
+            break;
         }
-        if out.len() > before {
-            out.push(b',');
-            slot.has(out.len());
-        }
+        (all, largest) = (all + out.len(), largest.max(out.len()));
+        slot.has(all);
+        made.push((index, out));
     }
-    (out, slot.into_room())
+    if later.is_some() {
+        members.is_full.store(true, Ordering::Relaxed);
+    }
+    let mut room = slot.into_room().unwrap_or_else(|| shared.answers.room());
+    let mut piece = |(index, out): (usize, Json)| {
+        let room = room.split(out.len());
+        (index, Piece::Made(out, room))
+    };
+    let mut pieces: Vec<(usize, Piece)> = made.into_iter().map(&mut piece).collect();
+    pieces.extend(later.map(|(index, request)| (index, Piece::Later(request))));
+    pieces
 }
 
 /// Appends the answer to a request up to the end of its result, and returns what is behind that; `None` if the request

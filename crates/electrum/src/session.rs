@@ -96,6 +96,10 @@ impl Session {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
+    }
+
     /// Waits until a line that was received may be answered: clients that cost much wait. False: the server is ending.
     async fn may_answer(&self, shared: &Shared, bytes: usize, stopped: &mut Stopped) -> bool {
         let costs = shared.live.get().costs;
@@ -264,19 +268,20 @@ impl Plain<'_> {
         writer: &mut (impl AsyncWrite + Unpin),
         stopped: &mut Stopped,
     ) -> bool {
-        let mut bytes = std::mem::take(&mut answer.bytes);
-        let mut rest = answer.rest.take();
         loop {
-            session.meter.sent(bytes.len());
-            if !bytes.is_empty() && writer.write_all(&bytes).await.is_err() {
+            let rest = answer.rest.take();
+            session.meter.sent(answer.bytes.len());
+            if !answer.bytes.is_empty() && writer.write_all(&answer.bytes).await.is_err() {
                 return false;
             }
-            let Some(stream) = rest else { return true };
-            if stopped.is_now() || !session.may_answer(self.0, 0, stopped).await {
+            // What comes next may need its room.
+            drop(answer);
+            let Some(rest) = rest else { return true };
+            if rest.is_due() && (stopped.is_now() || !session.may_answer(self.0, 0, stopped).await) {
                 return false;
             }
-            let Some((next, after)) = batch::next_part(self.0, session, stream).await else { return true };
-            (bytes, rest) = (next, Some(after));
+            let Some(next) = batch::next_part(self.0, session, rest).await else { return true };
+            answer = next;
         }
     }
 }
@@ -316,7 +321,7 @@ impl Lined for Plain<'_> {
             if !self.send(session, answer, &mut writer, &mut stopped).await {
                 return;
             }
-            if session.is_closing.load(Ordering::Relaxed) {
+            if session.is_closing() {
                 let _ = writer.shutdown().await;
                 return;
             }
@@ -334,11 +339,11 @@ pub(crate) struct Lines {
     room: Room,
 }
 
-/// A line without its end, with its room until it is parsed.
+/// A line without its end, with its room until all its requests are answered.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) bytes: Vec<u8>,
-    _room: Room,
+    pub(crate) room: Room,
 }
 
 /// A line that is not received.
@@ -368,7 +373,7 @@ impl Lines {
                 room.shrink(bytes.len());
                 // If others take it first, the next read says so.
                 let _ = self.room.try_grow(self.buffer.len());
-                return Ok(Some(Line { bytes, _room: room }));
+                return Ok(Some(Line { bytes, room }));
             }
             self.searched = self.buffer.len();
             if self.buffer.len() > LINE_SIZE_MAX {

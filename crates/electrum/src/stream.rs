@@ -12,7 +12,7 @@ use lydian_query::{Coin, CoinParts, Confirmed, HistoryParts, PART, PoolEntry, Qu
 use lydian_serve::Room;
 use std::cell::{Cell, RefCell};
 
-/// Lists with more elements are sent in parts, unless they are in a batch.
+/// Lists with more elements are sent in parts, unless they are in a batch and there is memory for them.
 pub(crate) const STREAMED_FROM: usize = 4 * PART;
 
 /// Bytes of an element at most: a coin, or a transaction of a history.
@@ -45,8 +45,8 @@ pub(crate) enum Slot {
         room: RefCell<Room>,
         /// The bytes of the members so far.
         bytes: Cell<usize>,
-        /// There was no room once, so the other members are not tried.
-        is_full: Cell<bool>,
+        /// There was no room for a list, which was not made.
+        was_refused: Cell<bool>,
     },
 }
 
@@ -56,7 +56,7 @@ impl Slot {
     }
 
     pub(crate) fn in_batch(room: Room) -> Slot {
-        Slot::InBatch { room: RefCell::new(room), bytes: Cell::new(0), is_full: Cell::new(false) }
+        Slot::InBatch { room: RefCell::new(room), bytes: Cell::new(0), was_refused: Cell::new(false) }
     }
 
     /// What follows the answer.
@@ -67,20 +67,16 @@ impl Slot {
         }
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        matches!(self, Slot::InBatch { is_full, .. } if is_full.get())
+    /// Whether a list was not made, since there was no room for it.
+    pub(crate) fn was_refused(&self) -> bool {
+        matches!(self, Slot::InBatch { was_refused, .. } if was_refused.get())
     }
 
-    /// Takes room for the answers of a batch, waiting for others to be read. False if there is none.
+    /// Takes room for the answers of a batch, without waiting. False if there is none.
     pub(crate) fn has_room_for(&self, size: usize) -> bool {
         match self {
             Slot::Alone(_) => true,
-            Slot::InBatch { room, is_full, .. } => {
-                if !is_full.get() && !room.borrow_mut().grow(size) {
-                    is_full.set(true);
-                }
-                !is_full.get()
-            }
+            Slot::InBatch { room, .. } => room.borrow_mut().try_grow(size),
         }
     }
 
@@ -95,7 +91,10 @@ impl Slot {
     fn has_room_for_more(&self, size: usize) -> bool {
         match self {
             Slot::Alone(_) => true,
-            Slot::InBatch { bytes, .. } => self.has_room_for(bytes.get() + size),
+            Slot::InBatch { bytes, was_refused, .. } => {
+                was_refused.set(!self.has_room_for(bytes.get() + size));
+                !was_refused.get()
+            }
         }
     }
 
@@ -160,6 +159,7 @@ pub(crate) fn put_list(query: &Query, list: List, begin: &str, end: &str, slot: 
         Slot::Alone(_) | Slot::InBatch { .. } => {}
     }
     if !slot.has_room_for_more(count * ELEMENT_BYTES) {
+        // Its answer is made later, alone.
         return Err(Fault::new(code::EXCESSIVE, NO_ROOM));
     }
     while let Some(part) = stream.next(query)? {
