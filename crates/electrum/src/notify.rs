@@ -54,7 +54,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 
 #[derive(Debug, Default)]
 struct Notifier {
-    /// The tip that was told last.
+    /// The tip that was announced last.
     tip: Option<(u32, BlockHash)>,
     /// What the mempool touched, and was not looked at yet.
     touched: Touched,
@@ -166,7 +166,7 @@ pub(crate) fn look_up(query: &Query, watch: &Watch) -> Result<Found, QueryError>
     })
 }
 
-/// Computes what is known now, and tells those who do not know it; returns those for which it failed.
+/// Computes what is known now, and notifies sessions; returns those for which it failed.
 fn tell_all(shared: &Shared, watched: &[Watch]) -> Vec<(Watch, QueryError)> {
     let parts: Vec<&[Watch]> = watched.chunks(AT_ONCE).collect();
     let next = AtomicUsize::new(0);
@@ -175,14 +175,14 @@ fn tell_all(shared: &Shared, watched: &[Watch]) -> Vec<(Watch, QueryError)> {
         let mut failed = Vec::new();
         while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
             shared.counts.lookups.fetch_add(part.len() as u64, Ordering::Relaxed);
-            let mut told: Vec<(Watch, Found)> = Vec::with_capacity(part.len());
+            let mut known: Vec<(Watch, Found)> = Vec::with_capacity(part.len());
             for watch in *part {
                 match look_up(&shared.prompt, watch) {
-                    Ok(found) => told.push((*watch, found)),
+                    Ok(found) => known.push((*watch, found)),
                     Err(error) => failed.push((*watch, error)),
                 }
             }
-            shared.subscriptions.tell(&told);
+            shared.subscriptions.tell(&known);
         }
         failed
     };

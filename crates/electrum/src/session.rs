@@ -157,7 +157,7 @@ impl Session {
             true => shared.subscriptions.join(self.id, &own, number, &watch).inspect_err(|_| {
                 lock(&self.state).watched.remove(&number);
             })?,
-            false => shared.subscriptions.told(number).map(|(_, found)| found),
+            false => shared.subscriptions.known(number).map(|(_, found)| found),
         };
         if let Some(found) = known {
             return Ok(found);

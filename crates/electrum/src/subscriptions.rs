@@ -36,7 +36,7 @@ struct Inner {
     next: u64,
 }
 
-/// What a session is to be told.
+/// What is to be sent to a session.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     marks: Mutex<Marks>,
@@ -176,7 +176,7 @@ impl Subscriptions {
         }
     }
 
-    /// Notes what the notifier found. Sessions that were told something else are notified, each once.
+    /// Notes what the notifier found. Sessions that know something else are notified, each once.
     pub(crate) fn tell(&self, all: &[(Watch, Found)]) {
         let mut inner = lock(&self.inner);
         let mut changed: HashMap<u64, Vec<u64>> = HashMap::new();
@@ -199,11 +199,11 @@ impl Subscriptions {
     }
 
     /// What was sent last of what has this number; `None` if no session watches it.
-    pub(crate) fn told(&self, number: u64) -> Option<(Watch, Found)> {
+    pub(crate) fn known(&self, number: u64) -> Option<(Watch, Found)> {
         let inner = lock(&self.inner);
-        let script = inner.scripts.told(number).map(|(script, found)| (Watch::Script(script), found));
-        let output = || inner.outputs.told(number).map(|(outpoint, found)| (Watch::Output(outpoint), found));
-        let transaction = || inner.transactions.told(number).map(|(txid, found)| (Watch::Transaction(txid), found));
+        let script = inner.scripts.known(number).map(|(script, found)| (Watch::Script(script), found));
+        let output = || inner.outputs.known(number).map(|(outpoint, found)| (Watch::Output(outpoint), found));
+        let transaction = || inner.transactions.known(number).map(|(txid, found)| (Watch::Transaction(txid), found));
         script.or_else(output).or_else(transaction)
     }
 }
@@ -290,8 +290,8 @@ mod tests {
             self.join(id, own, self.number(watch), watch)
         }
 
-        fn told_of(&self, watch: &Watch) -> Option<Found> {
-            self.told(self.number(watch)).map(|(of, found)| {
+        fn known_of(&self, watch: &Watch) -> Option<Found> {
+            self.known(self.number(watch)).map(|(of, found)| {
                 assert_eq!(of, *watch);
                 found
             })
@@ -307,7 +307,7 @@ mod tests {
         // The notifier is faster than the answer.
         subscriptions.tell(&[(script(1), found(2))]);
         subscriptions.answered(&script(1), &found(1));
-        assert_eq!(subscriptions.told_of(&script(1)), Some(found(2)));
+        assert_eq!(subscriptions.known_of(&script(1)), Some(found(2)));
         assert_eq!(first.take().changed.len(), 1);
         assert_eq!(subscriptions.join_it(two, &own(0, true), &script(1)), Ok(Some(found(2))));
         subscriptions.tell(&[(script(1), found(2))]);
@@ -318,7 +318,7 @@ mod tests {
         subscriptions.close(one, &BTreeSet::from([subscriptions.number(&script(1))]));
         assert!(!subscriptions.is_empty());
         subscriptions.leave(two, subscriptions.number(&script(1)));
-        assert!(subscriptions.is_empty() && subscriptions.told_of(&script(1)).is_none());
+        assert!(subscriptions.is_empty() && subscriptions.known_of(&script(1)).is_none());
     }
 
     /// Each kind has its own statuses, and only what a change touches is looked up.
@@ -345,8 +345,8 @@ mod tests {
         let spent = OutpointStatus { funder_height: Some(7), spender: Some((other, -1)) };
         subscriptions.tell(&[(output(1), Found::Output(spent)), (all[3], Found::Transaction(Some(7)))]);
         assert_eq!(outbox.take().changed.len(), 2);
-        let told = [output(1), all[3], output(0)].map(|watch| subscriptions.told_of(&watch));
-        assert_eq!(told, [Some(Found::Output(spent)), Some(Found::Transaction(Some(7))), None]);
+        let known = [output(1), all[3], output(0)].map(|watch| subscriptions.known_of(&watch));
+        assert_eq!(known, [Some(Found::Output(spent)), Some(Found::Transaction(Some(7))), None]);
         subscriptions.close(id, &all.iter().map(|watch| subscriptions.number(watch)).collect());
         assert!(subscriptions.is_empty() && !subscriptions.has_others() && subscriptions.scripts().is_empty());
     }

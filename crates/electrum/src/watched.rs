@@ -1,4 +1,5 @@
-//! [`Watch`]: what a session subscribes to; [`Found`]: what it is told of it; [`Watched`]: one that is watched.
+//! [`Watch`]: what a session subscribes to; [`Found`]: what is known of it; [`Watched`]: both, with the
+//! sessions.
 //!
 //! A [`Table`] has its entries by number, a salted hash of 64 bits: sessions and their marks hold numbers, and no client
 //! chooses the order in which the tree is filled. Cost: a search in a tree. Memory, with the number that the session
@@ -111,7 +112,7 @@ impl Kept for Option<SmallHeight> {
 pub(crate) struct Watched<K, T> {
     key: K,
     /// What was sent last; `None` until it was computed.
-    told: Option<T>,
+    known: Option<T>,
     sessions: Sessions,
 }
 
@@ -174,12 +175,12 @@ impl<K: Copy + PartialEq, T: Kept> Table<K, T> {
         self.0.get(&number).is_some_and(|watched| Some(&watched.key) != key)
     }
 
-    /// Adds a session, and returns what was told last.
+    /// Adds a session, and returns what is known.
     pub(crate) fn join(&mut self, number: u64, key: K, id: u64) -> Option<Found> {
-        let none = || Watched { key, told: None, sessions: Sessions::none() };
+        let none = || Watched { key, known: None, sessions: Sessions::none() };
         let watched = self.0.entry(number).or_insert_with(none);
         watched.sessions.add(id);
-        watched.told.map(T::found)
+        watched.known.map(T::found)
     }
 
     /// Removes a session; returns how often it was removed.
@@ -200,25 +201,25 @@ impl<K: Copy + PartialEq, T: Kept> Table<K, T> {
         self.0.values().map(|watched| watched.key)
     }
 
-    /// What was told last.
-    pub(crate) fn told(&self, number: u64) -> Option<(K, Found)> {
+    /// What is watched under this number, and what was sent last.
+    pub(crate) fn known(&self, number: u64) -> Option<(K, Found)> {
         let watched = self.0.get(&number)?;
-        Some((watched.key, watched.told?.found()))
+        Some((watched.key, watched.known?.found()))
     }
 
     /// Notes what was found for an answer, unless something newer is known.
     pub(crate) fn answered(&mut self, number: u64, key: &K, found: &Found) {
         let watched = self.0.get_mut(&number).filter(|watched| watched.key == *key);
         if let Some((watched, kept)) = watched.zip(T::of(found)) {
-            watched.told.get_or_insert(kept);
+            watched.known.get_or_insert(kept);
         }
     }
 
-    /// Notes what was found; returns the sessions that were told something else.
+    /// Notes what was found; returns the sessions that know something else.
     pub(crate) fn tell(&mut self, number: u64, key: &K, found: &Found) -> &[u64] {
         let watched = self.0.get_mut(&number).filter(|watched| watched.key == *key);
         let Some((watched, kept)) = watched.zip(T::of(found)) else { return &[] };
-        let before = watched.told.replace(kept);
+        let before = watched.known.replace(kept);
         if before == Some(kept) { &[] } else { watched.sessions.ids() }
     }
 }

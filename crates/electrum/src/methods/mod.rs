@@ -128,7 +128,7 @@ pub(crate) fn notices(shared: &Shared, session: &Session) -> Json {
     }
     let is_new = session.version() >= V1_7;
     let of_scripts = if is_new { "blockchain.scriptpubkey.subscribe" } else { "blockchain.scripthash.subscribe" };
-    for (watch, found) in marks.changed.iter().filter_map(|number| shared.subscriptions.told(*number)) {
+    for (watch, found) in marks.changed.iter().filter_map(|number| shared.subscriptions.known(*number)) {
         let mut params = vec![b'['];
         let name = match watch {
             Watch::Script(hash) => {
@@ -153,7 +153,7 @@ pub(crate) fn notices(shared: &Shared, session: &Session) -> Json {
     out
 }
 
-/// The form of what a subscriber is told.
+/// The form of what is sent to a subscriber.
 fn found_json(found: &Found) -> Json {
     match found {
         Found::Script(status) => script::status_json(*status),
