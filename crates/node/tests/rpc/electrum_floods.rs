@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A node with an Electrum server and some coins, which anybody may spend.
+/// A node with an Electrum server and some coins, which any wallet may spend.
 fn start(test: &str, options: &[&str]) -> (Server, u16) {
     let port = lydian_oracle::free_port().unwrap();
-    let own = ["-electrum", &format!("-electrumbind=127.0.0.1:{port}"), NO_WEBSOCKET];
+    let own = ["-electrum", &format!("-electrumbind=127.0.0.1:{port}"), NO_WEBSOCKET, "-acceptnonstdtxn=1"];
     let server = Server::lydian(test, &[&own, options].concat());
     server.result("generatetodescriptor", "[120,\"raw(51)\"]");
     (server, port)
