@@ -33,14 +33,17 @@ fn spend(server: &Server, height: u32, to: &[u8]) -> MutTx {
     tx
 }
 
-/// Waits for a notification.
+/// Waits for a notification, and keeps others that come before it.
 fn wait_for(wallet: &mut Wallet, method: &str, params: &Value) {
+    let is_it = |notice: &Value| notice["method"] == method && notice["params"] == *params;
     loop {
-        let notice = if wallet.notices.is_empty() { wallet.line() } else { wallet.notices.remove(0) };
-        assert!(!notice.is_null(), "no {method} {params}");
-        if notice["method"] == method && notice["params"] == *params {
+        if let Some(at) = wallet.notices.iter().position(is_it) {
+            wallet.notices.remove(at);
             return;
         }
+        let notice = wallet.line();
+        assert!(!notice.is_null(), "no {method} {params}");
+        wallet.notices.push(notice);
     }
 }
 
