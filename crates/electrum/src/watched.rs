@@ -1,9 +1,10 @@
 //! [`Watch`]: what a session subscribes to; [`Found`]: what is known of it; [`Watched`]: both, with the
 //! sessions.
 //!
-//! A [`Table`] has its entries by number, a salted hash of 64 bits: sessions and their marks hold numbers, and no client
-//! chooses the order in which the tree is filled. Cost: a search in a tree. Memory, with the number that the session
-//! has: 104 bytes for a script, 112 for an output, 72 for a transaction; a tree fills two thirds of what it takes.
+//! A [`Table`] has its entries by number, a salted hash of 64 bits: sessions and their marks hold numbers, and no
+//! client chooses the order in which the tree is filled. Cost: a search in a tree. Memory, with the number that the
+//! session has: 104 bytes for a script, 112 for an output, 72 for a transaction; a tree fills two thirds of what it
+//! takes.
 
 use lydian_primitives::{OutPoint, Txid};
 use lydian_query::{OutpointStatus, ScriptHash};

@@ -1,9 +1,9 @@
 //! [`WatchedStream`]: the bytes of one connection, with its deadline.
 //!
-//! Input: any stream of bytes, the idle timeout, and how long a write may wait. Output: the same bytes; reads and writes
-//! fail after the timeout. As in Core, the time does not count while a call is being answered. If the client takes
-//! nothing for too long, the connection is closed, whatever else its task waits for. A PROXY header fails: it is read
-//! before.
+//! Input: any stream of bytes, the idle timeout, and how long a write may wait. Output: the same bytes; reads and
+//! writes fail after the timeout. As in Core, the time does not count while a call is being answered. If the client
+//! takes nothing for too long, the connection is closed, whatever else its task waits for. A PROXY header fails: it is
+//! read before.
 
 use crate::connection::Connection;
 use crate::event::ClientEvent;
