@@ -1,9 +1,9 @@
 //! [`Reorgs`]: the latest reorganisations, with those of earlier processes.
 //!
-//! Input: what was saved, and each new tip, up or down. Output: the old tip, the new one, the block at which they part, the depth. A
-//! reorganisation begins when a block is disconnected and ends when a chain with more work than the old tip's is
-//! connected. Until then its new tip moves: after `invalidateblock`, or if the new chain is invalid, the
-//! tip may stay below the old one. Invariant: at most [`REORGS_MAX`].
+//! Input: what was saved, and each new tip, up or down. Output: the old tip, the new one, the block at which they part,
+//! the depth. A reorganisation begins when a block is disconnected and ends when a chain with more work than the old
+//! tip's is connected. Until then its new tip moves: after `invalidateblock`, or if the new chain is invalid, the tip
+//! may stay below the old one. Invariant: at most [`REORGS_MAX`].
 
 use crate::limits::REORGS_MAX;
 use lydian_consensus::U256;

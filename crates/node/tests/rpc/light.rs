@@ -79,7 +79,7 @@ impl Light {
             loop {
                 let event = self.client.event_rx.recv().await.ok_or("the client has ended")?;
                 if self.take(event).is_some_and(|hash| hash.to_string() == *tip) {
-                    return Ok(());
+                    return Ok::<(), TooSlow>(());
                 }
             }
         };

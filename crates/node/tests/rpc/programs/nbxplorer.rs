@@ -371,7 +371,7 @@ fn nbxplorer_sees_the_same() {
     let start = |port: u16, make: &dyn Fn(&[&str]) -> Server| {
         let own = own(port);
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        make(&[&super::OPTIONS[..], &["-whitelist=127.0.0.1"], &own].concat())
+        make(&[super::OPTIONS, &["-whitelist=127.0.0.1"], &own].concat())
     };
     let pair = Pair {
         lydian: start(ours, &|options| Server::lydian(test, options)),
