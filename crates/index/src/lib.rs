@@ -11,6 +11,8 @@
 
 mod coinstats;
 mod error;
+#[cfg(test)]
+mod faults;
 mod files;
 mod filters;
 mod head;

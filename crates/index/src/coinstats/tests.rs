@@ -1,7 +1,8 @@
 use super::*;
+use crate::faults::{crash_everywhere, full_everywhere};
 use lydian_chains::presets::maker::{Maker, free_tx, output};
 use lydian_consensus::{Chain, Params};
-use lydian_disk::{Fault, SimDisk, read_whole};
+use lydian_disk::{SimDisk, read_whole};
 use lydian_engine::{Engine, EngineError, Layout, Settings, Standing, Unobserved, UtxoHash};
 use lydian_primitives::build::MutBlock;
 use lydian_primitives::{Block, RawBlock};
@@ -285,20 +286,12 @@ fn compare_with_rebuild(disk: &SimDisk) {
 fn a_crash_leaves_a_checkpoint() {
     let (maker, disk) = base();
     let mut random = SplitMix64::new(3);
-    for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
-        for operation in 0.. {
-            let disk = disk.kill();
-            let node = open(&disk);
-            disk.fail_at(disk.operation_count() + operation, fault);
-            let is_complete = work(&node, &mut maker.clone(), &mut random).is_ok();
-            drop(node);
-            compare_with_rebuild(&disk.power_loss(random.next_u64()));
-            if is_complete && !disk.is_crashed() {
-                assert!(operation > 20, "{operation} operations");
-                break;
-            }
-        }
-    }
+    let work = |disk: &SimDisk, plan: &dyn Fn()| {
+        let node = open(disk);
+        plan();
+        work(&node, &mut maker.clone(), &mut random).is_ok()
+    };
+    crash_everywhere(&disk, 20, work, compare_with_rebuild);
 }
 
 /// The disk is full at any operation: the engine ends with the name of the file, also if it could go on without the
@@ -307,26 +300,12 @@ fn a_crash_leaves_a_checkpoint() {
 fn a_full_disk_ends_the_engine_and_loses_nothing() {
     let (maker, disk) = base();
     let mut random = SplitMix64::new(4);
-    let mut of_index = 0;
-    for operation in 0.. {
-        let disk = disk.kill();
-        let node = open_with(&disk, false);
-        let planned = disk.operation_count() + operation;
-        disk.fail_at(planned, Fault::NoSpace);
-        let result = work(&node, &mut maker.clone(), &mut random);
-        let is_complete = disk.operation_count() <= planned;
-        assert_eq!(result.is_ok(), is_complete, "operation {operation}: {result:?}");
-        if let Err(EngineError::Follower { name, reason }) = result {
-            assert!(name == COINSTATS_NAME && reason.starts_with(DIR) && reason.contains("no space"), "{reason}");
-            of_index += 1;
-        }
-        drop(node);
-        compare_with_rebuild(&disk.kill());
-        if is_complete {
-            assert!(of_index > 10, "{of_index} of {operation} operations");
-            break;
-        }
-    }
+    let work = |disk: &SimDisk, plan: &dyn Fn()| {
+        let node = open_with(disk, false);
+        plan();
+        work(&node, &mut maker.clone(), &mut random)
+    };
+    assert_eq!(full_everywhere(&disk, (COINSTATS_NAME, DIR), work, compare_with_rebuild), 0);
 }
 
 proptest! {

@@ -383,9 +383,8 @@ fn the_files_follow_from_the_chain_alone() {
     }
 }
 
-/// A crash at every operation of a checkpoint, of a seal, and of a cut.
-#[test]
-fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
+/// A chain whose last block completes eight segments, an index without that block, and the index's height.
+fn before_a_merge() -> (Chain, SimDisk, Height) {
     let mut chain = Chain::new(3);
     chain.grow(UNSEALED_BLOCKS as usize + 8 * 256 - 1);
     let base = SimDisk::new(1);
@@ -393,9 +392,15 @@ fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
     chain.feed(&mut index, &reader);
     settle(&mut index, &reader);
     drop(index);
-    let recorded = reader.tip().unwrap();
-    // One more block completes eight segments.
     chain.grow(1);
+    let recorded = reader.tip().unwrap().height;
+    (chain, base, recorded)
+}
+
+/// A crash at every operation of a checkpoint, of a seal, and of a cut.
+#[test]
+fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
+    let (chain, base, recorded) = before_a_merge();
     let expected = chain.files();
     let mut operation = 1;
     loop {
@@ -410,7 +415,7 @@ fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
         assert_eq!(is_over, ended.is_ok());
         let disk = disk.power_loss(operation);
         let (mut index, reader) = open(&disk);
-        assert!(reader.tip().unwrap().height >= recorded.height);
+        assert!(reader.tip().unwrap().height >= recorded);
         chain.feed(&mut index, &reader);
         settle(&mut index, &reader);
         assert!(disk.files() == expected, "operation {operation}");
@@ -426,15 +431,7 @@ fn a_crash_at_any_operation_loses_nothing_that_was_recorded() {
 /// gets an error with the name of the file. With space again, nothing that was recorded is lost.
 #[test]
 fn a_full_disk_at_any_operation_loses_nothing_that_was_recorded() {
-    let mut chain = Chain::new(3);
-    chain.grow(UNSEALED_BLOCKS as usize + 8 * 256 - 1);
-    let base = SimDisk::new(1);
-    let (mut index, reader) = open(&base);
-    chain.feed(&mut index, &reader);
-    settle(&mut index, &reader);
-    drop(index);
-    let recorded = reader.tip().unwrap();
-    chain.grow(1);
+    let (chain, base, recorded) = before_a_merge();
     let expected = chain.files();
     // Returns false if there was enough space.
     let try_with = |limit: &dyn Fn(&SimDisk), label: &str| {
@@ -452,7 +449,7 @@ fn a_full_disk_at_any_operation_loses_nothing_that_was_recorded() {
         disk.set_capacity(u64::MAX);
         let disk = disk.kill();
         let (mut index, reader) = open(&disk);
-        assert!(reader.tip().unwrap().height >= recorded.height, "{label}");
+        assert!(reader.tip().unwrap().height >= recorded, "{label}");
         chain.feed(&mut index, &reader);
         settle(&mut index, &reader);
         assert!(disk.files() == expected, "{label}");
