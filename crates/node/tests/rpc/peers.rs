@@ -72,6 +72,14 @@ impl Net {
     }
 }
 
+/// Whether at least `count` pings were sent to this peer, and all were answered.
+fn pings_are_answered(peer: &Value, count: u64) -> bool {
+    // A ping and a pong have the same size: 32 bytes by v1, 29 by v2.
+    let size = if peer["transport_protocol_type"] == "v2" { 29 } else { 32 };
+    let [sent, received] = [&peer["bytessent_per_msg"]["ping"], &peer["bytesrecv_per_msg"]["pong"]];
+    peer["pingwait"].is_null() && sent == received && received.as_u64().is_some_and(|bytes| bytes >= count * size)
+}
+
 /// Reports about peers: outbound and inbound, by v2 and by v1.
 #[test]
 fn peers_are_reported_as_in_core() {
@@ -85,10 +93,12 @@ fn peers_are_reported_as_in_core() {
     net.ask("addnode", &json!([net.address, "add"]));
     net.wait_for_peers(1);
     net.wait("the chain is here", |server| server.result("getblockcount", "[]") == 30);
+    // A ping on its way would show as `pingwait`.
+    net.wait("the first ping is answered", |server| pings_are_answered(&server.result("getpeerinfo", "[]")[0], 1));
     net.ask("ping", &json!([]));
-    net.wait("pings are answered, and the peer has said what it has", |server| {
+    net.wait("both pings are answered, and the peer has said what it has", |server| {
         let peer = &server.result("getpeerinfo", "[]")[0];
-        !peer["minping"].is_null() && peer["synced_blocks"] == 30 && !peer["bytesrecv_per_msg"]["feefilter"].is_null()
+        pings_are_answered(peer, 2) && peer["synced_blocks"] == 30 && !peer["bytesrecv_per_msg"]["feefilter"].is_null()
     });
     for server in net.both() {
         let peer = &server.result("getpeerinfo", "[]")[0];
@@ -115,7 +125,11 @@ fn peers_are_reported_as_in_core() {
     net.wait_for_peers(3);
     net.wait("the first question for headers is answered", |server| {
         let peers = server.result("getpeerinfo", "[]");
-        peers.as_array().unwrap().iter().all(|peer| peer["synced_headers"] == 30 && peer["synced_blocks"] == 30)
+        peers
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|peer| peer["synced_headers"] == 30 && peer["synced_blocks"] == 30 && pings_are_answered(peer, 1))
     });
     told(&net);
     for server in net.both() {
