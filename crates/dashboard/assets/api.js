@@ -8,7 +8,7 @@ export class Refused extends Error {
 	}
 }
 
-let session = { user: null, token: null, actions: false, open: false };
+let session = { user: null, token: null, actions: false, open: false, topics: [] };
 
 export const current = () => session;
 

@@ -31,12 +31,18 @@ async function show() {
 	}
 	const root = h(`div.panel.${panel}`);
 	set(main, h('h1', titleOf(panel)), root);
+	const session = api.current();
+	// The explorer has no live data.
+	if (panel !== 'explorer' && !session.topics.includes(panel)) {
+		set(root, note('warn', session.user ? `-rpcwhitelist does not let ${session.user} see this panel.` : 'This panel needs a login.'));
+		return;
+	}
 	const own = ends;
 	try {
 		const { default: start } = await load(panel);
 		if (own !== ends) return;
 		start(root, {
-			session: api.current(),
+			session,
 			query: new URLSearchParams(query),
 			on: (topic, listener) => own.push(live.on(topic, listener)),
 			every: (ms, work) => {

@@ -158,6 +158,12 @@ impl Hub {
         Shown(self.topics.all().iter().map(is_shown).collect())
     }
 
+    /// The names of the topics that a reader gets.
+    pub(crate) fn names(&self, shown: &Shown) -> Vec<&'static str> {
+        let all = self.topics.all().iter().enumerate();
+        all.filter(|(place, _)| shown.has(*place)).map(|(_, topic)| topic.name).collect()
+    }
+
     /// What a reader gets first, and the changes after that. `last`: the id of the last event that the reader got. May
     /// read topics, and so block for a short time.
     pub(crate) fn join(&self, last: Option<&str>, shown: &Shown) -> Joined {
@@ -178,11 +184,10 @@ impl Hub {
     }
 
     fn everything(&self, state: &State, shown: &Shown) -> Vec<Bytes> {
-        let all = || self.topics.all().iter().zip(&state.known).enumerate();
-        let shown = || all().filter(|(place, _)| shown.has(*place)).map(|(_, topic)| topic);
-        let names: Vec<&str> = shown().map(|(topic, _)| topic.name).collect();
+        let names = self.names(shown);
         let begin = format!("retry: {RETRY_MILLIS}\nevent: begin\ndata: {}\n\n", json!({ "topics": names }));
-        let topics = shown().map(|(topic, values)| self.text(topic.name, state.number, values));
+        let known = self.topics.all().iter().zip(&state.known).enumerate().filter(|(place, _)| shown.has(*place));
+        let topics = known.map(|(_, (topic, values))| self.text(topic.name, state.number, values));
         std::iter::once(Bytes::from(begin)).chain(topics).collect()
     }
 

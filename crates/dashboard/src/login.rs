@@ -30,12 +30,15 @@ enum Credentials {
 
 /// The state of the session of a request.
 pub(crate) fn session(shared: &Shared, access: &Access) -> Response {
+    let may_read = access.user.is_some() || access.is_open;
+    let topics = if may_read { shared.hub.names(&shared.shown(access)) } else { Vec::new() };
     json(&json!({
         "user": access.user,
         "token": access.token,
         "actions": shared.may_act(access).is_ok(),
         "hasActions": shared.has_actions,
         "open": access.is_open,
+        "topics": topics,
         "chain": shared.chain,
     }))
 }

@@ -2,7 +2,7 @@
 
 use crate::assets;
 use crate::guard::{Names, header};
-use crate::hub::Hub;
+use crate::hub::{Hub, Shown};
 use crate::limits::{ANSWERS_SIZE_MAX, BODY_SIZE_MAX, STREAMS_MAX};
 use crate::live::Stream;
 use crate::ports::{Calls, Host, Metrics, Past, Topics};
@@ -216,6 +216,11 @@ impl Shared {
         access.cookie.as_ref().map_or(access.is_open, |cookie| self.sessions.find(cookie).is_some())
     }
 
+    /// The topics that a request may read.
+    pub(crate) fn shown(&self, access: &Access) -> Shown {
+        self.hub.shown(access.user.is_some(), |method| self.calls.allows(access.name(), method))
+    }
+
     /// The refusal of what has no method of its own, but a name for `-rpcwhitelist`.
     pub(crate) fn refuses(&self, user: &str, name: &str) -> Option<Response> {
         let words = || format!("-rpcwhitelist does not allow {name} for the user {user}.");
@@ -330,7 +335,7 @@ fn live(shared: &Arc<Shared>, connection: &Arc<Connection>, headers: &HeaderMap,
     };
     let last = header(headers, &LAST_EVENT_ID).map(str::to_owned);
     let (guard, stopped) = (connection.begin_call(), shared.stopped.clone());
-    let shown = shared.hub.shown(access.user.is_some(), |method| shared.calls.allows(access.name(), method));
+    let shown = shared.shown(&access);
     Stream { shared: Arc::clone(shared), access, shown, last, guard, reader, stopped }.answer()
 }
 

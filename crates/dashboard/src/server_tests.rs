@@ -359,7 +359,11 @@ fn a_limited_user_sees_only_what_its_methods_say() {
     assert_eq!(statuses(), [200, 200, 200, 403]);
     let sentence = page.get(history, &[&cookie]).sentence();
     assert_eq!(sentence, "-rpcwhitelist does not allow lydian_history for the user me.");
+    let topics = || page.get("/api/session", &[&cookie]).json()["topics"].clone();
+    assert_eq!(topics(), json!(["open", "private"]));
     forbid(&["getblock"]);
+    assert_eq!(topics(), json!(["private"]));
+    assert_eq!(page.get("/api/session", &[]).json()["topics"], json!([]), "without a login");
     let mut stream = TcpStream::connect(page.server.addresses()[0]).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream.write_all(format!("GET /api/live HTTP/1.1\r\nHost: localhost\r\n{cookie}\r\n\r\n").as_bytes()).unwrap();

@@ -3,8 +3,7 @@
 import * as live from '../live.js';
 import { badge, card, check, h, muted, note, plural, search, set } from '../ui.js';
 
-export default function settings(root, { on, session }) {
-	if (!session.user) return root.append(note('warn', 'The settings need a login.'));
+export default function settings(root, { on }) {
 	let [text, onlyGiven] = ['', false];
 	// The groups that are unfolded while nothing is searched for.
 	const open = new Set(['Common options']);

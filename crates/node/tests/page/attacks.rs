@@ -207,3 +207,36 @@ fn changes_need_the_token_of_the_session() {
     assert_eq!(call(&format!(", 'X-Lydian-Token': '{}'", token())), 200);
     assert_eq!(stage.call("listbanned", &json!([])).as_array().unwrap().len(), 1);
 }
+
+/// A user whose methods `-rpcwhitelist` limits: the panels of other methods say so, and have no data.
+#[test]
+fn a_limited_user_sees_what_its_methods_return() {
+    let options = [
+        "-rpcauth=reader:5c6e4ba7b1f0a1d1$b5c915cf7582f23156fd1d1e094d31a0f9cfdad3765b93d909a869df33aee6af",
+        "-rpcwhitelist=reader:getchaintips",
+        "-rpcwhitelistdefault=0",
+    ];
+    let Some(stage) = Stage::start("a_limited_user_sees_what_its_methods_return", &options) else { return };
+    let page = stage.browser.visitor().unwrap();
+    page.open(&stage.origin()).unwrap();
+    page.wait_until(ASKS, PATIENCE).unwrap();
+    let login = "{method: 'POST', body: JSON.stringify({user: 'reader', password: 'password'})}";
+    assert_eq!(status(&page, "/api/login", login), 200);
+    page.reload().unwrap();
+    let has = |words: &str| {
+        page.wait_until(&format!("document.querySelector('main').innerText.includes('{words}')"), PATIENCE)
+    };
+    let refused = "-rpcwhitelist does not let reader see this panel.";
+    has(refused).unwrap();
+    let hash = stage.mine(1, 1)[0].clone();
+    page.evaluate("location.hash = '#/chain'").unwrap();
+    has(&hash[56..]).unwrap();
+    for panel in ["overview", "peers", "log", "settings"] {
+        page.evaluate(&format!("location.hash = '#/{panel}'")).unwrap();
+        has(refused).unwrap();
+        assert!(!page.text("document.querySelector('main').innerText").unwrap().contains(&hash[56..]), "{panel}");
+    }
+    for path in ["/api/figures", "/api/history?series=height&from=1&to=2"] {
+        assert_eq!(status(&page, path, "{}"), 403, "{path}");
+    }
+}
