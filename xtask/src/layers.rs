@@ -46,7 +46,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "descriptor", level: 5, purpose: "addresses, output descriptors, kinds of output scripts, signing; no JSON, no RPC", uses: &["consensus", "script", "curve"] },
     Layer { name: "chain", level: 5, purpose: "header tree with the best header chain, block files, undo", uses: &["consensus", "disk"] },
     Layer { name: "coins", level: 5, purpose: "UTXO store: lookup, batch apply, checkpoint", uses: &["consensus", "disk"] },
-    Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["consensus", "disk"] },
+    Layer { name: "chains", level: 5, purpose: "generated chains and their statistics; no command line, no charts", uses: &["consensus", "curve", "disk"] },
     Layer { name: "psbt", level: 6, purpose: "partially signed transactions: reading, writing, combining, analysing, finalizing; no JSON, no RPC", uses: &["descriptor", "consensus", "script", "curve"] },
     Layer { name: "engine", level: 6, purpose: "the pipeline and the window; sole writer of chain and coins", uses: &["chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "index", level: 7, purpose: "indexes: followers of the chain that answer queries", uses: &["engine", "consensus", "script", "disk"] },

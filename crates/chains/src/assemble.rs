@@ -5,11 +5,12 @@
 //! level; 32 bytes are kept for each transaction ever made. It must never decide which coins a transaction spends.
 
 use crate::parallel;
-use crate::plan::{PlannedBlock, PlannedOutput, PlannedTx};
+use crate::plan::{PlannedBlock, PlannedInput, PlannedOutput, PlannedTx};
 use crate::regtest::VOTED_ACTIVATION_HEIGHT;
 use crate::rng::Random;
 use crate::wallet::script::{OP_RETURN, Script};
-use crate::wallet::{Lock, Opened, Spending, Wallet, sign_input};
+use crate::wallet::{Lock, Opened, Spending, Wallet, satisfy_input, signatures, wanted_signatures};
+use lydian_curve::{TestSignature, TestSigner};
 use lydian_hash::{merkle_root, sha256d};
 use lydian_primitives::build::{MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, BlockHash, Header, OutPoint, Txid, write_compact_size};
@@ -81,10 +82,17 @@ impl From<&MutTx> for MadeTx {
     }
 }
 
+/// Outputs made together: their keys fill lanes and share an inversion.
+const OUTPUTS_AT_ONCE: usize = 256;
+
+/// Transactions signed together.
+const TXS_AT_ONCE: usize = 128;
+
 /// Makes the blocks of one chain.
 #[derive(Debug)]
 pub struct Assembler {
     wallet: Wallet,
+    signer: TestSigner,
     threads: usize,
     tip: BlockHash,
     /// By the index of the transaction in the chain.
@@ -95,7 +103,7 @@ pub struct Assembler {
 
 impl Assembler {
     pub fn new(wallet: Wallet, threads: usize, genesis: BlockHash) -> Assembler {
-        Assembler { wallet, threads, tip: genesis, txids: Vec::new(), known: HashMap::new() }
+        Assembler { wallet, signer: TestSigner::new(), threads, tip: genesis, txids: Vec::new(), known: HashMap::new() }
     }
 
     /// Opens these locks now, since they will be used many times: saves computing public keys, changes no bytes.
@@ -110,7 +118,8 @@ impl Assembler {
     /// The next block of the chain.
     pub fn make(&mut self, block: &PlannedBlock) -> MadeBlock {
         let outputs: Vec<PlannedOutput> = block.txs.iter().flat_map(|tx| tx.outputs.iter().copied()).collect();
-        let outputs = parallel::map(self.threads, &outputs, |output| self.output(output));
+        let size = batch_size(outputs.len(), self.threads, OUTPUTS_AT_ONCE);
+        let outputs = parallel::map_batches(self.threads, &outputs, size, |outputs| self.outputs(outputs));
         let mut outputs = outputs.into_iter();
         let outputs: Vec<Vec<MutOutput>> =
             block.txs.iter().map(|tx| outputs.by_ref().take(tx.outputs.len()).collect()).collect();
@@ -119,7 +128,10 @@ impl Assembler {
         let mut made: Vec<Option<MadeTx>> = block.txs.iter().map(|_| None).collect();
         for level in 0..=block.txs.iter().map(|tx| tx.level).max().unwrap_or(0) {
             let indices: Vec<usize> = (0..block.txs.len()).filter(|&at| block.txs[at].level == level).collect();
-            let done = parallel::map(self.threads, &indices, |&at| self.tx(&block.txs[at], &outputs[at]));
+            let size = batch_size(indices.len(), self.threads, TXS_AT_ONCE);
+            let done = parallel::map_batches(self.threads, &indices, size, |indices| {
+                self.txs(&indices.iter().map(|&at| (&block.txs[at], outputs[at].as_slice())).collect::<Vec<_>>())
+            });
             for (at, tx) in indices.into_iter().zip(done) {
                 self.txids[block.first_tx + 1 + at] = Txid(tx.txid);
                 made[at] = Some(tx);
@@ -129,10 +141,19 @@ impl Assembler {
         self.seal(block, made)
     }
 
-    fn output(&self, output: &PlannedOutput) -> MutOutput {
-        match *output {
-            PlannedOutput::Pay { lock, value } => {
-                MutOutput { value: Amount(value), script_pubkey: self.open(lock).script_pubkey.clone() }
+    fn outputs(&self, outputs: &[PlannedOutput]) -> Vec<MutOutput> {
+        let locks = outputs.iter().filter_map(|output| match output {
+            PlannedOutput::Pay { lock, .. } => Some(*lock),
+            PlannedOutput::Data { .. } => None,
+        });
+        let mut opened = self.open(&locks.collect::<Vec<_>>()).into_iter();
+        let mut output = |output: &PlannedOutput| match *output {
+            PlannedOutput::Pay { value, .. } => {
+                let script_pubkey = opened.next().map(|opened| match opened {
+                    Cow::Owned(opened) => opened.script_pubkey,
+                    Cow::Borrowed(opened) => opened.script_pubkey.clone(),
+                });
+                MutOutput { value: Amount(value), script_pubkey: script_pubkey.unwrap_or_default() }
             }
             PlannedOutput::Data { size, number } => {
                 let mut data = vec![0; usize::from(size)];
@@ -140,42 +161,67 @@ impl Assembler {
                 let script_pubkey = Script::new().op(OP_RETURN).push(&data).build();
                 MutOutput { value: Amount(0), script_pubkey }
             }
+        };
+        outputs.iter().map(&mut output).collect()
+    }
+
+    /// Opens many locks at once, in their order.
+    fn open(&self, locks: &[Lock]) -> Vec<Cow<'_, Opened>> {
+        if self.known.is_empty() {
+            return self.wallet.open_all(&self.signer, locks).into_iter().map(Cow::Owned).collect();
         }
-    }
-
-    fn open(&self, lock: Lock) -> Cow<'_, Opened> {
-        self.known.get(&lock).map_or_else(|| Cow::Owned(self.wallet.open(lock)), Cow::Borrowed)
-    }
-
-    fn tx(&self, planned: &PlannedTx, outputs: &[MutOutput]) -> MadeTx {
-        let opened: Vec<_> = planned.inputs.iter().map(|input| self.open(input.coin.lock)).collect();
-        let spent: Vec<_> = planned
-            .inputs
+        let unknown: Vec<Lock> = locks.iter().filter(|lock| !self.known.contains_key(lock)).copied().collect();
+        let mut opened = self.wallet.open_all(&self.signer, &unknown).into_iter();
+        locks
             .iter()
-            .zip(&opened)
-            .map(|(input, opened)| (input.coin.value, opened.script_pubkey.clone()))
-            .collect();
-        let input = |input: &crate::plan::PlannedInput| MutInput {
+            .filter_map(|lock| self.known.get(lock).map(Cow::Borrowed).or_else(|| opened.next().map(Cow::Owned)))
+            .collect()
+    }
+
+    /// Transactions with their outputs; none spends another of them.
+    fn txs(&self, planned: &[(&PlannedTx, &[MutOutput])]) -> Vec<MadeTx> {
+        let locks: Vec<Lock> =
+            planned.iter().flat_map(|(tx, _)| tx.inputs.iter().map(|input| input.coin.lock)).collect();
+        let opened = self.open(&locks);
+        let mut rest = opened.as_slice();
+        let (mut txs, mut wanted) = (Vec::with_capacity(planned.len()), Vec::new());
+        for (planned, outputs) in planned {
+            let (opened, after) = rest.split_at(planned.inputs.len());
+            rest = after;
+            let tx = self.unsigned(planned, outputs);
+            want_signatures(planned, &tx, opened, &mut wanted);
+            txs.push(tx);
+        }
+        let signatures = signatures(&self.signer, &wanted);
+        let (mut opened, mut signatures) = (opened.iter(), signatures.as_slice());
+        for ((planned, _), tx) in planned.iter().zip(&mut txs) {
+            for ((index, input), opened) in planned.inputs.iter().enumerate().zip(opened.by_ref()) {
+                let lock = input.coin.lock;
+                let (own, after) = signatures.split_at(lock.kind.signatures());
+                signatures = after;
+                satisfy_input(tx, index, lock, opened, own);
+            }
+        }
+        txs.iter().map(MadeTx::from).collect()
+    }
+
+    fn unsigned(&self, planned: &PlannedTx, outputs: &[MutOutput]) -> MutTx {
+        let input = |input: &PlannedInput| MutInput {
             prevout: OutPoint { txid: self.txids[input.coin.tx], vout: input.coin.vout },
             script_sig: Vec::new(),
             sequence: input.sequence,
             witness: Vec::new(),
         };
-        let mut tx = MutTx {
+        MutTx {
             version: 2,
             inputs: planned.inputs.iter().map(input).collect(),
             outputs: outputs.to_vec(),
             lock_time: planned.lock_time,
-        };
-        let mut spending = Spending::new(&spent);
-        for (index, (input, opened)) in planned.inputs.iter().zip(&opened).enumerate() {
-            sign_input(&mut tx, index, input.coin.lock, opened, &mut spending);
         }
-        MadeTx::from(&tx)
     }
 
     fn seal(&mut self, block: &PlannedBlock, txs: Vec<MadeTx>) -> MadeBlock {
-        let mut coinbase = coinbase(block.height, vec![self.output(&block.coinbase)]);
+        let mut coinbase = coinbase(block.height, self.outputs(&[block.coinbase]));
         if block.height >= VOTED_ACTIVATION_HEIGHT {
             let mut wtxids: Vec<[u8; 32]> = std::iter::once([0; 32]).chain(txs.iter().map(|tx| tx.wtxid)).collect();
             commit(&mut coinbase, merkle_root(&mut wtxids).0);
@@ -202,6 +248,25 @@ impl Assembler {
         let weight = 3 * (base + framing) + bytes.len();
         MadeBlock { bytes, hash: self.tip, weight: weight as u64 }
     }
+}
+
+/// Appends the signatures that a transaction needs, input by input.
+fn want_signatures(planned: &PlannedTx, tx: &MutTx, opened: &[Cow<'_, Opened>], wanted: &mut Vec<TestSignature>) {
+    let spent: Vec<_> = planned
+        .inputs
+        .iter()
+        .zip(opened)
+        .map(|(input, opened)| (input.coin.value, opened.script_pubkey.clone()))
+        .collect();
+    let mut spending = Spending::new(&spent);
+    for (index, (input, opened)) in planned.inputs.iter().zip(opened).enumerate() {
+        wanted.extend(wanted_signatures(tx, index, input.coin.lock, opened, &mut spending));
+    }
+}
+
+/// The items of a batch: at most `max`, and fewer if there are fewer for each thread.
+fn batch_size(items: usize, threads: usize, max: usize) -> usize {
+    items.div_ceil(threads.max(1)).clamp(1, max)
 }
 
 /// A coinbase: the height first (BIP-0034), then fixed text, so that no script is too short.

@@ -17,6 +17,7 @@ mod referee;
 mod reference;
 mod select;
 mod signing;
+mod test_signer;
 
 pub use der::parse_der_lax;
 pub use key::{are_x_only, uncompressed_key};
@@ -25,6 +26,7 @@ pub use referee::{Alarm, Disagreement, Evidence, RefereeCounts, Refereed, Sampli
 pub use reference::Reference;
 pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, choose_seeded, engines};
 pub use signing::{Scheme, ToSign};
+pub use test_signer::{PublicPoint, TestScheme, TestSignature, TestSigner};
 
 /// An ECDSA public key in compressed, uncompressed or hybrid form, as bytes that are not decoded yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,6 @@
 //! Preset `mainnet-mix`: a regtest chain whose last blocks are as full and as mixed as those of mainnet.
 //!
-//! Input: settings and a directory. Output: block files and `stats.json`. Cost: about 100 us of CPU per input
-//! (including its two outputs), on all cores.
+//! Input: settings and a directory. Output: block files and `stats.json`. Cost: `docs/benchmarks/generator.md`.
 
 use crate::assemble::{Assembler, regtest_genesis};
 use crate::error::ChainsError;
@@ -12,8 +11,13 @@ use crate::wallet::Wallet;
 use lydian_hash::sha256d;
 use lydian_primitives::BlockHash;
 use std::path::Path;
+use std::sync::mpsc::sync_channel;
 
-/// Passes each block of the chain to `sink`, starting with the genesis block, and returns the counts.
+/// Blocks that wait between two of the three threads.
+const WAITING_BLOCKS: usize = 4;
+
+/// Passes each block of the chain to `sink`, starting with the genesis block, and returns the counts. Blocks are planned
+/// and made ahead, each on a thread of its own, while `sink` takes them here.
 pub fn generate(
     settings: MixSettings,
     threads: usize,
@@ -26,13 +30,32 @@ pub fn generate(
     let reuse = f64::from(u32::try_from(settings.reuse_per_mille).unwrap_or_default()) / 1000.0;
     let mut stats = Stats { preset: "mainnet-mix".into(), seed: settings.seed, reuse, ..Stats::default() };
     sink(&genesis)?;
-    while let Some(planned) = planner.next_block() {
-        let made = assembler.make(&planned);
-        stats.add(&planned, &made);
-        sink(&made.bytes)?;
-    }
-    stats.coins = planner.coin_count() as u64;
-    Ok(stats)
+    let (to_maker, planned) = sync_channel(WAITING_BLOCKS);
+    let (to_sink, made) = sync_channel(WAITING_BLOCKS);
+    // An ended receiver ends its sender, so that every thread ends if `sink` fails.
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while let Some(block) = planner.next_block() {
+                if to_maker.send((block, planner.coin_count())).is_err() {
+                    break;
+                }
+            }
+        });
+        scope.spawn(move || {
+            for (block, coins) in planned {
+                let made = assembler.make(&block);
+                if to_sink.send((block, made, coins)).is_err() {
+                    break;
+                }
+            }
+        });
+        for (block, block_made, coins) in made {
+            stats.add(&block, &block_made);
+            stats.coins = coins as u64;
+            sink(&block_made.bytes)?;
+        }
+        Ok(stats)
+    })
 }
 
 /// Writes the chain into a directory.

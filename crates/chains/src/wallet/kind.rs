@@ -73,6 +73,15 @@ impl Kind {
         Kind::P2wpkh
     }
 
+    /// Number of keys of a lock, its internal key included.
+    pub fn keys(self) -> u8 {
+        match self {
+            Kind::P2wsh2of3 | Kind::P2sh2of3 | Kind::Bare2of3 => 3,
+            Kind::P2trScript => 2,
+            _ => 1,
+        }
+    }
+
     /// Whether an input that spends it has a witness.
     pub fn has_witness(self) -> bool {
         !matches!(self, Kind::P2pkh | Kind::P2pkhUncompressed | Kind::P2sh2of3 | Kind::Bare2of3)
@@ -116,6 +125,11 @@ impl Kind {
             Kind::P2wsh2of3 | Kind::P2sh2of3 | Kind::Bare2of3 => 2,
             Kind::P2trKey | Kind::P2trScript => 0,
         }
+    }
+
+    /// Number of signatures in an input.
+    pub fn signatures(self) -> usize {
+        usize::try_from(self.ecdsa_signatures()).unwrap_or_default().max(1)
     }
 
     /// Pairs of signature and key that a verifier may have to check: m signatures times n - m + 1 keys each.

@@ -123,9 +123,9 @@ pub fn p2tr(output_key: &[u8; 32]) -> Vec<u8> {
 }
 
 /// `m keys n OP_CHECKMULTISIG`.
-pub fn multisig(m: i64, keys: &[Vec<u8>]) -> Vec<u8> {
-    let count = i64::try_from(keys.len()).unwrap_or(i64::MAX);
-    let pushed = keys.iter().fold(Script::new().number(m), |script, key| script.push(key));
+pub fn multisig(m: i64, keys: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
+    let begin = (Script::new().number(m), 0);
+    let (pushed, count) = keys.into_iter().fold(begin, |(script, count), key| (script.push(key.as_ref()), count + 1));
     pushed.number(count).op(OP_CHECKMULTISIG).build()
 }
 

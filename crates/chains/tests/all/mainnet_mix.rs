@@ -35,6 +35,22 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     assert_ne!(one[1], other[1]);
 }
 
+/// The tip depends on every byte of the chain. It is that of the generator that signed with libsecp256k1 alone.
+#[test]
+fn the_bytes_are_always_the_same() {
+    assert_eq!(small().1.tip, "0197bcc0c8c61a8cf4a7b7c83899017f5fcbfa9b03dab93359cc9c3de74cde86");
+}
+
+#[test]
+fn a_sink_that_fails_ends_the_generator() {
+    let mut taken = 0;
+    let failed = generate(SMALL, 2, |_| {
+        taken += 1;
+        if taken == 20 { Err(lydian_chains::ChainsError::Usage("full".into())) } else { Ok(()) }
+    });
+    assert_eq!((failed.unwrap_err().to_string(), taken), ("full".to_owned(), 20));
+}
+
 #[test]
 fn shares_are_those_promised() {
     let (blocks, stats) = small();

@@ -14,14 +14,16 @@ use super::decide::decide;
 use super::generator::{Group, secp256k1};
 #[cfg(target_arch = "x86_64")]
 use super::ifma512::Ifma512;
+use super::known;
 use super::lift::lift;
 use super::plain::Plain;
-use super::prepare::{Kind, Prepared, below_prime, prepare, words};
-use super::sign::sign;
+use super::prepare::{Kind, ORDER, Prepared, below_prime, is_below, prepare, words};
+use super::sign::{Point, sign};
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
 use crate::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
 use crate::signing::ToSign;
+use crate::test_signer::{PublicPoint, TestSignature};
 use crate::{Check, Engine, Reference};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -130,6 +132,42 @@ impl LaneEngine {
             found.extend(known.iter().zip(lifted).map(|(limbs, is_point)| limbs.is_some() && is_point));
         }
         found
+    }
+
+    /// Returns the public key of each private key that protects nothing, in memory that depends on the keys; `None` if
+    /// the lanes have none.
+    pub(crate) fn public_keys(&self, secrets: &[[u8; 32]]) -> Vec<Option<PublicPoint>> {
+        // Zero has no point, and neither has what is not below the order here.
+        let known = |secret: &[u8; 32]| Some(words(secret)).filter(|k| is_below(k, &ORDER)).unwrap_or_default();
+        let numbers: Vec<[u64; 4]> = secrets.iter().map(known).collect();
+        let points = match self.kernel {
+            Kernel::Plain(l) => known::points(l, &numbers),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma512(l) => known::points(l, &numbers),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Vl(l) => known::points(l, &numbers),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Avx(l) => known::points(l, &numbers),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(l) => known::points(l, &numbers),
+        };
+        let public = |Point { x, is_odd }| PublicPoint { x, is_odd };
+        points.into_iter().map(|point| point.map(public)).collect()
+    }
+
+    /// Signs with keys that protect nothing, in memory that depends on the keys; `None` where libsecp256k1 must sign.
+    pub(crate) fn sign_openly(&self, wanted: &[TestSignature]) -> Vec<Option<[u8; 64]>> {
+        match self.kernel {
+            Kernel::Plain(l) => known::sign(l, wanted),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma512(l) => known::sign(l, wanted),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Vl(l) => known::sign(l, wanted),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Avx(l) => known::sign(l, wanted),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(l) => known::sign(l, wanted),
+        }
     }
 
     fn decide(&self, kind: Kind, checks: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {

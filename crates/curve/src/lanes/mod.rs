@@ -17,6 +17,7 @@ mod field;
 mod generator;
 #[cfg(target_arch = "x86_64")]
 mod ifma512;
+mod known;
 mod lift;
 mod plain;
 mod point;

@@ -112,13 +112,13 @@ fn sign_ecdsa<L: Lanes>(l: L, wanted: &[ToSign], blind: &[u64; 4], made: &mut [O
     }
 }
 
-fn with_low_s(r: &[u8; 32], s: &[u8; 32]) -> Option<[u8; 64]> {
+pub(super) fn with_low_s(r: &[u8; 32], s: &[u8; 32]) -> Option<[u8; 64]> {
     let mut signature = secp256k1::ecdsa::Signature::from_compact(&joined(r, s)).ok()?;
     signature.normalize_s();
     Some(signature.serialize_compact())
 }
 
-fn joined(r: &[u8; 32], s: &[u8; 32]) -> [u8; 64] {
+pub(super) fn joined(r: &[u8; 32], s: &[u8; 32]) -> [u8; 64] {
     let mut signature = [0; 64];
     signature[..32].copy_from_slice(r);
     signature[32..].copy_from_slice(s);
@@ -159,7 +159,7 @@ fn sign_schnorr<L: Lanes>(l: L, wanted: &[ToSign], blind: &[u64; 4], made: &mut 
 }
 
 /// n - k, for k below n and not zero.
-fn negated(k: &[u64; 4]) -> [u64; 4] {
+pub(super) fn negated(k: &[u64; 4]) -> [u64; 4] {
     let (mut apart, mut borrow) = ([0; 4], 0);
     for i in 0..4 {
         let (less, below) = ORDER[i].overflowing_sub(k[i]);
@@ -171,10 +171,19 @@ fn negated(k: &[u64; 4]) -> [u64; 4] {
 
 /// k G for each k in words, least significant first.
 pub(crate) fn points<L: Lanes>(l: L, secrets: &[[u64; 4]], blind: &[u64; 4]) -> Vec<Option<Point>> {
+    points_by(l, secrets, |group| multiply_secret(l, group, blind))
+}
+
+/// The same with another multiplication for each group of lanes.
+pub(super) fn points_by<L: Lanes>(
+    l: L,
+    secrets: &[[u64; 4]],
+    multiply: impl Fn(&[[u64; 4]]) -> Jacobian<L>,
+) -> Vec<Option<Point>> {
     let mut points = Vec::with_capacity(secrets.len());
     for portion in secrets.chunks(PORTION_CHECKS_MAX) {
         // No nonce is out of range, but for a chance of 2^-127; zero is caught by the formulas.
-        let sums: Vec<Jacobian<L>> = portion.chunks(L::WIDTH).map(|group| multiply_secret(l, group, blind)).collect();
+        let sums: Vec<Jacobian<L>> = portion.chunks(L::WIDTH).map(&multiply).collect();
         let (inverses, exceptional) = l.run(
             #[inline(always)]
             || invert_all(l, &sums),
@@ -197,7 +206,7 @@ pub(crate) fn points<L: Lanes>(l: L, secrets: &[[u64; 4]], blind: &[u64; 4]) -> 
 
 /// One number of every element of a group; lanes without one repeat the last.
 #[inline(always)]
-fn load<L: Lanes, T>(l: L, group: &[T], number: impl Fn(&T) -> [u64; 4]) -> [L::Vector; 5] {
+pub(super) fn load<L: Lanes, T>(l: L, group: &[T], number: impl Fn(&T) -> [u64; 4]) -> [L::Vector; 5] {
     let mut words = [[0; WIDTH_MAX]; 5];
     for lane in 0..L::WIDTH {
         let limbs = limbs(number(&group[lane.min(group.len() - 1)]));
@@ -369,7 +378,7 @@ fn bytes(&[a, b, c, d, e]: &Limbs) -> [u8; 32] {
 }
 
 /// Words as bytes, most significant first.
-fn to_bytes(words: &[u64; 4]) -> [u8; 32] {
+pub(super) fn to_bytes(words: &[u64; 4]) -> [u8; 32] {
     let mut bytes = [0; 32];
     for (chunk, word) in bytes.as_chunks_mut::<8>().0.iter_mut().rev().zip(words) {
         *chunk = word.to_be_bytes();
