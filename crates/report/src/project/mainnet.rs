@@ -58,6 +58,12 @@ impl Range {
         Range { low: self.low * factor, middle: self.middle * factor, high: self.high * factor }
     }
 
+    /// The sum of two ranges that grow together.
+    #[must_use]
+    pub fn plus(self, other: Range) -> Range {
+        Range { low: self.low + other.low, middle: self.middle + other.middle, high: self.high + other.high }
+    }
+
     /// The bounds widened by this share.
     #[must_use]
     pub fn widened(self, share: f64) -> Range {

@@ -36,6 +36,7 @@ pub(super) fn to_markdown(projection: &Projection) -> String {
     for node in &projection.nodes {
         of_node(&mut text, node);
     }
+    other_machines(&mut text, projection);
     text.push_str("\nCounts of the target:\n\n| | low | middle | high | source |\n|---|---|---|---|---|\n");
     for quantity in &projection.counts.quantities {
         let Range { low, middle, high } = quantity.range;
@@ -48,6 +49,17 @@ pub(super) fn to_markdown(projection: &Projection) -> String {
         let _ = writeln!(text, "* {line}");
     }
     text
+}
+
+/// The nodes on machines other than that of the runs.
+fn other_machines(text: &mut String, projection: &Projection) {
+    if projection.nodes.iter().all(|node| node.machines.is_empty()) {
+        return;
+    }
+    text.push_str("\nOn other machines, none of them measured here:\n\n| node | machine | wall hours | formula |\n|---|---|---|---|\n");
+    for (node, on) in projection.nodes.iter().flat_map(|node| node.machines.iter().map(move |on| (node, on))) {
+        let _ = writeln!(text, "| {} | {} | {} | {} |", node.node, on.machine, hours(on.wall_seconds), on.formula);
+    }
 }
 
 fn of_node(text: &mut String, node: &NodeProjection) {

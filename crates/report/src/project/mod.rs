@@ -11,11 +11,13 @@
 
 mod builds;
 mod fit;
+mod machines;
 mod mainnet;
 mod markdown;
 mod models;
 
 pub use builds::{Mixed, mixed_builds};
+pub use machines::OnMachine;
 pub use mainnet::{Quantity, Range, Target, TargetCounts};
 pub use models::{Model, Term};
 
@@ -84,6 +86,9 @@ pub struct NodeProjection {
     pub wall_seconds: Range,
     pub cores: usize,
     pub notes: Vec<String>,
+    pub machines: Vec<OnMachine>,
+    #[serde(skip)]
+    parts: machines::Parts,
 }
 
 /// The measurements behind a projection.
@@ -151,7 +156,7 @@ pub fn project(results: &[Results], target: &Target, options: &Options) -> Resul
             }
         }
     }
-    Ok(Projection {
+    let mut projection = Projection {
         format: FORMAT,
         kind: "projection",
         counts,
@@ -159,7 +164,9 @@ pub fn project(results: &[Results], target: &Target, options: &Options) -> Resul
         nodes,
         refused,
         not_included: NOT_INCLUDED.iter().map(|line| (*line).to_owned()).collect(),
-    })
+    };
+    machines::add(&mut projection);
+    Ok(projection)
 }
 
 impl Projection {
@@ -251,6 +258,9 @@ fn counts_of(result: &Results) -> Result<Counts, String> {
     let chain = &result.chain;
     let blocks = f64::from(chain.height);
     let bytes = as_f64(chain.file_bytes);
+    if let Some(height) = result.settings.from_height {
+        return Err(format!("the results from height {height} on are those of a part of the chain"));
+    }
     if chain.preset.as_deref() == Some("empty") {
         return Ok(Counts { blocks, bytes, outputs: Some(blocks), ..Counts::default() });
     }
@@ -300,6 +310,13 @@ fn of_node(measured: &[Measured], counts: &TargetCounts, options: &Options) -> R
         ));
     }
     let wall_seconds = wall(cpu_seconds, largest, cores);
+    let rests = |of: fn(&Range) -> f64| models.iter().map(move |model| of(&model.rest));
+    let rest = Range {
+        low: rests(|rest| rest.low).fold(f64::INFINITY, f64::min),
+        middle: median(rests(|rest| rest.middle).collect()),
+        high: rests(|rest| rest.high).fold(0.0, f64::max),
+    };
+    let parts = machines::Parts { all: cpu_seconds, rest, checks: models::checks_at_price(measured, counts) };
     let (node, version) = (String::new(), String::new());
     let experiment = Experiment::Reindex;
     Ok(NodeProjection {
@@ -312,28 +329,38 @@ fn of_node(measured: &[Measured], counts: &TargetCounts, options: &Options) -> R
         wall_seconds,
         cores,
         notes,
+        machines: Vec::new(),
+        parts,
     })
 }
 
 /// The median of the models' middle values.
 fn middle(models: &[Model]) -> f64 {
-    let mut middles: Vec<f64> = models.iter().map(|model| model.cpu_seconds.middle).collect();
-    middles.sort_by(f64::total_cmp);
-    let half = middles.len() / 2;
-    let at = |index: usize| middles.get(index).copied().unwrap_or(0.0);
-    if middles.len().is_multiple_of(2) { f64::midpoint(at(half.saturating_sub(1)), at(half)) } else { at(half) }
+    median(models.iter().map(|model| model.cpu_seconds.middle).collect())
 }
 
-/// The time that `cpu` takes on `cores`: as busy as the measured ones, and with the serial share that their idleness
-/// suggests.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    let at = |index: usize| values.get(index).copied().unwrap_or(0.0);
+    if values.len().is_multiple_of(2) { f64::midpoint(at(half.saturating_sub(1)), at(half)) } else { at(half) }
+}
+
+/// The time that `cpu` takes on `cores`.
 fn wall(cpu: Range, measured: &Measured, cores: usize) -> Range {
+    let (fast, slow) = wall_share(measured, cores);
+    Range { low: cpu.low * fast, middle: cpu.middle * f64::midpoint(fast, slow), high: cpu.high * slow }
+}
+
+/// Wall time as a share of CPU time: with cores as busy as the measured ones, and with the serial share that their
+/// idleness suggests; the lower share first.
+fn wall_share(measured: &Measured, cores: usize) -> (f64, f64) {
     let (threads, cores) = (as_f64(measured.threads.max(1) as u64), as_f64(cores as u64));
     let taken = (measured.wall_seconds / measured.cpu_seconds).max(1.0 / threads);
     let busy = taken * threads / cores;
     let serial = if threads > 1.0 { ((taken - 1.0 / threads) / (1.0 - 1.0 / threads)).min(1.0) } else { 0.0 };
     let amdahl = if threads > 1.0 { serial + (1.0 - serial) / cores } else { taken / cores };
-    let (fast, slow) = (busy.min(amdahl), busy.max(amdahl));
-    Range { low: cpu.low * fast, middle: cpu.middle * f64::midpoint(fast, slow), high: cpu.high * slow }
+    (busy.min(amdahl), busy.max(amdahl))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts of a chain lie below 2^52")]

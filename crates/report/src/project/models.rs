@@ -28,6 +28,9 @@ pub struct Model {
     pub residual: f64,
     /// The bounds come from the counts, widened by the unexplained share.
     pub cpu_seconds: Range,
+    /// The same without the checks, if the model has a cost of checks.
+    #[serde(skip)]
+    pub(super) rest: Range,
 }
 
 /// One cost.
@@ -92,6 +95,12 @@ pub(super) fn models(measured: &[Measured], counts: &TargetCounts) -> (Vec<Model
     (models, notes)
 }
 
+/// The target's checks at the measured price of libsecp256k1; zero if no results have one.
+pub(super) fn checks_at_price(measured: &[Measured], counts: &TargetCounts) -> Range {
+    let Some(prices) = measured.iter().find_map(|row| row.prices) else { return Range::default() };
+    target_of(counts, prices).get(CHECK).map(|checks| checks.times(prices.ecdsa_seconds)).unwrap_or_default()
+}
+
 fn row_of(row: &Measured, prices: Prices) -> Row {
     let counts = &row.counts;
     let checks = counts.ecdsa + counts.schnorr * prices.schnorr + counts.tweaks * prices.tweak;
@@ -122,17 +131,18 @@ fn kept(fits: Vec<Fit>) -> Vec<Fit> {
 }
 
 fn model(kind: &'static str, fit: &Fit, target: &[Range; COLUMNS]) -> Model {
-    let mut cpu_seconds = Range::default();
+    let (mut cpu_seconds, mut rest) = (Range::default(), Range::default());
     let mut terms = Vec::new();
     for ((cost, range), of) in fit.each.iter().zip(target).zip(NAMES) {
         if *cost > 0.0 {
             terms.push(Term { of, nanoseconds: cost * 1e9 });
-            cpu_seconds.low += cost * range.low;
-            cpu_seconds.middle += cost * range.middle;
-            cpu_seconds.high += cost * range.high;
+            cpu_seconds = cpu_seconds.plus(range.times(*cost));
+            rest = if of == NAMES[CHECK] { rest } else { rest.plus(range.times(*cost)) };
         }
     }
-    Model { kind, terms, residual: fit.unexplained, cpu_seconds: cpu_seconds.widened(fit.unexplained.min(1.0)) }
+    let unexplained = fit.unexplained.min(1.0);
+    let (cpu_seconds, rest) = (cpu_seconds.widened(unexplained), rest.widened(unexplained));
+    Model { kind, terms, residual: fit.unexplained, cpu_seconds, rest }
 }
 
 /// Checks at the measured price of a single check, and the rest by one kind of work: for a node that took at least that

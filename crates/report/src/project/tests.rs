@@ -145,6 +145,9 @@ fn what_cannot_be_projected_is_refused_with_the_reason() {
     unknown.chain.inputs = None;
     assert!(refused(unknown).contains("the results on files do not say how many inputs"));
     assert!(refused(results(CHAINS[0], &NODE)).contains("no chain with inputs"));
+    let mut part = results(CHAINS[1], &NODE);
+    part.settings.from_height = Some(400);
+    assert!(refused(part).contains("the results from height 400 on"));
 }
 
 #[test]
@@ -203,4 +206,37 @@ fn what_is_unexplained_widens_the_bounds_and_is_warned_of() {
     assert!(is_warned(&unsure) && !is_warned(&sure));
     let refused = contradicted(40.0);
     assert!(refused.nodes.is_empty() && refused.refused[0].reason.contains("% unexplained"), "{:?}", refused.refused);
+}
+
+/// Core and a node with lanes on the same chain: every machine has bounds and a formula, Core its published time.
+#[test]
+fn other_machines_are_printed_with_formula_and_bounds() {
+    let took = [Took::new("lydian", 2.05, 3.86), Took::new("bitcoind", 14.05, 24.3)];
+    let measured = made_up::results("mainnet-mix", 550, CHAINS[1].2, &took);
+    let projection = project(&[measured], &target(), &Options::default()).unwrap();
+    let [lydian, core] = [0, 1].map(|at| &projection.nodes[at]);
+    assert_eq!((lydian.machines.len(), core.machines.len()), (4, 4));
+    for on in lydian.machines.iter().chain(&core.machines) {
+        let Range { low, middle, high } = on.wall_seconds;
+        assert!(0.0 < low && low <= middle && middle <= high && !on.formula.is_empty(), "{on:?}");
+    }
+    let hours = |node: &NodeProjection, at: usize| node.machines[at].wall_seconds.middle;
+    assert!(hours(lydian, 1) < hours(lydian, 0) && hours(lydian, 0) < lydian.wall_seconds.middle);
+    assert!(hours(lydian, 2) > lydian.wall_seconds.middle, "a slower processor without these lanes");
+    assert_eq!(core.machines[3].wall_seconds, Range::exactly(727.0 * 60.0));
+    assert!(hours(lydian, 3) < 727.0 * 60.0);
+    // Eight cores as busy as two: a quarter of the wall time at most.
+    assert!((lydian.machines[0].wall_seconds.low / lydian.cpu_seconds.low - 2.05 / 3.86 / 4.0).abs() < 1e-9);
+    let text = projection.to_markdown();
+    for words in [
+        "| lydian | 8 cores of this processor |",
+        "| lydian | 16 cores of this processor |",
+        "| bitcoind | Raspberry Pi 5, 4 cores |",
+        "Bitcoin Core 30.0 as published",
+        "12.12 h, published for Bitcoin Core 30.0, x (",
+    ] {
+        assert!(text.contains(words), "{words} not in\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&projection.to_json()).unwrap();
+    assert_eq!(json["nodes"][1]["machines"][3]["published_seconds"], 43_620.0);
 }
