@@ -27,3 +27,7 @@ pub const MEMPOOL_TRANSACTIONS_MAX: u32 = 500_000;
 /// Transactions of the long history of the preset `scale`, and its other scripts: the coinbases fund no more.
 pub const SCALE_TRANSACTIONS_MAX: u32 = 4_000_000;
 pub const SCALE_SCRIPTS_MAX: u32 = 400_000;
+
+/// Coins that a block before the full ones creates, if their number is given: their outputs weigh 143 units on average,
+/// 3.7 M together.
+pub const PREPARED_COINS_PER_BLOCK_MAX: u64 = 26_000;

@@ -7,6 +7,7 @@
 //! half units. Cost: under a microsecond per input, 40 bytes per coin. It must never sign.
 
 mod pending;
+mod prepared;
 
 use crate::error::ChainsError;
 use crate::limits::{CHAIN_BLOCKS_MAX, FULL_BLOCK_HEIGHT_MIN};
@@ -14,6 +15,7 @@ use crate::regtest::{BLOCK_WEIGHT_MAX, COINBASE_MATURITY, OUTPUT_VALUE_MIN, VOTE
 use crate::rng::Random;
 use crate::wallet::{Kind, Lock};
 use pending::Pending;
+use prepared::Prepared;
 use std::collections::VecDeque;
 
 /// The parameters of a chain of the preset `mainnet-mix`.
@@ -146,6 +148,8 @@ pub struct Planner {
     fan_out_min: u64,
     /// The transactions that wait on top of the chain.
     pending: Option<Pending>,
+    /// The coins to prepare, if their number is given.
+    prepared: Option<Prepared>,
 }
 
 impl Planner {
@@ -175,6 +179,7 @@ impl Planner {
             height: 0,
             fan_out_min: FAN_OUT_MIN,
             pending: None,
+            prepared: None,
         })
     }
 
@@ -206,7 +211,8 @@ impl Planner {
 
     /// Unspent outputs: the size of the UTXO set.
     pub fn coin_count(&self) -> usize {
-        self.pools.iter().map(Vec::len).sum::<usize>() + self.immature.len()
+        let fund = self.prepared.as_ref().map_or(0, Prepared::coin_count);
+        self.pools.iter().map(Vec::len).sum::<usize>() + self.immature.len() + fund
     }
 
     /// Pays subsidy and fees to one key; the coin waits until it is mature.
@@ -229,6 +235,9 @@ impl Planner {
 
     /// A block before the full ones: one transaction spreads a coinbase over many coins.
     fn growing_block(&mut self) -> Vec<PlannedTx> {
+        if let Some(prepared) = self.prepared {
+            return self.prepared_block(prepared);
+        }
         let Some((height, coin)) = self.next_mature() else { return Vec::new() };
         let input = PlannedInput { coin, sequence: SEQUENCE_FINAL, age: self.height - height };
         let mut tx = PlannedTx { inputs: vec![input], outputs: Vec::new(), lock_time: 0, level: 0 };

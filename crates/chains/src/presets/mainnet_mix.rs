@@ -21,9 +21,17 @@ const WAITING_BLOCKS: usize = 4;
 pub fn generate(
     settings: MixSettings,
     threads: usize,
+    sink: impl FnMut(&[u8]) -> Result<(), ChainsError>,
+) -> Result<Stats, ChainsError> {
+    generate_from(Planner::new(settings)?, settings, threads, sink)
+}
+
+fn generate_from(
+    mut planner: Planner,
+    settings: MixSettings,
+    threads: usize,
     mut sink: impl FnMut(&[u8]) -> Result<(), ChainsError>,
 ) -> Result<Stats, ChainsError> {
-    let mut planner = Planner::new(settings)?;
     let genesis = regtest_genesis();
     let genesis_hash = BlockHash(sha256d(&genesis[..80]));
     let mut assembler = Assembler::new(Wallet::new(settings.seed), threads, genesis_hash);
@@ -60,10 +68,20 @@ pub fn generate(
 
 /// Writes the chain into a directory.
 pub fn write(settings: MixSettings, threads: usize, folder: &Path) -> Result<Stats, ChainsError> {
-    // Fail before the directory is created if the settings are refused.
-    Planner::new(settings)?;
+    write_from(Planner::new(settings)?, settings, threads, folder)
+}
+
+/// The same with at least this many coins below the full blocks.
+pub fn write_prepared(settings: MixSettings, coins: u64, threads: usize, folder: &Path) -> Result<Stats, ChainsError> {
+    let mut planner = Planner::new(settings)?;
+    planner.prepare_coins(coins)?;
+    write_from(planner, settings, threads, folder)
+}
+
+/// Refused settings leave no directory behind, since there is a planner.
+fn write_from(planner: Planner, settings: MixSettings, threads: usize, folder: &Path) -> Result<Stats, ChainsError> {
     let mut writer = BlockWriter::new(folder, "blk")?;
-    let mut stats = generate(settings, threads, |block| writer.write(block).map(|_| ()))?;
+    let mut stats = generate_from(planner, settings, threads, |block| writer.write(block).map(|_| ()))?;
     stats.file_bytes = writer.bytes();
     write_text(&folder.join("stats.json"), &stats.to_json())?;
     Ok(stats)
