@@ -332,4 +332,37 @@ fn core_rebuilds_a_small_chain_and_counts() {
     assert!(run.peak_rss_bytes > 20 << 20 && run.io.write_bytes > 0, "{run:?}");
     assert!(results.runs[1].log_end.as_ref().unwrap().contains("nosuchoption"), "{:?}", results.runs[1].log_end);
     assert!(results.nodes[0].version.contains("31.99"), "{}", results.nodes[0].version);
+    from_a_prepared_set(&work, core("bitcoind"), scratch.path());
+}
+
+/// The clock starts above coins that Core has on disk already; a node that cannot go on is left out.
+fn from_a_prepared_set(work: &Path, core: Contender, scratch: &Path) {
+    let folder = scratch.join("prepared");
+    let settings = MixSettings { blocks: 438, full: 2, seed: 7, reuse_per_mille: 0 };
+    let stats = mainnet_mix::write_prepared(settings, 20_000, 2, &folder).unwrap();
+    assert!(stats.coins > 20_000, "{}", stats.coins);
+    let chain = ChainFiles::open(&folder, None).unwrap();
+    let fake = Fake { script: ":".into(), answer: lydian_lab::runs::chain::answer(&chain).unwrap() };
+    let fake = Contender { name: "fake".into(), adapter: Box::new(fake), more: Vec::new(), source: None };
+    let comparison = Comparison {
+        experiment: Experiment::Reindex,
+        servers: Servers::default(),
+        chain: &chain,
+        contenders: &[core, fake],
+        caches: &[Cache::Cold],
+        may_drop_caches: false,
+        settings: Settings { cache_mib: 100, from_height: Some(436), ..one_run(300) },
+        floor: None,
+        work,
+        command_line: Vec::new(),
+        interrupted: &AtomicBool::new(false),
+        more: More::default(),
+    };
+    let results = comparison.run(&mut |_, _| Ok(())).unwrap();
+    let [run, left_out] = &results.runs[..] else { panic!("{:?}", results.runs) };
+    assert_eq!(run.outcome, Outcome::Counted, "{}", to_markdown(&results));
+    assert_eq!(run.answer.as_ref().unwrap().coins, Some(stats.coins));
+    let arguments = results.nodes[0].arguments.join(" ");
+    assert!(arguments.contains("-stopatheight=438") && !arguments.contains("reindex"), "{arguments}");
+    assert!(left_out.reason.as_ref().unwrap().contains("cannot go on from a height"), "{left_out:?}");
 }

@@ -110,6 +110,9 @@ pub struct Settings {
     /// A node that leaves less of the disk free is killed.
     #[serde(default)]
     pub disk_free_min_bytes: u64,
+    /// The height at which the clock starts: the blocks up to it were validated by a run before that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_height: Option<u32>,
 }
 
 /// The time that no node can beat if it checks signatures one at a time: (verifications + tweak checks) x measured time

@@ -183,6 +183,11 @@ fn remarks(results: &Results) -> Vec<String> {
         chain.file_bytes,
         chain.sha256
     ));
+    if let Some(height) = settings.from_height {
+        lines.push(format!(
+            "Measured from height {height}: the blocks below were validated by a run before that was not measured."
+        ));
+    }
     if let Some(floor) = &results.floor {
         lines.push(format!(
             "Floor {:.2} s: {:.1} us an ECDSA, {:.1} us a Schnorr and {:.1} us a tweak check, one at a time, on {} threads.",

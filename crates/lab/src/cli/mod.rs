@@ -209,7 +209,11 @@ fn chain(args: &ChainArgs) -> Result<String, LabError> {
         Preset::Reuse => {
             reuse_preset::write(args.size.reuse(args.seed), threads, &args.out).map(|stats| stats.to_json())
         }
-        Preset::MainnetMix => mainnet_mix::write(mix, threads, &args.out).map(|stats| stats.to_json()),
+        Preset::MainnetMix => match args.size.coins {
+            Some(coins) => mainnet_mix::write_prepared(mix, coins, threads, &args.out),
+            None => mainnet_mix::write(mix, threads, &args.out),
+        }
+        .map(|stats| stats.to_json()),
     }?;
     Ok(text)
 }

@@ -67,6 +67,10 @@ pub(crate) struct RunArgs {
     /// Cache of each node in MiB (`-dbcache`).
     #[arg(long, default_value_t = 4_000)]
     dbcache: u64,
+    /// Start the clock at this height: each node first validates the blocks up to it and exits, and is measured when it is
+    /// started again. Only for reindex.
+    #[arg(long)]
+    from_height: Option<u32>,
     /// Time limit of a run in seconds; a run that takes longer is stopped and does not count.
     #[arg(long, default_value_t = 3_600)]
     timeout_seconds: u64,
@@ -122,6 +126,10 @@ impl Bench {
         let settings = settings(args)?;
         let earlier = args.resume_from()?.map(Results::read).transpose()?;
         let chain = chain(args, &cache)?;
+        if settings.from_height.is_some_and(|height| !(1..chain.facts.height).contains(&height)) {
+            let text = format!("--from-height must lie between 1 and {}, below the tip", chain.facts.height - 1);
+            return Err(LabError::Usage(text));
+        }
         let interrupted = interrupted()?;
         let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
         RealDisk.create_dir(&work)?;
@@ -129,6 +137,9 @@ impl Bench {
     }
 
     pub(crate) fn compare(&self, args: &RunArgs, plan: Plan<'_>) -> Result<Report, LabError> {
+        if plan.experiment == Experiment::Sync && self.settings.from_height.is_some() {
+            return Err(LabError::Usage("--from-height: only for reindex".into()));
+        }
         let floor = match self.earlier.as_ref().and_then(|earlier| earlier.floor.clone()) {
             Some(earlier) => Some(earlier),
             None => {
@@ -273,7 +284,10 @@ fn chain(args: &RunArgs, cache: &Path) -> Result<ChainFiles, LabError> {
     }
     let mix = args.size.mix(args.seed, args.reuse)?;
     let preset = match args.preset {
-        Some(Preset::MainnetMix) => chain_cache::Preset::MainnetMix(mix),
+        Some(Preset::MainnetMix) => match args.size.coins {
+            Some(coins) => chain_cache::Preset::Prepared { mix, coins },
+            None => chain_cache::Preset::MainnetMix(mix),
+        },
         Some(Preset::Worst) => chain_cache::Preset::Worst { seed: args.seed },
         Some(Preset::Empty) => chain_cache::Preset::Empty { blocks: args.size.blocks },
         Some(Preset::Reuse) => chain_cache::Preset::Reuse(args.size.reuse(args.seed)),
@@ -299,6 +313,7 @@ fn settings(args: &RunArgs) -> Result<Settings, LabError> {
         timeout_seconds: args.timeout_seconds,
         memory_max_bytes: args.memory_max_mib.map_or(share, |mib| mib.saturating_mul(1 << 20)),
         disk_free_min_bytes: args.disk_free_min_mib.saturating_mul(1 << 20),
+        from_height: args.from_height,
     })
 }
 

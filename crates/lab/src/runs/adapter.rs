@@ -41,6 +41,11 @@ pub trait Adapter: Debug + Sync {
     /// Rebuilds everything from the block files in the data directory, checks every script, and ends at the tip.
     fn reindex(&self, job: &Job) -> Command;
 
+    /// Goes on from what an earlier [`Adapter::reindex`] left that ended below the tip; `None` if the node cannot.
+    fn go_on(&self, _job: &Job) -> Option<Command> {
+        None
+    }
+
     /// Downloads the chain from the peers of the job only, checks every script, and exits at the tip unless
     /// [`Adapter::tip`] is implemented.
     fn sync(&self, job: &Job) -> Command;

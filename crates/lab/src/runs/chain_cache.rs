@@ -26,6 +26,11 @@ const ANSWER_FILE: &str = "answer.json";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     MainnetMix(MixSettings),
+    /// With at least this many coins below the full blocks.
+    Prepared {
+        mix: MixSettings,
+        coins: u64,
+    },
     Worst {
         seed: u64,
     },
@@ -49,6 +54,7 @@ impl Preset {
             Preset::MainnetMix(MixSettings { blocks, full, seed, reuse_per_mille }) => {
                 format!("mainnet-mix-{blocks}-{full}-seed{seed}-reuse{reuse_per_mille}-v{version}")
             }
+            Preset::Prepared { mix, coins } => format!("{}-coins{coins}", Preset::MainnetMix(*mix).key()),
             Preset::Worst { seed } => format!("worst-seed{seed}-v{version}"),
             Preset::Empty { blocks } => format!("empty-{blocks}-v{version}"),
             Preset::Reuse(ReuseSettings { seed, scripts, fat_spent, fat_kept }) => {
@@ -73,6 +79,7 @@ impl Preset {
     fn write(&self, threads: usize, folder: &Path) -> Result<(), ChainsError> {
         match *self {
             Preset::MainnetMix(settings) => mainnet_mix::write(settings, threads, folder).map(|_| ()),
+            Preset::Prepared { mix, coins } => mainnet_mix::write_prepared(mix, coins, threads, folder).map(|_| ()),
             Preset::Worst { seed } => worst::write(seed, threads, folder).map(|_| ()),
             Preset::Empty { blocks } => empty::write(blocks, folder).map(|_| ()),
             Preset::Reuse(settings) => reuse::write(settings, threads, folder).map(|_| ()),

@@ -218,8 +218,12 @@ impl Comparison<'_> {
     }
 
     fn command(&self, contender: &Contender, job: &Job) -> Command {
+        let adapter = &contender.adapter;
         match self.experiment {
-            Experiment::Reindex => contender.adapter.reindex(job),
+            Experiment::Reindex => {
+                let go_on = self.settings.from_height.and_then(|_| adapter.go_on(job));
+                go_on.unwrap_or_else(|| adapter.reindex(job))
+            }
             Experiment::Sync => contender.adapter.sync(job),
         }
     }
@@ -291,6 +295,19 @@ impl Comparison<'_> {
         Ok(Some(run))
     }
 
+    /// Lets the node validate the blocks up to this height, before the run that is measured.
+    fn go_ahead(&self, adapter: &dyn Adapter, job: &Job, height: u32, output: &Path) -> Result<(), LabError> {
+        let name = adapter.program().display().to_string();
+        if adapter.go_on(job).is_none() {
+            return Err(LabError::program(name, "it cannot go on from a height, so --from-height leaves it out"));
+        }
+        let first = Job { height, ..job.clone() };
+        match validate((&name, "before --from-height, it"), adapter, &first, output, &self.guard())? {
+            true => Ok(()),
+            false => Err(LabError::program(name, "interrupted before --from-height")),
+        }
+    }
+
     fn guard(&self) -> Guard<'_> {
         Guard {
             timeout: Duration::from_secs(self.settings.timeout_seconds),
@@ -316,6 +333,9 @@ impl Comparison<'_> {
         }
         chain::copy_to(self.chain, &blocks)?;
         adapter.take_over(job)?;
+        if let Some(height) = self.settings.from_height {
+            self.go_ahead(adapter, job, height, &folder.join("before.txt"))?;
+        }
         Ok(match cache {
             Cache::Cold if self.may_drop_caches && system::drop_caches(Path::new(system::DROP_CACHES)) => {
                 Some("drop_caches")

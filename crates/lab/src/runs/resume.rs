@@ -73,13 +73,14 @@ fn chain_of(results: &Results) -> String {
 fn settings_of(results: &Results) -> String {
     let settings = &results.settings;
     format!(
-        "{} runs, {} threads, {} MiB of cache, {} s at most, {} bytes of memory at most, {} bytes of the disk left free",
+        "{} runs, {} threads, {} MiB of cache, {} s at most, {} bytes of memory at most, {} bytes of the disk left free, measured from height {}",
         settings.runs,
         settings.threads,
         settings.cache_mib,
         settings.timeout_seconds,
         settings.memory_max_bytes,
-        settings.disk_free_min_bytes
+        settings.disk_free_min_bytes,
+        settings.from_height.unwrap_or(0)
     )
 }
 
@@ -157,6 +158,7 @@ mod tests {
         assert_eq!(what(|fresh| fresh.settings.runs = 3), What::Settings);
         assert_eq!(what(|fresh| fresh.settings.cache_mib = 1), What::Settings);
         assert_eq!(what(|fresh| fresh.settings.disk_free_min_bytes = 1), What::Settings);
+        assert_eq!(what(|fresh| fresh.settings.from_height = Some(5)), What::Settings);
         assert_eq!(what(|fresh| fresh.machine.cores = 99), What::Machine);
         assert_eq!(what(|fresh| fresh.nodes.reverse()), What::Nodes);
         assert_eq!(what(|fresh| fresh.nodes[1].version = "other".into()), What::Version);

@@ -27,7 +27,15 @@ pub(crate) fn empty_chain(scratch: &Scratch, blocks: u32) -> ChainFiles {
 
 /// The settings of one run of a script.
 pub(crate) fn one_run(timeout_seconds: u64) -> Settings {
-    Settings { runs: 1, threads: 2, cache_mib: 4, timeout_seconds, memory_max_bytes: 1 << 40, disk_free_min_bytes: 0 }
+    Settings {
+        runs: 1,
+        threads: 2,
+        cache_mib: 4,
+        timeout_seconds,
+        memory_max_bytes: 1 << 40,
+        disk_free_min_bytes: 0,
+        from_height: None,
+    }
 }
 
 /// Runs its script, then exits cleanly and gives the answer.

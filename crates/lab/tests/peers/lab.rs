@@ -42,6 +42,7 @@ fn a_comparison_of_syncs() {
         timeout_seconds: 60,
         memory_max_bytes: 1 << 40,
         disk_free_min_bytes: 0,
+        from_height: None,
     };
     let interrupted = AtomicBool::new(false);
     let serve = |name: &str, adapter: &dyn Adapter| {

@@ -211,6 +211,8 @@ fn refusals(old: &Results, new: &Results) -> Vec<String> {
     differ("different numbers of cores", &old.machine.cores, &new.machine.cores);
     differ("different numbers of threads", &old.settings.threads, &new.settings.threads);
     differ("different caches, in MiB", &old.settings.cache_mib, &new.settings.cache_mib);
+    let from = |results: &Results| results.settings.from_height.unwrap_or(0);
+    differ("measured from different heights", &from(old), &from(new));
     let names = |results: &Results| results.nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
     let (before, now) = (names(old), names(new));
     if !before.iter().any(|name| now.contains(name)) {

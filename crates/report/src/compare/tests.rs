@@ -128,6 +128,7 @@ fn what_cannot_be_compared_is_refused_with_both_values() {
     assert!(refused(|new| new.machine.cores = 64).contains("old 2, new 64"));
     assert!(refused(|new| new.settings.threads = 1).contains("threads"));
     assert!(refused(|new| new.settings.cache_mib = 450).contains("old 4000, new 450"));
+    assert!(refused(|new| new.settings.from_height = Some(9)).contains("old 0, new 9"));
     assert_eq!(refused(|new| new.nodes[0].name = "knots".into()), "no node in common: old lydian, new knots");
 }
 

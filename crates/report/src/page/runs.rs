@@ -72,9 +72,12 @@ fn answer(results: &Results) -> Option<String> {
 }
 
 fn method(results: &Results) -> String {
-    let from = match results.experiment {
-        Experiment::Reindex => "Each node validates the same block files from its start to its own clean end",
-        Experiment::Sync => {
+    let from = match (results.experiment, results.settings.from_height) {
+        (Experiment::Reindex, Some(height)) => &format!(
+            "Each node validates the same block files from height {height}, below which an earlier run of it validated them, from its start to its own clean end"
+        ),
+        (Experiment::Reindex, None) => "Each node validates the same block files from its start to its own clean end",
+        (Experiment::Sync, _) => {
             "Each node takes the same chain from a peer on loopback into an empty directory, from its start to its own clean end"
         }
     };

@@ -44,6 +44,10 @@ impl Adapter for Bitcoind {
         core::reindex(job.command(&self.program), job)
     }
 
+    fn go_on(&self, job: &Job) -> Option<Command> {
+        Some(core::go_on(job.command(&self.program), job))
+    }
+
     fn sync(&self, job: &Job) -> Command {
         core::sync(job.command(&self.program), job)
     }

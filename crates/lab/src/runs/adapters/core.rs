@@ -39,6 +39,12 @@ pub(super) fn reindex(mut command: Command, job: &Job) -> Command {
     validate(command, job)
 }
 
+/// Goes on with the indexed blocks.
+pub(super) fn go_on(mut command: Command, job: &Job) -> Command {
+    command.args(job.place()).args(OFFLINE);
+    validate(command, job)
+}
+
 /// The same from peers.
 ///
 /// Core gets no `-mocktime`: with a clock that stands still, its timeouts for peers would never expire. Therefore, with

@@ -68,6 +68,10 @@ impl Adapter for Knots {
         core::reindex(self.command(job), job)
     }
 
+    fn go_on(&self, job: &Job) -> Option<Command> {
+        Some(core::go_on(self.command(job), job))
+    }
+
     fn sync(&self, job: &Job) -> Command {
         core::sync(self.command(job), job)
     }

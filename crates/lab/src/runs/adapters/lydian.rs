@@ -65,6 +65,10 @@ impl Adapter for Lydian {
         self.validate(job, ["-reindex=1", "-connect=0"].map(str::to_owned))
     }
 
+    fn go_on(&self, job: &Job) -> Option<Command> {
+        Some(self.validate(job, ["-connect=0".to_owned()]))
+    }
+
     /// `-mocktime` sets only the time of day: timeouts for peers use another clock, which keeps running.
     fn sync(&self, job: &Job) -> Command {
         let peers = job.peers.iter().map(|peer| format!("-connect={peer}"));
