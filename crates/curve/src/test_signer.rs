@@ -2,9 +2,9 @@
 //!
 //! Input: private keys that protect nothing, and the hashes to sign. Output: their public keys and signatures, those of
 //! libsecp256k1 byte for byte on every machine: `secp256k1_ecdsa_sign` with its own nonce, and BIP-0340 without
-//! auxiliary randomness. Invariant: the lanes are used only if they agree with libsecp256k1 on [`TESTED`] keys. Cost: a
-//! seventh of libsecp256k1 with AVX2. Must never: sign for a wallet, since addresses in memory depend on the keys; nothing
-//! is verified or overwritten.
+//! auxiliary randomness. Invariant: the lanes are used only if they agree with libsecp256k1 on [`TESTED`] keys. Cost:
+//! `docs/benchmarks/generator.md`. Must never: sign for a wallet, since addresses in memory depend on the keys, and
+//! nothing is verified or overwritten.
 
 use crate::lanes::LaneEngine;
 use crate::limits::LANE_CHECKS_MIN;

@@ -2,8 +2,8 @@
 //!
 //! Input: the seed and the number of a key. Output: secret keys, scripts, satisfied inputs. Invariants: everything
 //! depends only on the seed and the numbers, including nonces (RFC 6979; BIP-0340 without auxiliary randomness), so
-//! that the order of signing does not matter. Cost: two microseconds per public key, five per signature with AVX2. It must
-//! never be used for money.
+//! that the order of signing does not matter. Cost: `docs/benchmarks/generator.md`. It must never be used
+//! for money.
 
 mod kind;
 mod lock;

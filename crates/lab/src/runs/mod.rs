@@ -256,6 +256,7 @@ impl Comparison<'_> {
         let job = Job { rpc_port: rpc::free_port()?, ..self.job(&folder.0.join("data"), contender) };
         let emptied_by = match self.prepare(adapter, &job, &folder.0, step.cache) {
             Ok(emptied_by) => emptied_by,
+            Err(_) if self.interrupted.load(Ordering::Relaxed) => return Ok(None),
             Err(error) => return not_started(format!("cannot make its data directory: {error}")),
         };
         let output = folder.0.join("output.txt");
