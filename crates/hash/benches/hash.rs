@@ -2,7 +2,8 @@
 //!
 //! Input: none; the data is generated. Output: criterion's table, with SHA-256 compressions as elements. `long` is the
 //! baseline: long messages, so compressions only. The target for `merkle_step`, `ids` and `block` is 80 % of it with
-//! the same kernel. `muhash` and `muhash_many` are not part of this: their unit is the element. Run
+//! the same kernel. `hash160`, `muhash` and `muhash_many` are not part of this: their unit is the
+//! key or the element. Run
 //! `cargo bench -p lydian-hash`; without `--bench` (in `cargo test --benches`) each benchmark runs once. Must never:
 //! read a clock itself.
 #![allow(clippy::unwrap_used, reason = "a benchmark is a test; its numbers are its own")]
@@ -11,14 +12,14 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lydian_hash::{
-    BatchKernel, Elements, Message, MuHash3072, Sha256, kernels, merkle_root_with, sha256_many_with, sha256d_64_with,
-    sha256d_many_with,
+    BatchKernel, Elements, Message, MuHash3072, Sha256, hash160, hash160_many_with, kernels, merkle_root_with,
+    ripemd160_many_with, sha256_many_with, sha256d_64_with, sha256d_many_with,
 };
 
 /// Number of transactions in the generated block.
 const TRANSACTIONS: usize = 3000;
 
-criterion_group!(benches, long, merkle_step, ids, block, stream, muhash, muhash_many);
+criterion_group!(benches, long, merkle_step, ids, block, stream, hash160s, muhash, muhash_many);
 criterion_main!(benches);
 
 /// Compressions only: at least as many long messages as any kernel has lanes.
@@ -76,6 +77,29 @@ fn stream(criterion: &mut Criterion) {
     for &kernel in &kernels().streams_available {
         group.bench_function(kernel.name(), |bencher| {
             bencher.iter(|| Sha256::with_kernel(kernel).update(black_box(&data)).clone());
+        });
+    }
+    group.finish();
+}
+
+/// The keys of a batch: `one_by_one` calls `hash160`, as the interpreter does; `ripemd160` is the second hash alone.
+fn hash160s(criterion: &mut Criterion) {
+    const COUNT: usize = 4096;
+    let data = bytes(COUNT * 33);
+    let messages: Vec<Message<'_>> = data.chunks(33).map(Message::from).collect();
+    let digests = vec![[7; 32]; COUNT];
+    let mut out = vec![[0; 20]; COUNT];
+    let mut group = criterion.benchmark_group("hash160");
+    group.throughput(Throughput::Elements(COUNT as u64));
+    group.bench_function("one_by_one", |bencher| {
+        bencher.iter(|| data.chunks(33).zip(&mut out).for_each(|(key, out)| *out = hash160(black_box(key))));
+    });
+    for &kernel in &kernels().ripemd160_available {
+        group.bench_function(BenchmarkId::new("ripemd160", kernel.name()), |bencher| {
+            bencher.iter(|| ripemd160_many_with(kernel, black_box(&digests), &mut out));
+        });
+        group.bench_function(BenchmarkId::new("many", kernel.name()), |bencher| {
+            bencher.iter(|| hash160_many_with(kernel, black_box(&messages), &mut out));
         });
     }
     group.finish();

@@ -12,6 +12,7 @@
 mod legacy;
 mod merkle;
 mod muhash;
+mod ripemd160;
 mod sha256;
 mod siphash;
 mod tagged;
@@ -19,9 +20,10 @@ mod tagged;
 pub use legacy::{hash160, ripemd160, sha1};
 pub use merkle::{merkle_root, merkle_root_with};
 pub use muhash::{Elements, MuHash3072};
+pub use ripemd160::{hash160_many, hash160_many_with, ripemd160_many_with};
 pub use sha256::{
-    BatchKernel, Kernels, Message, Midstate, MuHashKernel, Sha256, StreamKernel, kernels, sha256, sha256_many,
-    sha256_many_with, sha256d, sha256d_64, sha256d_64_with, sha256d_many, sha256d_many_with,
+    BatchKernel, Kernels, Message, Midstate, MuHashKernel, Ripemd160Kernel, Sha256, StreamKernel, kernels, sha256,
+    sha256_many, sha256_many_with, sha256d, sha256d_64, sha256d_64_with, sha256d_many, sha256d_many_with,
 };
 pub use siphash::SipHasher;
 pub use tagged::{BIP0340_CHALLENGE, TAP_BRANCH, TAP_LEAF, TAP_SIGHASH, TAP_TWEAK, Tag, tagged};

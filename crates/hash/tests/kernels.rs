@@ -5,7 +5,8 @@
 #![allow(clippy::print_stdout, reason = "the list of kernels that were tested belongs in the test's output")]
 
 use lydian_hash::{
-    BatchKernel, Message, MuHashKernel, Sha256, StreamKernel, kernels, merkle_root_with, sha256, sha256_many_with,
+    BatchKernel, Message, MuHashKernel, Ripemd160Kernel, Sha256, StreamKernel, hash160, hash160_many,
+    hash160_many_with, kernels, merkle_root_with, ripemd160, ripemd160_many_with, sha256, sha256_many_with,
     sha256d_64_with, sha256d_many_with,
 };
 use proptest::prelude::*;
@@ -30,6 +31,60 @@ fn the_kernels_of_this_cpu() {
     assert!(kernels.muhash_available.contains(&kernels.muhash));
     let names: Vec<_> = kernels.muhash_available.iter().map(|kernel| kernel.name()).collect();
     println!("MuHash kernels tested: {names:?}; chosen: {}", kernels.muhash.name());
+    assert_eq!(kernels.ripemd160_available[0], Ripemd160Kernel::Plain);
+    assert_eq!(kernels.ripemd160_available.last(), Some(&kernels.ripemd160));
+    let names: Vec<_> = kernels.ripemd160_available.iter().map(|kernel| kernel.name()).collect();
+    println!("RIPEMD-160 kernels tested: {names:?}; chosen: {}", kernels.ripemd160.name());
+}
+
+/// The first known answer is that of BIP-0173 for the generator; every lane of every group size is compared with it.
+#[test]
+fn hash160_of_a_known_key_in_every_lane() {
+    let hex = |text: &str| -> Vec<u8> {
+        text.as_bytes()
+            .chunks(2)
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16).expect("hex"))
+            .collect()
+    };
+    let known = [
+        (
+            "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798",
+            "751e76e8199196d454941c45d1b3a323f1433bd6",
+        ),
+        ("", "b472a266d0bd89c13706a4132ccfb16f7c3b9fcb"),
+    ]
+    .map(|(message, hash)| (hex(message), hex(hash)));
+    for &kernel in &kernels().ripemd160_available {
+        for count in 0..=40 {
+            for lane in 0..count {
+                let of = |i: usize| &known[usize::from(i == lane)];
+                let messages: Vec<Message<'_>> = (0..count).map(|i| Message::from(&of(i).0[..])).collect();
+                let mut out = vec![[0; 20]; count];
+                hash160_many_with(kernel, &messages, &mut out);
+                for (i, hash) in out.iter().enumerate() {
+                    assert_eq!(hash[..], of(i).1, "{}: message {i} of {count}", kernel.name());
+                }
+            }
+        }
+    }
+}
+
+/// Digests in which a single bit is set, and those with all bits set: each bit of each word reaches the hash.
+#[test]
+fn ripemd160_of_single_bits() {
+    let mut digests = vec![[0; 32], [0xff; 32]];
+    for bit in 0..256 {
+        let mut digest = [0; 32];
+        digest[bit / 8] = 1 << (bit % 8);
+        digests.push(digest);
+        digests.push(digest.map(|byte| !byte));
+    }
+    let expected: Vec<[u8; 20]> = digests.iter().map(|digest| ripemd160(digest)).collect();
+    for &kernel in &kernels().ripemd160_available {
+        let mut out = vec![[0; 20]; digests.len()];
+        ripemd160_many_with(kernel, &digests, &mut out);
+        assert_eq!(out, expected, "{}", kernel.name());
+    }
 }
 
 /// Every length around the block boundaries, different splits into parts, at every alignment, in one call.
@@ -99,6 +154,34 @@ proptest! {
         for &kernel in &kernels().batches_available {
             let mut actual = vec![[0; 32]; count];
             sha256d_64_with(kernel, &pairs[..count], &mut actual);
+            prop_assert_eq!(&actual, &expected, "{}", kernel.name());
+        }
+    }
+
+    #[test]
+    fn hash160s(seed: u64, lengths in prop::collection::vec((0_usize..600, 0_usize..64), 0..150)) {
+        let data = noise(seed, 664);
+        let bytes: Vec<&[u8]> = lengths.iter().map(|&(length, skip)| &data[skip..skip + length]).collect();
+        let messages: Vec<Message<'_>> = bytes.iter().map(|bytes| Message::from(*bytes)).collect();
+        let expected: Vec<[u8; 20]> = bytes.iter().map(|bytes| hash160(bytes)).collect();
+        let mut actual = vec![[0; 20]; messages.len()];
+        hash160_many(&messages, &mut actual);
+        prop_assert_eq!(&actual, &expected);
+        for &kernel in &kernels().ripemd160_available {
+            actual.fill([0; 20]);
+            hash160_many_with(kernel, &messages, &mut actual);
+            prop_assert_eq!(&actual, &expected, "{}", kernel.name());
+        }
+    }
+
+    #[test]
+    fn ripemd160s(seed: u64, count in 0_usize..70, skip in 0_usize..32) {
+        let data = noise(seed, 32 * 71);
+        let digests = &data[skip..].as_chunks::<32>().0[..count];
+        let expected: Vec<[u8; 20]> = digests.iter().map(|digest| ripemd160(digest)).collect();
+        for &kernel in &kernels().ripemd160_available {
+            let mut actual = vec![[0; 20]; count];
+            ripemd160_many_with(kernel, digests, &mut actual);
             prop_assert_eq!(&actual, &expected, "{}", kernel.name());
         }
     }

@@ -112,7 +112,7 @@ fn store_digests(state: [__m256i; 8], out: &mut [[u8; 32]; 8]) {
 /// Moves row r, column c to row c, column r.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn transpose(rows: [__m256i; 8]) -> [__m256i; 8] {
+pub(crate) fn transpose(rows: [__m256i; 8]) -> [__m256i; 8] {
     let mut quads = rows;
     for (out, rows) in quads.as_chunks_mut::<4>().0.iter_mut().zip(rows.as_chunks::<4>().0) {
         let low01 = _mm256_unpacklo_epi32(rows[0], rows[1]);
@@ -144,13 +144,13 @@ fn swap_bytes(x: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn add(x: __m256i, y: __m256i) -> __m256i {
+pub(crate) fn add(x: __m256i, y: __m256i) -> __m256i {
     _mm256_add_epi32(x, y)
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn rotr<const COUNT: i32>(x: __m256i) -> __m256i {
+pub(crate) fn rotr<const COUNT: i32>(x: __m256i) -> __m256i {
     // With constant counts the compiler emits the immediate forms.
     let right = _mm256_srl_epi32(x, _mm_cvtsi32_si128(COUNT));
     _mm256_or_si256(right, _mm256_sll_epi32(x, _mm_cvtsi32_si128(32 - COUNT)))
@@ -164,13 +164,13 @@ fn shr<const COUNT: i32>(x: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn xor3(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
+pub(crate) fn xor3(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
     _mm256_xor_si256(x, _mm256_xor_si256(y, z))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn ch(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
+pub(crate) fn ch(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
     _mm256_xor_si256(z, _mm256_and_si256(x, _mm256_xor_si256(y, z)))
 }
 
@@ -182,6 +182,6 @@ fn maj(x: __m256i, y: __m256i, z: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn splat(word: u32) -> __m256i {
+pub(crate) fn splat(word: u32) -> __m256i {
     _mm256_set1_epi32(word.cast_signed())
 }

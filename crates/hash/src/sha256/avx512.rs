@@ -107,7 +107,7 @@ fn load_row(row: &[u32; 16]) -> __m512i {
 /// Transposes first 4 x 4 words within each quarter of the registers, then the quarters themselves.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn transpose(rows: [__m512i; 16]) -> [__m512i; 16] {
+pub(crate) fn transpose(rows: [__m512i; 16]) -> [__m512i; 16] {
     let quads = four_by_four(rows);
     // quads[4 * j + c], quarter q: column 4 * q + c of the rows 4 * j to 4 * j + 3.
     let mut out = [_mm512_setzero_si512(); 16];
@@ -180,13 +180,13 @@ fn swap_bytes(x: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn add(x: __m512i, y: __m512i) -> __m512i {
+pub(crate) fn add(x: __m512i, y: __m512i) -> __m512i {
     _mm512_add_epi32(x, y)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn rotr<const COUNT: i32>(x: __m512i) -> __m512i {
+pub(crate) fn rotr<const COUNT: i32>(x: __m512i) -> __m512i {
     _mm512_ror_epi32::<COUNT>(x)
 }
 
@@ -198,13 +198,13 @@ fn shr<const COUNT: u32>(x: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn xor3(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
+pub(crate) fn xor3(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0x96>(x, y, z)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn ch(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
+pub(crate) fn ch(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0xca>(x, y, z)
 }
 
@@ -216,6 +216,6 @@ fn maj(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn splat(word: u32) -> __m512i {
+pub(crate) fn splat(word: u32) -> __m512i {
     _mm512_set1_epi32(word.cast_signed())
 }

@@ -19,12 +19,16 @@ pub struct Kernels {
     pub many: BatchKernel,
     /// Used for many elements of a `MuHash3072`.
     pub muhash: MuHashKernel,
+    /// Used for the RIPEMD-160 of many digests.
+    pub ripemd160: Ripemd160Kernel,
     /// All stream kernels that this CPU can run, the plain one first, the chosen one last.
     pub streams_available: Vec<StreamKernel>,
     /// All batch kernels that this CPU can run, the plain one first, the chosen one last.
     pub batches_available: Vec<BatchKernel>,
     /// All MuHash kernels that this CPU can run, the plain one first, the chosen one last.
     pub muhash_available: Vec<MuHashKernel>,
+    /// All RIPEMD-160 kernels that this CPU can run, the plain one first, the chosen one last.
+    pub ripemd160_available: Vec<Ripemd160Kernel>,
 }
 
 /// A kernel for one message at a time.
@@ -64,6 +68,19 @@ pub enum MuHashKernel {
     /// Sixteen lanes of 48-bit limbs.
     #[cfg(target_arch = "x86_64")]
     Ifma512(Ifma512),
+}
+
+/// A kernel for the RIPEMD-160 of many digests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ripemd160Kernel {
+    /// One digest at a time.
+    Plain,
+    /// Eight lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    /// Sixteen lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
 }
 
 /// Proof that the CPU has the SHA instructions (with SSSE3 and SSE4.1).
@@ -129,6 +146,7 @@ impl Kernels {
         let mut streams_available = vec![StreamKernel::Plain];
         let mut batches_available = vec![BatchKernel::Stream(StreamKernel::Plain)];
         let mut muhash_available = vec![MuHashKernel::Plain];
+        let mut ripemd160_available = vec![Ripemd160Kernel::Plain];
         let mut stream = StreamKernel::Plain;
         #[cfg(target_arch = "x86_64")]
         {
@@ -143,10 +161,23 @@ impl Kernels {
             batches_available.extend(Avx512::detect().map(|avx512| BatchKernel::Avx512(avx512, stream)));
             muhash_available.extend(Avx2::detect().map(MuHashKernel::Avx2));
             muhash_available.extend(Ifma512::detect().map(MuHashKernel::Ifma512));
+            ripemd160_available.extend(Avx2::detect().map(Ripemd160Kernel::Avx2));
+            ripemd160_available.extend(Avx512::detect().map(Ripemd160Kernel::Avx512));
         }
         let best = batches_available.last().copied().unwrap_or(BatchKernel::Stream(stream));
         let muhash = muhash_available.last().copied().unwrap_or(MuHashKernel::Plain);
-        Self { stream, pairs: best, many: best, muhash, streams_available, batches_available, muhash_available }
+        let ripemd160 = ripemd160_available.last().copied().unwrap_or(Ripemd160Kernel::Plain);
+        Self {
+            stream,
+            pairs: best,
+            many: best,
+            muhash,
+            ripemd160,
+            streams_available,
+            batches_available,
+            muhash_available,
+            ripemd160_available,
+        }
     }
 }
 
@@ -198,6 +229,20 @@ impl MuHashKernel {
             Self::Avx2(_) => "avx2-8",
             #[cfg(target_arch = "x86_64")]
             Self::Ifma512(_) => "ifma-16",
+        }
+    }
+}
+
+impl Ripemd160Kernel {
+    /// The name shown in benchmarks and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2-8",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512-16",
         }
     }
 }

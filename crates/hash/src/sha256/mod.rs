@@ -5,9 +5,9 @@
 //! bytes of state, no heap. Must never: allocate, or query CPU features outside `detect`.
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+pub(crate) mod avx512;
 mod batch;
 mod detect;
 mod lanes;
@@ -21,8 +21,8 @@ pub(crate) use plain::sha256 as plain_const;
 
 pub use batch::{Message, sha256_many, sha256_many_with, sha256d_64, sha256d_64_with, sha256d_many, sha256d_many_with};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use detect::{Avx2, Ifma512};
-pub use detect::{BatchKernel, Kernels, MuHashKernel, StreamKernel, kernels};
+pub(crate) use detect::{Avx2, Avx512, Ifma512};
+pub use detect::{BatchKernel, Kernels, MuHashKernel, Ripemd160Kernel, StreamKernel, kernels};
 
 /// The eight chaining words.
 pub(crate) type State = [u32; 8];
