@@ -6,6 +6,7 @@
 
 use crate::obligations::{Mark, ObligationLists};
 use lydian_curve::{Check, PublicKeyBytes, Reference};
+use lydian_hash::hash160;
 
 pub trait Checker {
     /// Whether the ECDSA signature holds.
@@ -25,6 +26,12 @@ pub trait Checker {
 
     /// Whether `output`, with a y coordinate of this parity, is `internal` plus `tweak` times the generator.
     fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool;
+
+    /// Whether the HASH160 of the message is `expected`. Only for templates: the caller may do nothing with the verdict
+    /// but accept or refuse the input.
+    fn hash160_is(&mut self, message: &[u8], expected: &[u8; 20]) -> bool {
+        hash160(message) == *expected
+    }
 
     /// Every lock time holds, as in an estimate of what an input will be.
     fn assumes_lock_times(&self) -> bool {
@@ -167,6 +174,11 @@ impl Checker for Capture<'_> {
 
     fn tweak(&mut self, output: [u8; 32], is_odd: bool, internal: [u8; 32], tweak: [u8; 32]) -> bool {
         self.lists.push_single(Check::Tweak { output, is_odd, internal, tweak });
+        true
+    }
+
+    fn hash160_is(&mut self, message: &[u8], expected: &[u8; 20]) -> bool {
+        self.lists.push_hash160(message, expected);
         true
     }
 

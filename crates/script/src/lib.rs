@@ -11,6 +11,7 @@ mod encoding;
 mod error;
 mod find_and_delete;
 mod flags;
+mod hashes;
 mod interpreter;
 pub mod iter;
 pub mod limits;

@@ -5,6 +5,7 @@
 //! So "holds" proves that the input is valid, and anything else proves nothing. Cost: about 200 bytes per check, no
 //! allocation per input once the lists have grown. Must never report an input as invalid.
 
+use crate::hashes::Hashes;
 use crate::sighash::LegacyCache;
 use lydian_curve::{Check, Engine};
 use std::ops::Range;
@@ -17,6 +18,8 @@ pub enum Obligation {
     /// Each of `required` signatures matches a different one of `keys` keys, both in order. `pairs` are the candidates,
     /// ordered by signature, then by key.
     Multi { required: u8, keys: u8, pairs: Range<u32> },
+    /// The HASH160 at this index is the expected one.
+    Hash { hash: u32 },
 }
 
 /// A signature and a key of one multisig that may match, by their positions in the script.
@@ -40,6 +43,7 @@ pub struct Obligations {
 pub struct ObligationLists {
     checks: Vec<Check>,
     pairs: Vec<Pair>,
+    hashes: Hashes,
     obligations: Vec<Obligation>,
     /// For each captured input, the end of its range in `obligations`.
     inputs: Vec<u32>,
@@ -50,6 +54,7 @@ pub struct ObligationLists {
 pub(crate) struct Mark {
     checks: usize,
     pairs: usize,
+    hashes: usize,
     obligations: usize,
 }
 
@@ -77,6 +82,7 @@ impl Obligations {
     pub fn clear(&mut self) {
         self.lists.checks.clear();
         self.lists.pairs.clear();
+        self.lists.hashes.truncate(0);
         self.lists.obligations.clear();
         self.lists.inputs.clear();
     }
@@ -96,11 +102,12 @@ impl Obligations {
     /// the last signature and key to the first, and not all its candidates.
     pub fn settle_counting(&self, engine: &dyn Engine) -> Settled {
         let lists = &self.lists;
-        let mut verdicts = Verdicts { known: vec![None; lists.checks.len()] };
+        let mut verdicts = Verdicts { known: vec![None; lists.checks.len()], hashes: lists.hashes.settle() };
         let mut open: Vec<Walk<'_>> = Vec::new();
         let mut round: Vec<u32> = Vec::with_capacity(lists.checks.len());
         for obligation in &lists.obligations {
             match obligation {
+                Obligation::Hash { .. } => {}
                 Obligation::Single { check } => round.push(*check),
                 Obligation::Multi { required, keys, pairs } => {
                     open.push(Walk { signatures_left: *required, keys_left: *keys, pairs: lists.pairs(pairs) });
@@ -135,9 +142,11 @@ pub struct Settled {
     pub made: Vec<bool>,
 }
 
-/// The verdicts of the checks made so far.
+/// The verdicts of the checks made so far, and of all hashes.
 struct Verdicts {
     known: Vec<Option<bool>>,
+    /// For each hash, whether it is the expected one.
+    hashes: Vec<bool>,
 }
 
 impl Verdicts {
@@ -203,6 +212,29 @@ impl ObligationLists {
         &self.obligations[start as usize..self.inputs[input] as usize]
     }
 
+    /// A copy without hashes. The interpreter computes a hash at once, so this is what it records where a template
+    /// records hashes as well.
+    pub fn without_hashes(&self) -> ObligationLists {
+        let mut copy =
+            ObligationLists { hashes: Hashes::default(), obligations: Vec::new(), inputs: Vec::new(), ..self.clone() };
+        for input in 0..self.inputs.len() {
+            let kept = self.of_input(input).iter().filter(|obligation| !matches!(obligation, Obligation::Hash { .. }));
+            copy.obligations.extend(kept.cloned());
+            copy.finish_input();
+        }
+        copy
+    }
+
+    /// Whether the hashes of each captured input are the expected ones.
+    pub fn hashes_hold(&self) -> Vec<bool> {
+        let hashes = self.hashes.settle();
+        let holds = |obligation: &Obligation| match obligation {
+            Obligation::Hash { hash } => hashes[*hash as usize],
+            Obligation::Single { .. } | Obligation::Multi { .. } => true,
+        };
+        (0..self.inputs.len()).map(|input| self.of_input(input).iter().all(holds)).collect()
+    }
+
     /// The candidates of an [`Obligation::Multi`].
     pub fn pairs(&self, range: &Range<u32>) -> &[Pair] {
         &self.pairs[range.start as usize..range.end as usize]
@@ -210,6 +242,7 @@ impl ObligationLists {
 
     fn input_holds(&self, input: usize, verdicts: &Verdicts) -> bool {
         self.of_input(input).iter().all(|obligation| match obligation {
+            Obligation::Hash { hash } => verdicts.hashes[*hash as usize],
             Obligation::Single { check } => verdicts.holds(*check),
             Obligation::Multi { required, keys, pairs } => {
                 Walk { signatures_left: *required, keys_left: *keys, pairs: self.pairs(pairs) }.holds(verdicts)
@@ -220,6 +253,13 @@ impl ObligationLists {
     pub(crate) fn push_single(&mut self, check: Check) {
         let check = self.push_check(check);
         self.obligations.push(Obligation::Single { check });
+    }
+
+    /// Adds the condition that the HASH160 of `message` is `expected`.
+    pub(crate) fn push_hash160(&mut self, message: &[u8], expected: &[u8; 20]) {
+        let hash = narrow(self.hashes.len());
+        self.hashes.push(message, expected);
+        self.obligations.push(Obligation::Hash { hash });
     }
 
     /// Adds a multisig with the candidate pairs that `push_pair` has added since `mark`.
@@ -239,13 +279,19 @@ impl ObligationLists {
     }
 
     pub(crate) fn mark(&self) -> Mark {
-        Mark { checks: self.checks.len(), pairs: self.pairs.len(), obligations: self.obligations.len() }
+        Mark {
+            checks: self.checks.len(),
+            pairs: self.pairs.len(),
+            hashes: self.hashes.len(),
+            obligations: self.obligations.len(),
+        }
     }
 
     /// Removes everything added since `mark`, after a capture run that proves nothing.
     pub(crate) fn fall_back(&mut self, mark: Mark) {
         self.checks.truncate(mark.checks);
         self.pairs.truncate(mark.pairs);
+        self.hashes.truncate(mark.hashes);
         self.obligations.truncate(mark.obligations);
     }
 
@@ -256,7 +302,7 @@ impl ObligationLists {
 }
 
 /// Indices have 32 bits: a list of 2^32 checks would need almost a terabyte.
-fn narrow(index: usize) -> u32 {
+pub(crate) fn narrow(index: usize) -> u32 {
     match u32::try_from(index) {
         Ok(index) => index,
         Err(_) => panic!("more than 2^32 checks in one batch"),

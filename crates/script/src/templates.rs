@@ -19,7 +19,7 @@ use crate::sighash::{LegacyCache, TaprootExt, TxContext};
 use crate::spend::{EcdsaVersion, Spend};
 use crate::stack::Element;
 use crate::verify::{Scripts, p2pkh_script};
-use lydian_hash::{hash160, sha256};
+use lydian_hash::sha256;
 use lydian_primitives::Witness;
 
 /// Maximum number of keys of a multisig whose key count is a number opcode.
@@ -47,11 +47,11 @@ pub(crate) fn recognise<C: Checker>(spend: &mut Spend<'_, '_, C>, scripts: &Scri
     let has = |flags: Flags| spend.flags.contains(flags);
     match *script_pubkey {
         [OP_DUP, OP_HASH160, 20, ref hash @ .., OP_EQUALVERIFY, OP_CHECKSIG] if hash.len() == 20 => {
-            p2pkh(spend, script_sig, script_pubkey, hash, &witness)
+            p2pkh(spend, script_sig, script_pubkey, hash.first_chunk()?, &witness)
         }
         [OP_0, 20, ref program @ ..] if program.len() == 20 && has(Flags::WITNESS) => {
             is_absent(script_sig)?;
-            p2wpkh(spend, program, &witness)
+            p2wpkh(spend, program.first_chunk()?, &witness)
         }
         [OP_1, 32, ref program @ ..] if program.len() == 32 && has(Flags::WITNESS) && has(Flags::TAPROOT) => {
             is_absent(script_sig)?;
@@ -65,7 +65,9 @@ pub(crate) fn recognise<C: Checker>(spend: &mut Spend<'_, '_, C>, scripts: &Scri
             is_witness_absent(&witness)?;
             script_sig_multisig(spend, script_sig, script_pubkey)
         }
-        _ if has(Flags::P2SH) && is_p2sh(script_pubkey) => p2sh(spend, script_sig, &script_pubkey[2..22], &witness),
+        _ if has(Flags::P2SH) && is_p2sh(script_pubkey) => {
+            p2sh(spend, script_sig, script_pubkey[2..].first_chunk()?, &witness)
+        }
         _ => None,
     }
 }
@@ -83,25 +85,25 @@ fn p2pkh<C: Checker>(
     spend: &mut Spend<'_, '_, C>,
     script_sig: &[u8],
     script_pubkey: &[u8],
-    key_hash: &[u8],
+    key_hash: &[u8; 20],
     witness: &Witness<'_>,
 ) -> Option<()> {
     is_witness_absent(witness)?;
     let (signature, rest) = split_direct_push(script_sig)?;
     let (key, rest) = split_direct_push(rest)?;
     let are_usual = SIGNATURE_SIZES.contains(&signature.len()) && matches!(key.len(), 33 | 65) && rest.is_empty();
-    if !are_usual || hash160(key) != *key_hash {
+    if !are_usual || !spend.checker.hash160_is(key, key_hash) {
         return None;
     }
     accepted(spend.check_ecdsa(EcdsaVersion::Base, signature, key, script_pubkey))
 }
 
 /// Witness: a signature and a key.
-fn p2wpkh<C: Checker>(spend: &mut Spend<'_, '_, C>, program: &[u8], witness: &Witness<'_>) -> Option<()> {
+fn p2wpkh<C: Checker>(spend: &mut Spend<'_, '_, C>, program: &[u8; 20], witness: &Witness<'_>) -> Option<()> {
     let mut elements = witness.iter();
     let (signature, key) = (elements.next()?, elements.next()?);
     let are_usual = witness.len() == 2 && signature.len() <= MAX_SCRIPT_ELEMENT_SIZE && matches!(key.len(), 33 | 65);
-    if !are_usual || !to_bool(program) || hash160(key) != *program {
+    if !are_usual || !to_bool(program) || !spend.checker.hash160_is(key, program) {
         return None;
     }
     accepted(spend.check_ecdsa(EcdsaVersion::WitnessV0, signature, key, &p2pkh_script(program)))
@@ -120,25 +122,26 @@ fn p2tr_key_path<C: Checker>(spend: &mut Spend<'_, '_, C>, program: &[u8], witne
 fn p2sh<C: Checker>(
     spend: &mut Spend<'_, '_, C>,
     script_sig: &[u8],
-    script_hash: &[u8],
+    script_hash: &[u8; 20],
     witness: &Witness<'_>,
 ) -> Option<()> {
     let is_nested = matches!(*script_sig, [22, OP_0, 20, ..] | [34, OP_0, 32, ..]);
     if is_nested && spend.flags.contains(Flags::WITNESS) {
         let (redeem_script, rest) = split_direct_push(script_sig)?;
-        if !rest.is_empty() || !to_bool(&redeem_script[2..]) || hash160(redeem_script) != *script_hash {
+        let program = &redeem_script[2..];
+        if !rest.is_empty() || !to_bool(program) || !spend.checker.hash160_is(redeem_script, script_hash) {
             return None;
         }
-        return match &redeem_script[2..] {
-            program if program.len() == 20 => p2wpkh(spend, program, witness),
-            program => p2wsh_multisig(spend, program, witness),
+        return match program.as_array() {
+            Some(program) => p2wpkh(spend, program, witness),
+            None => p2wsh_multisig(spend, program, witness),
         };
     }
     is_witness_absent(witness)?;
     let last = ops(script_sig).last()?.ok()?;
     let redeem_script = last.push;
     let is_usual = redeem_script.len() <= MAX_SCRIPT_ELEMENT_SIZE && is_minimal_push(redeem_script, last.opcode);
-    if last.opcode > OP_PUSHDATA4 || !is_usual || hash160(redeem_script) != *script_hash {
+    if last.opcode > OP_PUSHDATA4 || !is_usual || !spend.checker.hash160_is(redeem_script, script_hash) {
         return None;
     }
     let header_size = script_sig.len() - redeem_script.len();
