@@ -2,8 +2,8 @@
 //!
 //! Input: messages. Output: RIPEMD-160 of the SHA-256 of each, in order. How it works: the batch kernel of SHA-256
 //! hashes a chunk of messages; then a RIPEMD-160 kernel hashes N digests in lockstep, each of which is one block with
-//! its padding. Cost: one compression of RIPEMD-160 besides those of SHA-256 (`docs/benchmarks/hash.md`); no heap, 4 KiB
-//! of stack. Must never: return a result that depends on the kernel.
+//! its padding. Cost: one compression of RIPEMD-160 besides those of SHA-256 (`docs/benchmarks/hash.md`); no heap, 4
+//! KiB of stack. Must never: return a result that depends on the kernel.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
