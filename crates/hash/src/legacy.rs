@@ -1,8 +1,8 @@
 //! The hash functions that only script still needs: RIPEMD-160, SHA-1, and HASH160.
 //!
 //! Input: bytes. Output: 20 bytes. RIPEMD-160 and SHA-1 are the RustCrypto implementations. RIPEMD-160 is the plain
-//! twin of the kernels in `ripemd160`, which hash the keys of many inputs at once. Cost: one compression per 64 bytes. Must never: be used where collision resistance
-//! is needed (`OP_SHA1` exists only because it is a consensus rule).
+//! twin of the kernels in `ripemd160`, which hash the keys of many inputs at once. Cost: one compression per 64 bytes.
+//! Must never: be used where collision resistance is needed (`OP_SHA1` exists only because it is a consensus rule).
 
 use ripemd::Digest;
 

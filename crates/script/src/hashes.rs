@@ -15,7 +15,7 @@ const CHUNK: usize = 64;
 /// Hashes to be computed and compared, in the order in which they were recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hashes {
-    /// The messages, one after the other.
+    /// The concatenated messages.
     bytes: Vec<u8>,
     claims: Vec<Claim>,
 }
