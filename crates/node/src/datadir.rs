@@ -244,6 +244,7 @@ mod tests {
             (lydian_index::FILTERS_DIR, lydian_index::FILTERS_FILES),
             (lydian_index::TABLES_DIR, lydian_index::TABLES_FILES),
             (crate::electrum::files::TLS_DIR, crate::electrum::files::TLS_FILES),
+            (crate::electrum::files::TLS_DIR, crate::electrum::bans::ELECTRUM_BANS_FILES),
             (crate::page::PAGE_DIR, crate::electrum::files::TLS_FILES),
             (crate::page::PAGE_DIR, lydian_dashboard::SESSION_FILES),
             (crate::page::PAGE_DIR, crate::blocks::saved::REORGS_FILES),

@@ -3,6 +3,7 @@
 //!
 //! Wiring only: `lydian_query` reads, `lydian_electrum` speaks the protocol.
 
+pub(crate) mod bans;
 pub(crate) mod files;
 mod operator;
 mod reload;
@@ -11,6 +12,7 @@ use crate::answers::{Answers, ToLog, everyone};
 use crate::clock::{now_nanos, thread_cpu};
 use crate::listening::{Service, Transport};
 use crate::run::Session;
+use bans::SavedBans;
 use lydian_disk::DiskError;
 use lydian_electrum::{Clock, Identity, Operator, Server, Settings};
 use lydian_serve::{BadAddress, StartError, Subnet, TlsError, bind_addresses};
@@ -125,7 +127,9 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
             session.listening.add(Service::Electrum, transport, *address);
         }
     }
-    answers.has_electrum(Arc::new(ForRpc(server.operator().clone())));
+    let directory = session.settings.datadir.join(files::TLS_DIR);
+    let saved = SavedBans::new(Arc::clone(&session.disk), directory, Arc::clone(&session.log));
+    answers.has_electrum(Arc::new(ForRpc::new(server.operator().clone(), saved)));
     let reloader = Reloader::start(session, changeable);
     let reloader = reloader.map_err(|error| ElectrumError::Start(StartError::Threads(error)))?;
     Ok(Serving { _reloader: reloader, server })

@@ -63,6 +63,9 @@ pub(crate) const REORGS_MAX: usize = 100;
 /// Bytes of the file of these reorganisations: more than 100 with the longest numbers.
 pub(crate) const REORGS_FILE_SIZE_MAX: u64 = 64 << 10;
 
+/// Bytes of the file of the Electrum server's bans: more than the most bans with the longest texts.
+pub(crate) const ELECTRUM_BANS_FILE_SIZE_MAX: u64 = 1 << 20;
+
 /// Invalid blocks that the page lists.
 pub(crate) const INVALID_MAX: usize = 100;
 

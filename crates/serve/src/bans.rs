@@ -1,7 +1,8 @@
 //! [`Bans`]: subnets whose clients are refused until a moment.
 //!
-//! Input: an operator's bans; addresses of new clients. Output: whether a ban covers an address. Bans are kept in
-//! memory and end with the process. Cost: a walk over the bans for each new connection.
+//! Input: an operator's bans; addresses of new clients. Output: whether a ban covers an address. They
+//! are in memory only; a caller that saves the list makes them again after a restart. Cost: a walk over the bans for
+//! each new connection.
 
 use crate::allow::Subnet;
 use crate::limits::BANS_MAX;

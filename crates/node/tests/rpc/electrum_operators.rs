@@ -30,11 +30,16 @@ fn of_proxy(port: u16) -> Wallet {
 /// A node whose wallets come through a proxy on this machine.
 fn behind_proxy(test: &str, options: &[&str]) -> (Server, u16) {
     let port = lydian_oracle::free_port().unwrap();
-    let bind = format!("-electrumbind=127.0.0.1:{port}");
-    let own = ["-electrum", &bind, "-electrumtlsbind=0", "-electrumwsbind=0", "-electrumproxy=127.0.0.1"];
-    let server = Server::lydian(test, &[&own, options].concat());
+    let server = proxied(port, options, |all| Server::lydian(test, all));
     server.result("generatetodescriptor", "[20,\"raw(51)\"]");
     (server, port)
+}
+
+/// Starts a node with the options of such a server.
+fn proxied<T>(port: u16, options: &[&str], start: impl FnOnce(&[&str]) -> T) -> T {
+    let bind = format!("-electrumbind=127.0.0.1:{port}");
+    let own = ["-electrum", &bind, "-electrumtlsbind=0", "-electrumwsbind=0", "-electrumproxy=127.0.0.1"];
+    start(&[&own, options].concat())
 }
 
 /// The height that a wallet receives; null if it is not served.
@@ -246,6 +251,36 @@ fn sessions_are_listed_ended_and_banned() {
     ] {
         assert_eq!(fault(&server, "setelectrumban", params)["code"], code, "{params}");
     }
+}
+
+#[test]
+fn bans_outlive_the_process() {
+    let (mut server, port) = behind_proxy("bans_outlive_the_process", &[]);
+    let file = server.folder.join("regtest/electrum/banlist.json");
+    assert!(!file.exists());
+    server.result("setelectrumban", "[\"198.51.100.0/24\",\"add\",1]");
+    for subnet in ["203.0.113.0/24", "2001:db8::/32"] {
+        server.result("setelectrumban", &format!("[\"{subnet}\",\"add\",10000]"));
+    }
+    // The file has the ban that ends first for at least a second.
+    std::thread::sleep(Duration::from_millis(2_100));
+    proxied(port, &[], |options| server.restart(options));
+    let bans = server.result("listelectrumbans", "[]");
+    let subnets: Vec<&Value> = bans.as_array().unwrap().iter().map(|ban| &ban["address"]).collect();
+    assert_eq!(subnets, ["203.0.113.0/24", "2001:db8::/32"]);
+    assert!((5_000..=10_001).contains(&bans[1]["time_remaining"].as_u64().unwrap()), "{bans}");
+    assert_eq!(of_client(port, [203, 0, 113, 9]).line(), Value::Null);
+    assert_eq!(tip(&mut of_client(port, [198, 51, 100, 1])), 20);
+    server.result("setelectrumban", "[\"203.0.113.0/24\",\"remove\"]");
+    server.result("clearelectrumbans", "[]");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "{\n  \"format\": 1,\n  \"bans\": []\n}\n");
+    // A damaged file is named, and the server starts without bans.
+    fs::write(&file, "{\"format\":1,\"bans\":[{").unwrap();
+    proxied(port, &[], |options| server.restart(options));
+    assert_eq!(server.result("listelectrumbans", "[]"), json!([]));
+    let lines = logged(&server, "it starts without the bans of earlier processes");
+    assert!(lines.len() == 1 && lines[0].contains(&file.display().to_string()), "{lines:?}");
+    assert_eq!(tip(&mut of_client(port, [203, 0, 113, 9])), 20);
 }
 
 #[test]

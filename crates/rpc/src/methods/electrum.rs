@@ -48,7 +48,7 @@ pub(crate) const METHODS: &[Method] = &[
     Method {
         name: "setelectrumban",
         category: Category::Electrum,
-        help: "Adds or removes the ban of an address or a subnet by the Electrum server. A new ban ends the sessions that it covers.\nClients on this machine cannot be banned. A restart of the node ends all bans.",
+        help: "Adds or removes the ban of an address or a subnet by the Electrum server. A new ban ends the sessions that it covers.\nClients on this machine cannot be banned. Bans are kept over restarts of the node.",
         args: &[
             Arg::new(
                 "subnet",
