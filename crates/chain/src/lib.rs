@@ -50,4 +50,4 @@ pub use store::{
     StoreRemark, StoredBytes, UndoFault, wipe_for_reindex,
 };
 pub use tree::{BlockCounts, Branch, ChainTotals, HeaderId, HeaderTree, Node, RefusedAt, TreeInconsistency};
-pub use undo::{BlockUndo, decode_undo, encode_undo};
+pub use undo::{BlockUndo, UndoParts, decode_undo, encode_undo};

@@ -3,7 +3,7 @@
 //! justify.
 
 use lydian_consensus::Coin;
-use lydian_consensus::codec::{read_coin, write_coin};
+use lydian_consensus::codec::{read_coin, read_varint, read_varint_u32, write_coin};
 use lydian_primitives::{Block, ParseError, Reader, write_compact_size};
 
 /// Minimum size of a coin in bytes: code, value, and the script's code.
@@ -65,4 +65,66 @@ pub fn decode_undo(bytes: &[u8]) -> Result<BlockUndo, ParseError> {
     }
     reader.finish()?;
     Ok(undo)
+}
+
+/// Core's `nSpecialScripts`: smaller codes stand for a template with 20 or 32 bytes, others for the size of the script.
+const SPECIAL_SCRIPTS: u32 = 6;
+
+/// Reads over a coin without decoding it, so that a key that is no point of the curve is accepted.
+fn skip_coin(reader: &mut Reader<'_>) -> Result<(), ParseError> {
+    if read_varint_u32(reader)? >> 1 > 0 {
+        read_varint_u32(reader)?;
+    }
+    read_varint(reader)?;
+    let size = match read_varint_u32(reader)? {
+        0 | 1 => 20,
+        2..SPECIAL_SCRIPTS => 32,
+        code => usize::try_from(code - SPECIAL_SCRIPTS).unwrap_or(usize::MAX),
+    };
+    reader.take(size).map(drop)
+}
+
+/// Undo data from which the coins of single transactions are read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UndoParts {
+    bytes: Box<[u8]>,
+    /// Where the coins of each transaction but the coinbase begin.
+    starts: Box<[u32]>,
+}
+
+impl UndoParts {
+    /// Finds the transactions; their coins are not decoded. Trailing bytes are an error.
+    pub fn parse(bytes: Vec<u8>) -> Result<UndoParts, ParseError> {
+        let mut reader = Reader::new(&bytes);
+        let tx_count = reader.compact_size()?;
+        let mut starts = Vec::with_capacity(tx_count.min(reader.remaining()));
+        for _ in 0..tx_count {
+            // A block has at most 4,000,000 bytes.
+            starts.push(u32::try_from(reader.offset()).unwrap_or(u32::MAX));
+            for _ in 0..reader.compact_size()? {
+                skip_coin(&mut reader)?;
+            }
+        }
+        reader.finish()?;
+        Ok(UndoParts { starts: starts.into(), bytes: bytes.into() })
+    }
+
+    /// The coins that a transaction spent, by its position in the block: `None` for the coinbase, and beyond the last
+    /// transaction.
+    pub fn coins_of(&self, position: u32) -> Result<Option<Vec<Coin>>, ParseError> {
+        let start = (position as usize).checked_sub(1).and_then(|at| self.starts.get(at));
+        let Some(bytes) = start.and_then(|start| self.bytes.get(*start as usize..)) else { return Ok(None) };
+        let mut reader = Reader::new(bytes);
+        let count = reader.compact_size()?;
+        let mut coins = Vec::with_capacity(count.min(reader.remaining() / COIN_SIZE_MIN));
+        for _ in 0..count {
+            coins.push(read_coin(&mut reader)?);
+        }
+        Ok(Some(coins))
+    }
+
+    /// In memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(&*self.starts)
+    }
 }

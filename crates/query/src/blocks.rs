@@ -43,13 +43,13 @@ impl Query {
         let place = info.is_active.then_some(place);
         let total = block.tx_count();
         let positions = positions.start.min(total)..positions.end.min(total);
-        let parse = |at: usize| Transaction::parse(block.tx(at).bytes()).map(|tx| (Arc::new(tx), place));
+        let parse = |at: usize| Transaction::parse(block.tx(at).bytes()).map(|tx| Found::new(Arc::new(tx), place));
         let found: Result<Vec<Found>, _> = positions.clone().map(parse).collect();
         let found = found.map_err(|error| QueryError::Failed(format!("block {hash}: {error}")))?;
         let transactions = match self.spent_in(hash, &block, positions)? {
             Some(spent) => {
                 let pairs = found.into_iter().zip(spent);
-                pairs.map(|((tx, block), spent)| Detailed { tx, block, spent }).collect()
+                pairs.map(|(Found { tx, block, .. }, spent)| Detailed { tx, block, spent }).collect()
             }
             None => self.with_spent(found)?,
         };

@@ -7,7 +7,7 @@ use crate::allowance::Allowance;
 use crate::error::QueryError;
 use crate::pruned::PrunedBlocks;
 use crate::source::{BlockInfo, Chain, SpentOutput};
-use lydian_chain::{BlockPart, HeaderId, HeaderTree};
+use lydian_chain::{BlockPart, HeaderId, HeaderTree, UndoParts};
 use lydian_engine::{Engine, EngineError, HeaderInfo, Tip};
 use lydian_index::Place;
 use lydian_primitives::{Block, BlockHash, Header, Height, RawBlock, Transaction, Txid};
@@ -143,6 +143,12 @@ impl Chain for NodeChain {
         let coins = engine.spent_coins(&info, block)?;
         let outputs = coins.map(|coins| coins.into_iter().map(|coin| (coin.value.0, coin.script_pubkey)));
         Ok(outputs.map(|all| all.map(|(value, script_pubkey)| SpentOutput { value, script_pubkey }).collect()))
+    }
+
+    fn undo(&self, hash: &BlockHash, bytes_max: usize) -> Result<Option<UndoParts>, QueryError> {
+        let engine = self.engine()?;
+        let Some(info) = engine.header_info(hash) else { return Ok(None) };
+        Ok(engine.undo_parts(&info, bytes_max)?)
     }
 
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError> {

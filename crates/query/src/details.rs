@@ -1,15 +1,16 @@
 //! What explorers ask: transactions with the outputs that they spend, pages of a script's transactions, sums, spenders.
 //!
-//! Cost: the bytes of each transaction that an answer names, and of those that it spends from.
+//! Cost: the bytes of each transaction that an answer names, and of those that it spends from; or, instead of the
+//! latter, the undo data of its block, if they are not too large for that.
 
 use crate::error::QueryError;
 use crate::query::{Coin, Query, View, transactions_of};
 use crate::source::{BlockPlace, Located, PoolRow, ScriptIndex, SpentOutput, Taken};
 use crate::transactions::{input_of, spender};
 use lydian_index::{OutputFate, ScriptHash};
-use lydian_primitives::{OutPoint, Transaction, Txid};
+use lydian_primitives::{BlockHash, OutPoint, Transaction, Txid};
 use lydian_script::is_unspendable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A transaction with what it spends.
@@ -64,7 +65,26 @@ pub struct Spending {
 }
 
 /// A transaction, with its block if it is in the chain.
-pub(crate) type Found = (Arc<Transaction>, Option<BlockPlace>);
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub tx: Arc<Transaction>,
+    pub block: Option<BlockPlace>,
+    /// In the block, if that is known.
+    position: Option<u32>,
+}
+
+impl Found {
+    /// One of the mempool, or of a block whose undo data is not here.
+    pub fn new(tx: Arc<Transaction>, block: Option<BlockPlace>) -> Found {
+        Found { tx, block, position: None }
+    }
+}
+
+impl From<Located> for Found {
+    fn from(Located { block, position, tx, .. }: Located) -> Found {
+        Found { tx: Arc::new(tx), block: Some(block), position }
+    }
+}
 
 impl Query {
     /// The block of the active chain at a height.
@@ -75,18 +95,18 @@ impl Query {
 
     /// The block of a transaction of the chain, `None` for one of the mempool.
     pub fn place_of(&self, txid: &Txid) -> Result<Option<BlockPlace>, QueryError> {
-        Ok(self.placed(txid)?.1)
+        Ok(self.placed(txid)?.block)
     }
 
     /// A transaction of the mempool or of the chain, with its block.
     pub fn placed(&self, txid: &Txid) -> Result<Found, QueryError> {
-        let in_pool = || self.pool().transaction(txid).map(|(tx, _)| (tx, None));
+        let in_pool = || self.pool().transaction(txid).map(|(tx, _)| Found::new(tx, None));
         if let Some(found) = in_pool() {
             return Ok(found);
         }
         // What left the mempool for a block meanwhile is found there, and the other way round.
         match self.locate(txid)? {
-            Some(Located { block, tx, .. }) => Ok((Arc::new(tx), Some(block))),
+            Some(located) => Ok(located.into()),
             None => in_pool().ok_or(QueryError::NoTransaction(*txid)),
         }
     }
@@ -97,10 +117,12 @@ impl Query {
         detailed.ok_or(QueryError::NoTransaction(*txid))
     }
 
-    /// Looks up what transactions spend: once for each transaction that they spend from.
+    /// Finds what transactions spend: in the undo data of their blocks, or by a look at each transaction that they
+    /// spend from.
     pub fn with_spent(&self, found: Vec<Found>) -> Result<Vec<Detailed>, QueryError> {
+        let mut known = self.spent_in_blocks(&found);
         let mut wanted: BTreeMap<Txid, Vec<(usize, usize, u32)>> = BTreeMap::new();
-        for (at, (tx, _)) in found.iter().enumerate() {
+        for (at, Found { tx, .. }) in found.iter().enumerate().filter(|(at, _)| known[*at].is_none()) {
             for (input, spending) in tx.view().inputs().enumerate().filter(|(_, spending)| !spending.prevout.is_null())
             {
                 let OutPoint { txid, vout } = spending.prevout;
@@ -111,7 +133,12 @@ impl Query {
         self.check_fetches(wanted.keys())?;
         let mut all: Vec<Detailed> = found
             .into_iter()
-            .map(|(tx, block)| Detailed { spent: vec![None; tx.view().input_count()], tx, block })
+            .zip(&mut known)
+            .map(|(Found { tx, block, .. }, known)| Detailed {
+                spent: known.take().unwrap_or_else(|| vec![None; tx.view().input_count()]),
+                tx,
+                block,
+            })
             .collect();
         for (txid, inputs) in wanted {
             let parent = match self.transaction(&txid) {
@@ -128,6 +155,33 @@ impl Query {
             }
         }
         Ok(all)
+    }
+
+    /// What those of the transactions spend whose blocks have undo data that are worth reading.
+    fn spent_in_blocks(&self, found: &[Found]) -> Vec<Option<Vec<Option<SpentOutput>>>> {
+        let mut of_blocks: BTreeMap<BlockHash, Vec<(u32, usize)>> = BTreeMap::new();
+        for (at, one) in found.iter().enumerate() {
+            // The coinbase is the first.
+            if let Some((block, position)) = one.block.zip(one.position.filter(|position| *position > 0)) {
+                of_blocks.entry(block.hash).or_default().push((position, at));
+            }
+        }
+        let mut all = vec![None; found.len()];
+        for (hash, wanted) in of_blocks {
+            let inputs = |(_, at): &(u32, usize)| found[*at].tx.view().inputs().map(|input| input.prevout.txid);
+            let lookups: BTreeSet<Txid> = wanted.iter().flat_map(inputs).collect();
+            let Some(undo) = self.kept.undos.get(self.chain(), &hash, lookups.len()) else { continue };
+            for (position, at) in wanted {
+                let Ok(Some(coins)) = undo.coins_of(position) else { continue };
+                if coins.len() == found[at].tx.view().input_count() {
+                    let spent = coins
+                        .into_iter()
+                        .map(|coin| SpentOutput { value: coin.value.0, script_pubkey: coin.script_pubkey });
+                    all[at] = Some(spent.map(Some).collect());
+                }
+            }
+        }
+        all
     }
 
     /// Fails if the bytes of these transactions take more pruned blocks than the request may still have fetched.
@@ -171,12 +225,12 @@ impl Query {
         let mut found: Vec<Found> = Vec::new();
         for (row, ..) in view.pool.transactions[..pool_end].iter().rev().take(asked.pool_max) {
             let Some((tx, _)) = self.pool().transaction(&row.txid) else { return Ok(None) };
-            found.push((tx, None));
+            found.push(Found::new(tx, None));
         }
         let numbers: Vec<u32> = numbers[..chain_end].iter().rev().take(asked.chain_max).copied().collect();
         for one in index.located(&numbers)? {
-            let Some(Located { block, tx, .. }) = one else { return Ok(None) };
-            found.push((Arc::new(tx), Some(block)));
+            let Some(located) = one else { return Ok(None) };
+            found.push(located.into());
         }
         Ok(Some(found))
     }

@@ -160,7 +160,8 @@ impl ScriptIndex for NodeIndex {
         let one = |number: &u32| -> Result<Option<Located>, QueryError> {
             let Some(place) = self.reader.place(*number)? else { return Ok(None) };
             let found = read(self.chain.as_ref(), place)?;
-            Ok(found.map(|(tx, block)| Located { number: *number, block, tx }))
+            let position = self.reader.position_of(*number);
+            Ok(found.map(|(tx, block)| Located { number: *number, block, position, tx }))
         };
         numbers.iter().map(one).collect()
     }
@@ -210,7 +211,7 @@ impl ScriptIndex for NodeIndex {
         for (number, place) in self.reader.candidates(txid)? {
             let found = read(self.chain.as_ref(), place)?.filter(|(tx, _)| tx.view().txid() == *txid);
             if let Some((tx, block)) = found {
-                return Ok(Some(Located { number, block, tx }));
+                return Ok(Some(Located { number, block, position: self.reader.position_of(number), tx }));
             }
         }
         Ok(None)

@@ -33,11 +33,12 @@ mod status;
 mod sums;
 mod transactions;
 mod txids;
+mod undo;
 
 pub use allowance::{Allowance, Payer};
 pub use blocks::BlockPage;
 pub use chain::NodeChain;
-pub use details::{Detailed, Page, Question, ScriptStats, Spending};
+pub use details::{Detailed, Found, Page, Question, ScriptStats, Spending};
 pub use error::QueryError;
 pub use index::NodeIndex;
 pub use lydian_index::ScriptHash;

@@ -21,6 +21,9 @@ pub const SUMS_MAX: usize = 16_384;
 /// The maximum number of scripts whose status is kept up to the last block: about 300 bytes each.
 pub const STATUSES_MAX: usize = 65_536;
 
+/// The memory of undo data that are kept for pages of transactions, in bytes: those of about 250 full blocks.
+pub const UNDO_BYTES_MAX: usize = 64 << 20;
+
 /// The maximum number of scripts, transactions and outputs of the mempool's changes that wait for the Electrum server:
 /// about 60 bytes each. Above it, all subscriptions are looked at.
 pub const TOUCHED_MAX: usize = 262_144;

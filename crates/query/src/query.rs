@@ -9,6 +9,7 @@ use crate::sizes::Sizes;
 use crate::source::{Calls, Chain, FeeRow, Located, Numbered, Pool, PoolRow, PoolScript, ScriptIndex};
 use crate::status::Statuses;
 use crate::sums::Sums;
+use crate::undo::Undos;
 use lydian_engine::Tip;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
 use lydian_primitives::{BlockHash, Header, Height, OutPoint, Transaction, Txid};
@@ -48,6 +49,7 @@ pub(crate) struct Caches {
     pub(crate) sums: Sums,
     pub(crate) statuses: Statuses,
     pub(crate) sizes: Sizes,
+    pub(crate) undos: Undos,
 }
 
 /// A transaction of the chain.
@@ -121,7 +123,8 @@ pub(crate) struct View {
 impl Query {
     pub fn new(sources: Settings) -> Query {
         let (trees, headers) = (Trees::default(), HeaderTree::default());
-        let caches = Caches { trees, headers, sums: Sums::new(), statuses: Statuses::new(), sizes: Sizes::default() };
+        let (sums, statuses, sizes, undos) = (Sums::new(), Statuses::new(), Sizes::default(), Undos::default());
+        let caches = Caches { trees, headers, sums, statuses, sizes, undos };
         Query { sources, kept: Arc::new(caches) }
     }
 

@@ -11,7 +11,6 @@ use lydian_engine::Tip;
 use lydian_index::{OutputFate, ScriptHash, ScriptOutput};
 use lydian_primitives::{BlockHash, Txid};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 /// What a transaction of the chain changes in the balance of some scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +145,7 @@ impl Query {
             let numbers = newest_of(index, gathered.of_scripts, gathered.up_to, count - found.len());
             let located: Option<Vec<Located>> = index.located(&numbers)?.into_iter().collect();
             let Some(located) = located.filter(|_| index.epoch() == gathered.epoch) else { continue };
-            found.extend(located.into_iter().map(|Located { block, tx, .. }| (Arc::new(tx), Some(block))));
+            found.extend(located.into_iter().map(Found::from));
             return self.with_spent(found);
         }
         Err(QueryError::Moving)
@@ -162,7 +161,7 @@ impl Query {
             Start::InPool(after) => txids.skip_while(|txid| *txid != after).skip(1).take(count).collect(),
             Start::Below(_) => Vec::new(),
         };
-        txids.iter().map(|txid| self.pool().transaction(txid).map(|(tx, _)| (tx, None))).collect()
+        txids.iter().map(|txid| self.pool().transaction(txid).map(|(tx, _)| Found::new(tx, None))).collect()
     }
 
     /// What the transactions of the chain change in the balance of scripts together. After one of the mempool, it

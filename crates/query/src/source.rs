@@ -4,6 +4,7 @@
 //! is if it depends on the tip.
 
 use crate::error::QueryError;
+use lydian_chain::UndoParts;
 use lydian_engine::Tip;
 use lydian_index::{OutputFate, Place, ScriptHash, ScriptOutput, ScriptOutputs};
 use lydian_primitives::{Block, BlockHash, Header, Height, OutPoint, Transaction, Tx, Txid};
@@ -35,6 +36,12 @@ pub trait Chain: Debug + Send + Sync {
     /// The outputs that a block spends, in the order of its inputs behind those of the coinbase; `None` if the node
     /// does not have them.
     fn spent(&self, hash: &BlockHash, block: &Block) -> Result<Option<Vec<SpentOutput>>, QueryError>;
+
+    /// What the transactions of a block spend; `None` if the node does not have it, or if it has more than `bytes_max`
+    /// bytes.
+    fn undo(&self, _hash: &BlockHash, _bytes_max: usize) -> Result<Option<UndoParts>, QueryError> {
+        Ok(None)
+    }
 
     /// The transaction at a place; `None` if there is none now.
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError>;
@@ -98,6 +105,8 @@ pub struct BlockPlace {
 pub struct Located {
     pub number: u32,
     pub block: BlockPlace,
+    /// In the block; `None` if blocks have left the index meanwhile.
+    pub position: Option<u32>,
     pub tx: Transaction,
 }
 

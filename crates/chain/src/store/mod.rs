@@ -34,7 +34,7 @@ use crate::files::BlockFile;
 use crate::limits::{BLOCK_FILE_SIZE_MAX, INDEX_QUEUE_ENTRIES_MAX, PATH_SIZE_MAX};
 use crate::position::{BlockPart, BlockPosition, UndoPosition};
 use crate::tree::HeaderTree;
-use crate::undo::BlockUndo;
+use crate::undo::{BlockUndo, UndoParts};
 use entry::LogItem;
 use files::{Files, Part};
 use log::LogWriter;
@@ -186,6 +186,11 @@ impl BlockStore {
     /// parent.
     pub fn read_undo(&self, position: UndoPosition, prev_hash: &BlockHash) -> Result<BlockUndo, ChainError> {
         read::read_undo(&self.files, self.magic, position, prev_hash)
+    }
+
+    /// Like [`BlockStore::read_undo`], for the coins of single transactions.
+    pub fn read_undo_parts(&self, position: UndoPosition, prev_hash: &BlockHash) -> Result<UndoParts, ChainError> {
+        read::read_undo_parts(&self.files, self.magic, position, prev_hash)
     }
 
     /// Reads the coins that a block spent, in the order of its inputs. Returns an error unless there is one for each

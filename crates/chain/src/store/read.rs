@@ -6,10 +6,10 @@ use super::files::{Files, OpenFile, Part};
 use super::writer::{CHECKSUM_SIZE, FRAME_SIZE, undo_checksum};
 use crate::limits::UNDO_SIZE_MAX;
 use crate::position::{BlockPart, BlockPosition, UndoPosition};
-use crate::undo::{BlockUndo, decode_undo};
+use crate::undo::{BlockUndo, UndoParts, decode_undo};
 use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_hash::Sha256;
-use lydian_primitives::{Block, BlockHash, RawBlock};
+use lydian_primitives::{Block, BlockHash, ParseError, RawBlock};
 use std::sync::Arc;
 
 pub(super) fn read_block(files: &Files, position: BlockPosition) -> Result<RawBlock, ChainError> {
@@ -94,10 +94,24 @@ pub(super) fn read_undo(
     position: UndoPosition,
     prev_hash: &BlockHash,
 ) -> Result<BlockUndo, ChainError> {
-    decode_undo(&read_undo_bytes(files, magic, position, prev_hash)?).map_err(|error| {
-        let path = files.path(position.file, Part::Undo);
-        ChainError::UndoDamaged { path, offset: position.offset, fault: UndoFault::Parse(error) }
-    })
+    let bytes = read_undo_bytes(files, magic, position, prev_hash)?;
+    decode_undo(&bytes).map_err(|error| unparsable(files, position, error))
+}
+
+/// Undo data from which single transactions are read.
+pub(super) fn read_undo_parts(
+    files: &Files,
+    magic: [u8; 4],
+    position: UndoPosition,
+    prev_hash: &BlockHash,
+) -> Result<UndoParts, ChainError> {
+    let bytes = read_undo_bytes(files, magic, position, prev_hash)?;
+    UndoParts::parse(bytes).map_err(|error| unparsable(files, position, error))
+}
+
+fn unparsable(files: &Files, position: UndoPosition, error: ParseError) -> ChainError {
+    let path = files.path(position.file, Part::Undo);
+    ChainError::UndoDamaged { path, offset: position.offset, fault: UndoFault::Parse(error) }
 }
 
 /// Reads undo data and verifies its frame and checksum.

@@ -2,7 +2,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests read Core's own files themselves")]
 
 use crate::common::blocks::params;
-use lydian_chain::{BlockStore, IndexEntry, Layout, Obfuscation, Opened, decode_undo, encode_undo};
+use lydian_chain::{
+    BlockStore, BlockUndo, IndexEntry, Layout, Obfuscation, Opened, UndoParts, decode_undo, encode_undo,
+};
 use lydian_consensus::Coin;
 use lydian_disk::RealDisk;
 use lydian_hash::{hash160, sha256d};
@@ -172,6 +174,23 @@ fn undo_records(bytes: &[u8], magic: [u8; 4]) -> Vec<(&[u8], &[u8])> {
 
 /// Our block and undo files contain exactly the same bytes as Core's, and we can read Core's undo data.
 /// checklist: 94
+/// The coins of single transactions are those of the whole.
+fn check_parts(bytes: &[u8], whole: &BlockUndo) {
+    let parts = UndoParts::parse(bytes.to_vec()).unwrap();
+    assert_eq!(parts.coins_of(0), Ok(None));
+    let (mut rest, mut position) = (&whole.coins[..], 0);
+    for count in &whole.input_counts {
+        let (own, others) = rest.split_at(*count as usize);
+        position += 1;
+        assert_eq!(parts.coins_of(position).unwrap().as_deref(), Some(own));
+        rest = others;
+    }
+    assert_eq!(parts.coins_of(position + 1), Ok(None));
+    for end in 0..bytes.len() {
+        assert!(UndoParts::parse(bytes[..end].to_vec()).is_err(), "cut at {end}");
+    }
+}
+
 #[test]
 fn files_are_cores_byte_for_byte() {
     let Some(mut daemon) = or_skip("undo files", Daemon::start(&[])) else { return };
@@ -200,6 +219,7 @@ fn files_are_cores_byte_for_byte() {
         let read = decode_undo(undo).unwrap();
         assert!(read.fits(block));
         assert_eq!(read.coins, *spent);
+        check_parts(undo, &read);
         assert_eq!(sha256d(&[&block.header().prev_block.0[..], undo].concat()), **checksum);
     }
     assert!(spent.iter().map(Vec::len).sum::<usize>() == SPENDING as usize * (FORMS + 1));

@@ -7,7 +7,7 @@ use crate::chainstate::blocks::read_block;
 use crate::chainstate::manager::ChainstateManager;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use lydian_chain::{BlockPart, BlockUndo, HeaderId, HeaderTree, Node, StoredBytes};
+use lydian_chain::{BlockPart, BlockUndo, HeaderId, HeaderTree, Node, StoredBytes, UndoParts};
 use lydian_coins::Tip;
 use lydian_consensus::{Coin, HeaderView};
 use lydian_primitives::{Block, BlockHash, Height, RawBlock, Reader};
@@ -196,6 +196,12 @@ impl Engine {
             }
             (Some(_), None) => Ok(None),
         }
+    }
+
+    /// The same for single transactions; `None` if the undo data is missing, or larger than `size_max` bytes.
+    pub fn undo_parts(&self, info: &HeaderInfo, size_max: usize) -> Result<Option<UndoParts>, EngineError> {
+        let Some(undo) = info.node.undo.filter(|undo| undo.size as usize <= size_max) else { return Ok(None) };
+        Ok(Some(self.chainstate().store.read_undo_parts(undo, &info.node.header.prev_block)?))
     }
 
     /// The number of transactions of a block; `None` if the block is missing. Reads a few bytes and caches the result.

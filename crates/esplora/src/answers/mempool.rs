@@ -7,7 +7,7 @@ use crate::limits::{TXS_MAX, TXS_SIZE_MAX};
 use crate::reply::{RECENTLY, Reply, SHORTLY};
 use axum::http::StatusCode;
 use lydian_primitives::Txid;
-use lydian_query::CallError;
+use lydian_query::{CallError, Found};
 use serde_json::{Value, json};
 
 /// Txids on a page: that of mempool/electrs.
@@ -61,7 +61,7 @@ pub(crate) fn transactions_page(call: &Call<'_>) -> Result<Reply, Fault> {
         if found.len() == count || !found.is_empty() && size > TXS_SIZE_MAX / 2 {
             break;
         }
-        found.push((tx, None));
+        found.push(Found::new(tx, None));
     }
     let all = call.query().with_spent(found)?;
     check_size(&all)?;
@@ -76,7 +76,7 @@ pub(crate) fn all_transactions(call: &Call<'_>) -> Result<Reply, Fault> {
         let Some((tx, _)) = call.query().pool().transaction(&txid) else { continue };
         size += tx.as_bytes().len();
         at_most(size, TXS_SIZE_MAX, "bytes for one answer (/internal/mempool/txs has pages)")?;
-        found.push((tx, None));
+        found.push(Found::new(tx, None));
     }
     let all = call.query().with_spent(found)?;
     check_size(&all)?;
@@ -94,7 +94,8 @@ pub(crate) fn template(call: &Call<'_>) -> Result<Reply, Fault> {
 /// Those that the mempool has, in the order in which they are asked for.
 pub(crate) fn several(call: &Call<'_>) -> Result<Reply, Fault> {
     let txids = txids_of_body(call)?;
-    let found = txids.iter().filter_map(|txid| call.query().pool().transaction(txid)).map(|(tx, _)| (tx, None));
+    let found =
+        txids.iter().filter_map(|txid| call.query().pool().transaction(txid)).map(|(tx, _)| Found::new(tx, None));
     let all = call.query().with_spent(found.collect())?;
     check_size(&all)?;
     Ok(Reply::json(&to_json(call, &all), 0))

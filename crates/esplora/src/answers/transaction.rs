@@ -26,7 +26,7 @@ pub(crate) fn several(call: &Call<'_>) -> Result<Reply, Fault> {
             Err(QueryError::NoTransaction(_)) => continue,
             one => found.push(one?),
         }
-        size += found.last().map_or(0, |(tx, _)| tx.as_bytes().len());
+        size += found.last().map_or(0, |found| found.tx.as_bytes().len());
         at_most(size, TXS_SIZE_MAX, "bytes of transactions")?;
     }
     let all = call.query().with_spent(found)?;
