@@ -2,8 +2,9 @@
 //! compares them with a rebuild (`work::verify_indexes`).
 //!
 //! Input: settings, the words after the command. Output: text or JSON, and an exit code. `status` reads files only, so
-//! that it works beside a running node; `drop` needs the lock of the data directory.
+//! that it works beside a running node, whose status file has the progress of its indexes; `drop` needs the lock of the data directory.
 
+use crate::clock::now;
 use crate::daemon::complain;
 use crate::datadir::DataDir;
 use crate::display::megabytes;
@@ -11,8 +12,12 @@ use crate::exit;
 use crate::info::{check_directory, is_running};
 use crate::screen::{Screen, Tone, commas, count};
 use crate::settings::Settings;
+use crate::status::{self, Status as NodeStatus};
 use lydian_disk::Disk;
-use lydian_index::{IndexError, IndexKind, Report, SCRATCH_DIR, inspect, remove};
+use lydian_index::{
+    ADDRESSINDEX_NAME, COINSTATS_NAME, FILTERS_NAME, IndexError, IndexKind, Report, SCRATCH_DIR, TXINDEX_NAME,
+    TXOSPENDERINDEX_NAME, inspect, remove,
+};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -96,6 +101,8 @@ fn has_files(settings: &Settings, disk: &dyn Disk, kind: IndexKind) -> Result<()
 struct Status {
     datadir: String,
     is_running: bool,
+    /// The age of what the node wrote about its indexes, in seconds.
+    node_age_s: Option<u32>,
     indexes: Vec<IndexStatus>,
 }
 
@@ -106,6 +113,8 @@ struct IndexStatus {
     directory: String,
     /// Why the files cannot be read.
     error: Option<String>,
+    /// What the running node has, which is written to the files at its checkpoints.
+    node: Option<InNode>,
     profile: Option<&'static str>,
     height: Option<u32>,
     hash: Option<String>,
@@ -118,6 +127,32 @@ struct IndexStatus {
     files: Vec<Files>,
 }
 
+/// An index in the running node.
+#[derive(Debug, Serialize)]
+struct InNode {
+    height: Option<u32>,
+    is_synced: bool,
+    /// Why it is stopped.
+    error: Option<String>,
+    /// The same as a sentence.
+    #[serde(skip)]
+    state: String,
+}
+
+impl InNode {
+    /// `None` if the node does not use the index.
+    fn of(status: &NodeStatus, kind: IndexKind) -> Option<InNode> {
+        let names: &[&str] = match kind {
+            IndexKind::Tables => &[TXINDEX_NAME, TXOSPENDERINDEX_NAME, ADDRESSINDEX_NAME],
+            IndexKind::Filters => &[FILTERS_NAME],
+            IndexKind::CoinStats => &[COINSTATS_NAME],
+        };
+        let found: &status::IndexStatus = status.indexes.iter().find(|index| names.contains(&index.name.as_str()))?;
+        let (height, is_synced, error) = (found.height, found.is_synced, found.error.clone());
+        Some(InNode { height, is_synced, error, state: found.state() })
+    }
+}
+
 /// The files of a kind.
 #[derive(Debug, Serialize)]
 struct Files {
@@ -127,7 +162,7 @@ struct Files {
 }
 
 impl IndexStatus {
-    fn new(datadir: &Path, kind: IndexKind, found: Result<Report, IndexError>) -> IndexStatus {
+    fn new(datadir: &Path, kind: IndexKind, found: Result<Report, IndexError>, node: Option<InNode>) -> IndexStatus {
         let (report, error) = match found {
             Ok(report) => (report, None),
             Err(error) => (Report::default(), Some(error.to_string())),
@@ -142,6 +177,7 @@ impl IndexStatus {
             options: kind.options(),
             directory: kind.dir(datadir).display().to_string(),
             error,
+            node,
             profile: report.profile,
             height,
             hash: report.tip.map(|tip| tip.hash.to_string()),
@@ -165,13 +201,17 @@ fn per(bytes: u64, count: u64) -> Option<f64> {
 
 fn status(settings: &Settings, disk: &dyn Disk) -> u8 {
     let datadir = &settings.datadir;
+    let is_running = is_running(disk, datadir);
+    // A node that is starting may not have written it yet.
+    let node = is_running.then(|| NodeStatus::read(disk, datadir).ok()).flatten();
     let look = |kind: IndexKind| {
         let found = inspect(disk, datadir, kind, &settings.params).transpose()?;
-        Some(IndexStatus::new(datadir, kind, found))
+        Some(IndexStatus::new(datadir, kind, found, node.as_ref().and_then(|node| InNode::of(node, kind))))
     };
     let status = Status {
         datadir: datadir.display().to_string(),
-        is_running: is_running(disk, datadir),
+        is_running,
+        node_age_s: node.as_ref().map(|node| now().saturating_sub(node.updated)),
         indexes: IndexKind::ALL.into_iter().filter_map(look).collect(),
     };
     let screen = Screen::new();
@@ -193,9 +233,10 @@ fn print(screen: &Screen, status: &Status) {
     let row = |label: &str, text: &str| {
         screen.line(&format!("{}  {text}", screen.tone(Tone::Strong, &format!("{label:12}"))));
     };
-    let state = match status.is_running {
-        true => "a node runs; `lydian-cli getindexinfo` returns its progress",
-        false => "no node runs",
+    let state = match (status.is_running, status.node_age_s) {
+        (true, Some(age)) => format!("a node runs; its indexes as of {} ago", count(age.into(), "second")),
+        (true, None) => "a node runs; `lydian-cli getindexinfo` returns the progress of its indexes".to_owned(),
+        (false, _) => "no node runs".to_owned(),
     };
     row("directory", &format!("{} ({state})", status.datadir));
     if status.indexes.is_empty() {
@@ -204,6 +245,10 @@ fn print(screen: &Screen, status: &Status) {
     for index in &status.indexes {
         let profile = index.profile.map(|profile| format!(", profile {profile}")).unwrap_or_default();
         row(index.name, &format!("{}{profile}", index.options));
+        if let Some(node) = &index.node {
+            let tone = if node.error.is_some() { Tone::Bad } else { Tone::Strong };
+            row("", &screen.tone(tone, &node.state));
+        }
         if let Some(error) = &index.error {
             row("", &screen.tone(Tone::Bad, error));
             continue;

@@ -177,12 +177,17 @@ impl IndexStatus {
 
     /// A description that fits into a table.
     pub(crate) fn sentence(&self) -> String {
+        format!("{}: {}", self.name, self.state())
+    }
+
+    /// The same without the name.
+    pub(crate) fn state(&self) -> String {
         let height =
             self.height.map_or_else(|| "no block".to_owned(), |height| format!("height {}", commas(height.into())));
         match &self.error {
-            Some(error) => format!("{}: stopped at {height}: {error}", self.name),
-            None if self.is_synced => format!("{}: at {height}", self.name),
-            None => format!("{}: being built, at {height}", self.name),
+            Some(error) => format!("stopped at {height}: {error}"),
+            None if self.is_synced => format!("at {height}"),
+            None => format!("being built, at {height}"),
         }
     }
 }

@@ -44,13 +44,20 @@ fn message(server: &Server, method: &str, params: &Value) -> String {
     answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{method} {params}: {answer}")).to_owned()
 }
 
-/// `lydian index status` beside the running node.
-fn index_status(server: &Server) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
-    command.arg(format!("-datadir={}", server.folder.display())).args(["-regtest", "index", "status"]);
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+/// `lydian index status` beside the running node, once it prints what is expected.
+fn index_status(server: &Server, is_expected: impl Fn(&str) -> bool) -> String {
+    for _ in 0..1_200 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
+        command.arg(format!("-datadir={}", server.folder.display())).args(["-regtest", "index", "status"]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        if is_expected(&text) {
+            return text;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("lydian index status does not print it");
 }
 
 /// A block and its coinbase.
@@ -152,8 +159,10 @@ fn answers_while_the_indexes_are_built() {
     let expected: Value =
         NAMES.iter().map(|name| ((*name).to_owned(), json!({"synced": false, "best_block_height": HELD}))).collect();
     assert_eq!(info, expected, "as Core's");
-    let status = index_status(&server);
-    assert!(status.contains("a node runs; `lydian-cli getindexinfo` returns its progress"), "{status}");
+    // The node writes down its progress every few seconds.
+    let expected = format!("being built, at height {HELD}");
+    let status = index_status(&server, |status| status.matches(&expected).count() == 3);
+    assert!(status.contains("a node runs; its indexes as of "), "{status}");
     assert_eq!(status.matches("height 0 at the last checkpoint").count(), 3, "{status}");
     check_rpc(&server);
     check_electrum(electrum);
