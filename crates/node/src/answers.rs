@@ -2,10 +2,10 @@
 
 use crate::log::{Category, Log};
 use lydian_engine::Engine;
-use lydian_index::TxIndexReader;
+use lydian_index::{ADDRESSINDEX_NAME, TxIndexReader};
 use lydian_mempool::Mempool;
 use lydian_query::{
-    CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Pool, PrunedBlocks, Query, ScriptIndex, Source,
+    CallError, Calls, Chain, NodeChain, NodeIndex, NodePool, Pool, PrunedBlocks, Query, QueryError, ScriptIndex, Source,
 };
 use lydian_rpc::{Context, ElectrumServer, Whitelist};
 use lydian_serve::{ClientEvent, Event, Subnet};
@@ -36,11 +36,16 @@ impl Answers {
         let prompt: Arc<dyn Chain> = Arc::new(chain.without_waiting());
         let chain: Arc<dyn Chain> = Arc::new(chain);
         let index = index.filter(|reader| reader.profile().has_scripts);
-        let index = index.map(|reader| NodeIndex::new(reader, Arc::clone(&chain), engine));
+        let new = |reader| NodeIndex::new(reader, Arc::clone(&chain), engine).named(ADDRESSINDEX_NAME);
+        let index = index.map(new);
         let prompt_index = index.as_ref().map(|index| index.on(Arc::clone(&prompt)));
         let pool: Arc<dyn Pool> = Arc::new(NodePool::new(mempool, engine));
+        let missing = || match context.indexes().unopened(ADDRESSINDEX_NAME) {
+            Some(reason) => QueryError::Failed(reason),
+            None => QueryError::NoIndex,
+        };
         let settings = |chain, index: Option<NodeIndex>| {
-            let index = index.map(|index| Arc::new(index) as Arc<dyn ScriptIndex>);
+            let index = index.map(|index| Arc::new(index) as Arc<dyn ScriptIndex>).ok_or_else(missing);
             lydian_query::Settings { chain, index, pool: Arc::clone(&pool) }
         };
         let query = Query::new(settings(chain, index));

@@ -37,7 +37,7 @@ pub enum QueryError {
     Moving,
     /// The node stops.
     Stopping,
-    /// A file cannot be read, or is damaged.
+    /// A file cannot be read, or is damaged; or the index failed.
     Failed(String),
 }
 

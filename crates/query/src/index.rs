@@ -8,7 +8,7 @@ use crate::error::QueryError;
 use crate::source::{Chain, Located, Numbered, ScriptIndex, Taken, fates_of};
 use crate::transactions::read;
 use crate::txids::TxidCache;
-use lydian_engine::{Engine, Standing};
+use lydian_engine::{Engine, FollowerInfo, Standing};
 use lydian_index::{OutputFate, Place, ScriptHash, ScriptOutputs, TxIndexReader};
 use lydian_primitives::{Height, Transaction, Txid};
 use std::sync::{Arc, Weak};
@@ -21,6 +21,8 @@ const READ_BYTES_AT_ONCE: usize = 4 << 20;
 #[derive(Clone, Debug)]
 pub struct NodeIndex {
     reader: TxIndexReader,
+    /// The name in errors: that of the option, if several share the tables.
+    name: &'static str,
     chain: Arc<dyn Chain>,
     /// Weak, since what has this may outlive the engine.
     engine: Weak<Engine>,
@@ -30,7 +32,13 @@ pub struct NodeIndex {
 impl NodeIndex {
     /// Without tables of scripts, it finds transactions only.
     pub fn new(reader: TxIndexReader, chain: Arc<dyn Chain>, engine: &Arc<Engine>) -> NodeIndex {
-        NodeIndex { reader, chain, engine: Arc::downgrade(engine), txids: Arc::new(TxidCache::new()) }
+        let (name, engine) = (reader.name(), Arc::downgrade(engine));
+        NodeIndex { reader, name, chain, engine, txids: Arc::new(TxidCache::new()) }
+    }
+
+    /// The same index, which errors call by another name.
+    pub fn named(self, name: &'static str) -> NodeIndex {
+        NodeIndex { name, ..self }
     }
 
     /// The same index with another view of the same chain.
@@ -40,6 +48,11 @@ impl NodeIndex {
 }
 
 impl NodeIndex {
+    /// What feeds the tables.
+    fn follower(&self) -> Option<FollowerInfo> {
+        self.engine.upgrade()?.follower(self.reader.name())
+    }
+
     /// `None` if there is no table of txids.
     fn in_table(&self, numbers: &[u32]) -> Result<Option<Vec<Option<Numbered>>>, QueryError> {
         let numbered = |(txid, height): (Txid, Height)| Numbered { txid, height: height.0 };
@@ -94,18 +107,27 @@ impl NodeIndex {
 
 impl ScriptIndex for NodeIndex {
     fn check(&self) -> Result<(), QueryError> {
-        // A block is settled once the index has it, unless the index is being built.
-        let of = self.chain.tip()?.height.0;
-        let height = self.reader.tip().map_or(0, |tip| tip.height.0);
+        // A block is settled once the index has it, unless the index is being built, or failed.
+        let (settled, own) = (self.chain.tip()?, self.reader.tip());
+        if own == Some(settled) {
+            return Ok(());
+        }
+        // It may be above the tip and on another chain then.
+        if let Some(failure) = self.follower().and_then(|follower| follower.failure(self.name)) {
+            return Err(QueryError::Failed(failure));
+        }
+        let (height, of) = (own.map_or(0, |tip| tip.height.0), settled.height.0);
         if height >= of { Ok(()) } else { Err(QueryError::IndexBehind { height, of }) }
     }
 
-    fn wait_until_synced(&self) -> bool {
-        let Some(engine) = self.engine.upgrade() else { return false };
-        let name = self.reader.name();
-        engine.wait_for_follower(name, engine.settled_tip().height);
-        let mut followers = engine.followers().into_iter();
-        followers.any(|follower| follower.name == name && follower.standing == Standing::InStep)
+    fn wait_until_synced(&self) -> Result<bool, QueryError> {
+        let Some(engine) = self.engine.upgrade() else { return Ok(false) };
+        engine.wait_for_follower(self.reader.name(), engine.settled_tip().height);
+        let Some(follower) = engine.follower(self.reader.name()) else { return Ok(false) };
+        match follower.failure(self.name) {
+            Some(failure) => Err(QueryError::Failed(failure)),
+            None => Ok(follower.standing == Standing::InStep),
+        }
     }
 
     fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, QueryError> {

@@ -20,8 +20,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub chain: Arc<dyn Chain>,
-    /// `None`: questions about scripts are errors.
-    pub index: Option<Arc<dyn ScriptIndex>>,
+    /// Otherwise, the error of every question about scripts.
+    pub index: Result<Arc<dyn ScriptIndex>, QueryError>,
     pub pool: Arc<dyn Pool>,
 }
 
@@ -143,7 +143,7 @@ impl Query {
 
     /// The index of scripts.
     pub fn index(&self) -> Result<&dyn ScriptIndex, QueryError> {
-        self.sources.index.as_deref().ok_or(QueryError::NoIndex)
+        self.sources.index.as_deref().map_err(Clone::clone)
     }
 
     /// Computes an answer from one view.

@@ -122,8 +122,9 @@ pub trait ScriptIndex: Debug + Send + Sync {
     /// Fails if the index does not have the chain up to its tip.
     fn check(&self) -> Result<(), QueryError>;
 
-    /// Waits until the index has the blocks connected so far. False if it is still being built.
-    fn wait_until_synced(&self) -> bool;
+    /// Waits until the index has the blocks connected so far. False if it is still being built; fails if it cannot go
+    /// on.
+    fn wait_until_synced(&self) -> Result<bool, QueryError>;
 
     fn outputs(&self, script: &ScriptHash) -> Result<ScriptOutputs, QueryError>;
 

@@ -224,7 +224,7 @@ mod tests {
             unreachable!()
         }
 
-        fn wait_until_synced(&self) -> bool {
+        fn wait_until_synced(&self) -> Result<bool, QueryError> {
             unreachable!()
         }
 

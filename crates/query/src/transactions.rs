@@ -19,7 +19,7 @@ impl Transactions {
     }
 
     /// See [`ScriptIndex::wait_until_synced`].
-    pub fn wait_until_synced(&self) -> bool {
+    pub fn wait_until_synced(&self) -> Result<bool, QueryError> {
         self.0.wait_until_synced()
     }
 

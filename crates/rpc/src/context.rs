@@ -217,6 +217,14 @@ pub struct Indexes {
     pub unopened: Vec<(&'static str, String)>,
 }
 
+impl Indexes {
+    /// Why an index that the settings ask for is missing: one sentence. `None` if it was opened, or is off.
+    pub fn unopened(&self, name: &str) -> Option<String> {
+        let (name, reason) = self.unopened.iter().find(|(other, _)| *other == name)?;
+        Some(format!("the index {name} cannot be opened: {reason}"))
+    }
+}
+
 /// Where the mempool is kept across restarts.
 pub struct MempoolFile {
     /// Also reads the files of `importmempool`.

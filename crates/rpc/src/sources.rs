@@ -10,7 +10,11 @@ use std::fmt;
 pub trait TransactionIndex: fmt::Debug + Send + Sync {
     /// Waits until the index contains the blocks connected so far. Returns false if it is still being built: Core's
     /// `BlockUntilSyncedToCurrentChain`.
-    fn wait_until_synced(&self) -> bool;
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the index, if it failed and gets no more blocks. What it has can still be found.
+    fn wait_until_synced(&self) -> Result<bool, String>;
 
     /// The transaction, and the hash of the block that contains it: Core's `FindTx`.
     ///
@@ -23,7 +27,7 @@ pub trait TransactionIndex: fmt::Debug + Send + Sync {
 /// The transactions of the chain by the outputs that they spend: Core's `-txospenderindex`.
 pub trait SpenderIndex: fmt::Debug + Send + Sync {
     /// Like [`TransactionIndex::wait_until_synced`].
-    fn wait_until_synced(&self) -> bool;
+    fn wait_until_synced(&self) -> Result<bool, String>;
 
     /// The transaction that spends an output, and the hash of the block that contains it: Core's `FindSpender`.
     ///

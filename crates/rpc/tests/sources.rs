@@ -29,8 +29,8 @@ struct Index {
 }
 
 impl TransactionIndex for Index {
-    fn wait_until_synced(&self) -> bool {
-        self.is_synced.load(Ordering::Relaxed)
+    fn wait_until_synced(&self) -> Result<bool, String> {
+        Ok(self.is_synced.load(Ordering::Relaxed))
     }
 
     fn find(&self, txid: &Txid) -> Result<Option<(Transaction, BlockHash)>, String> {

@@ -23,22 +23,42 @@ pub struct FollowerInfo {
     pub error: Option<String>,
 }
 
+impl FollowerInfo {
+    /// Why an index that failed, shown to users under `name`, has no answers: one sentence. `None` if it did not fail.
+    pub fn failure(&self, name: &str) -> Option<String> {
+        if self.standing != Standing::Failed {
+            return None;
+        }
+        let at = self.tip.map_or_else(String::new, |tip| format!(" at height {}", tip.height));
+        let reason = self.error.as_deref().unwrap_or("the log has the reason");
+        Some(format!("the index {name} is stopped{at}: {reason}; a restart of the node tries again"))
+    }
+}
+
 impl Engine {
     /// The followers, in the order in which they were given.
     pub fn followers(&self) -> Vec<FollowerInfo> {
+        let slots = self.chainstate().followers.slots();
+        slots.iter().enumerate().map(|(index, slot)| self.follower_info(index, slot)).collect()
+    }
+
+    /// The follower with a name.
+    pub fn follower(&self, name: &str) -> Option<FollowerInfo> {
+        let mut slots = self.chainstate().followers.slots().iter().enumerate();
+        slots.find(|(_, slot)| slot.name == name).map(|(index, slot)| self.follower_info(index, slot))
+    }
+
+    fn follower_info(&self, index: usize, slot: &Slot) -> FollowerInfo {
         let chainstate = self.chainstate();
-        let info = |(index, slot): (usize, &Slot)| {
-            let place = chainstate.followers.place(index);
-            let tree = chainstate.tree();
-            FollowerInfo {
-                name: slot.name.clone(),
-                has_files: slot.has_files,
-                tip: place.at.map(|at| Tip { height: tree.height(at), hash: *tree.hash(at) }),
-                standing: place.standing,
-                error: chainstate.followers.reason(index),
-            }
-        };
-        chainstate.followers.slots().iter().enumerate().map(info).collect()
+        let place = chainstate.followers.place(index);
+        let tree = chainstate.tree();
+        FollowerInfo {
+            name: slot.name.clone(),
+            has_files: slot.has_files,
+            tip: place.at.map(|at| Tip { height: tree.height(at), hash: *tree.hash(at) }),
+            standing: place.standing,
+            error: chainstate.followers.reason(index),
+        }
     }
 
     /// Waits until a follower that is in step was given the block at a height, which is committed. Returns at once if

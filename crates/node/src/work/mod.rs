@@ -34,7 +34,7 @@ use crate::run::Session;
 use crate::serve::Serving;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
-use lydian_index::{IndexKind, TxIndexReader};
+use lydian_index::{IndexKind, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndexReader};
 use lydian_mempool::Mempool;
 use lydian_p2p::filters::FilterSource;
 use lydian_rpc::{SpenderIndex, TransactionIndex};
@@ -121,10 +121,11 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let engine = Arc::new(engine);
     shown.iter().for_each(|node| node.has_engine(&engine));
     let _filler = shown.as_ref().map(|node| node.fill_blocks(&engine)).transpose()?;
-    let scripts = transactions.clone();
-    if let Some(source) = transactions.map(|reader| transactions::source(reader, &engine)) {
-        indexes.transactions = session.settings.txindex.then(|| Arc::clone(&source) as Arc<dyn TransactionIndex>);
-        indexes.spenders = session.settings.txospenderindex.then_some(source as Arc<dyn SpenderIndex>);
+    if let Some(reader) = &transactions {
+        let source = |name| transactions::source(reader, name, &engine);
+        let settings = session.settings;
+        indexes.transactions = settings.txindex.then(|| source(TXINDEX_NAME) as Arc<dyn TransactionIndex>);
+        indexes.spenders = settings.txospenderindex.then(|| source(TXOSPENDERINDEX_NAME) as Arc<dyn SpenderIndex>);
     }
     let filters = indexes.filters.clone().filter(|_| session.settings.peerblockfilters);
     let filters = filters.map(|reader| filters::source(reader, &engine));
@@ -151,7 +152,18 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         session.initial_download.set_loading(true);
     }
     watcher.begins(&engine);
-    let node = Node { session, engine, mempool, filters, scripts, page: shown, watcher, observer, style, display };
+    let node = Node {
+        session,
+        engine,
+        mempool,
+        filters,
+        scripts: transactions,
+        page: shown,
+        watcher,
+        observer,
+        style,
+        display,
+    };
     match task {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),

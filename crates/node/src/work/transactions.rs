@@ -7,18 +7,19 @@ use lydian_query::{Chain, Located, NodeChain, NodeIndex, QueryError, Transaction
 use lydian_rpc::{SpenderIndex, TransactionIndex};
 use std::sync::Arc;
 
-/// Both indexes, from the same tables.
-pub(super) fn source(reader: TxIndexReader, engine: &Arc<Engine>) -> Arc<Source> {
+/// One of the indexes, which has the tables of both.
+pub(super) fn source(reader: &TxIndexReader, name: &'static str, engine: &Arc<Engine>) -> Arc<Source> {
     let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(engine));
-    Arc::new(Source(Transactions::new(Arc::new(NodeIndex::new(reader, chain, engine)))))
+    let index = NodeIndex::new(reader.clone(), chain, engine).named(name);
+    Arc::new(Source(Transactions::new(Arc::new(index))))
 }
 
 #[derive(Debug)]
 pub(super) struct Source(Transactions);
 
 impl TransactionIndex for Source {
-    fn wait_until_synced(&self) -> bool {
-        self.0.wait_until_synced()
+    fn wait_until_synced(&self) -> Result<bool, String> {
+        self.0.wait_until_synced().map_err(|error| error.to_string())
     }
 
     fn find(&self, txid: &Txid) -> Result<Option<(Transaction, BlockHash)>, String> {
@@ -27,8 +28,8 @@ impl TransactionIndex for Source {
 }
 
 impl SpenderIndex for Source {
-    fn wait_until_synced(&self) -> bool {
-        self.0.wait_until_synced()
+    fn wait_until_synced(&self) -> Result<bool, String> {
+        self.0.wait_until_synced().map_err(|error| error.to_string())
     }
 
     fn find_spender(&self, output: &OutPoint) -> Result<Option<(Transaction, BlockHash)>, String> {

@@ -185,3 +185,75 @@ fn answers_while_the_indexes_are_built() {
     let found = site.json(&format!("/scripthash/{}", scripthash_of_esplora()));
     assert_eq!(found["chain_stats"]["tx_count"], TIP);
 }
+
+/// A node whose index of scripts fails: the disk refuses a file that it must create.
+#[test]
+fn an_index_that_fails_is_named_with_the_reason() {
+    let [electrum, esplora] = [(); 2].map(|()| lydian_oracle::free_port().unwrap());
+    let mut server = Server::lydian("an_index_that_fails_is_named_with_the_reason", &OPTIONS);
+    wait_until(&server, "the indexes are made", |index| index["synced"] == true);
+    server.restart(&[]);
+    mine(&server, HELD);
+    server.result("stop", "[]");
+    assert_eq!(server.wait(), Some(0));
+    // Each index replaces a file at its checkpoints, by way of one with this name.
+    let folder = server.folder.join("regtest/indexes");
+    let refused = ["tables/commit.new", "blockfilter/basic/filters.tip.new", "coinstats/stats.tip.new"];
+    let refused = refused.map(|name| folder.join(name));
+    refused.iter().for_each(|path| fs::create_dir(path).unwrap());
+    let binds = [format!("-electrumbind=127.0.0.1:{electrum}"), format!("-esplorabind=127.0.0.1:{esplora}")];
+    let servers = ["-electrum", "-electrumtlsbind=0", "-electrumwsbind=0", "-esplora", &binds[0], &binds[1]];
+    let options = [&OPTIONS[..], &servers].concat();
+    server.start_again(&options);
+    let site = Site(esplora);
+    wait_for(&site);
+
+    // Each index fails at its checkpoint, and the node goes on.
+    wait_until(&server, "the indexes fail", |index| index["error"].is_string());
+    mine(&server, TIP - HELD);
+    let Asked { hash, coinbase } = at(&server, TIP);
+    let info = server.result("getindexinfo", "[]");
+    for name in NAMES {
+        assert!(info[name]["best_block_height"] == HELD && info[name]["synced"] == false, "{info}");
+    }
+    let sentence = |name: &str| {
+        let error = info[name]["error"].as_str().unwrap();
+        assert!(error.contains("/indexes/"), "{error}");
+        format!("the index {name} is stopped at height {HELD}: {error}; a restart of the node tries again")
+    };
+
+    let spending = json!([[{"txid": coinbase, "vout": 0}], {"mempool_only": false}]);
+    for (method, params, name) in [
+        ("getrawtransaction", json!([coinbase]), "txindex"),
+        ("gettxspendingprevout", spending, "txospenderindex"),
+        ("getblockfilter", json!([hash]), "basic block filter index"),
+        ("scanblocks", json!(["start", ["raw(51)"]]), "basic block filter index"),
+        ("gettxoutsetinfo", json!(["muhash", TIP]), "coinstatsindex"),
+    ] {
+        assert_eq!(message(&server, method, &params), sentence(name), "{method}");
+    }
+    let by_script = sentence("addressindex");
+    let mut wallet = Wallet::connect(electrum, "1.6");
+    for question in ["get_balance", "get_history", "listunspent", "subscribe"] {
+        let method = format!("blockchain.scripthash.{question}");
+        let error = wallet.error(&method, &json!([scripthash(&script(1))]));
+        assert_eq!(error, (-32603, by_script.clone()), "{method}");
+    }
+    assert_eq!(wallet.result("blockchain.headers.subscribe", &json!([]))["height"], TIP);
+    let path = format!("/scripthash/{}", scripthash_of_esplora());
+    for path in [path.clone(), format!("{path}/txs"), format!("{path}/utxo")] {
+        assert_eq!(site.error("GET", &path, ""), (500, by_script.clone()), "{path}");
+    }
+    assert_eq!(site.get("/blocks/tip/height"), TIP.to_string());
+    let status = index_status(&server, |status| status.matches("stopped at height").count() == 3);
+    assert!(status.contains(info["txindex"]["error"].as_str().unwrap()), "{status}");
+
+    // The reason is gone, and a restart tries again.
+    server.result("stop", "[]");
+    assert_eq!(server.wait(), Some(0));
+    refused.iter().for_each(|path| fs::remove_dir(path).unwrap());
+    server.start_again(&options);
+    wait_until(&server, "the build goes on", |index| index["synced"] == true && index["best_block_height"] == TIP);
+    let history = Wallet::connect(electrum, "1.6").list("get_history", &script(1));
+    assert_eq!(history.as_array().map(Vec::len), usize::try_from(TIP).ok());
+}

@@ -228,7 +228,7 @@ fn overwrite(profile: Profile) {
     let reader = NodeIndex::new(reader, Arc::clone(&chain) as Arc<dyn Chain>, &engine);
     let settings = Settings {
         chain: Arc::clone(&chain) as Arc<dyn Chain>,
-        index: Some(Arc::new(reader) as Arc<dyn ScriptIndex>),
+        index: Ok(Arc::new(reader) as Arc<dyn ScriptIndex>),
         pool: Arc::new(Empty(Arc::clone(&chain))),
     };
     let query = Query::new(settings);

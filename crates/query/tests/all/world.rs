@@ -102,7 +102,7 @@ impl World {
         let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(&engine));
         let index = Arc::new(NodeIndex::new(reader.clone(), Arc::clone(&chain), &engine)) as Arc<dyn ScriptIndex>;
         let pool = Arc::new(NodePool::new(&mempool, &engine));
-        let query = Query::new(Settings { chain, index: Some(index), pool });
+        let query = Query::new(Settings { chain, index: Ok(index), pool });
         let next_change = mempool.feed().next();
         self.running = Some(Running { engine, mempool, reader, query, next_change });
     }
@@ -129,7 +129,7 @@ impl World {
         let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(engine));
         let index = Arc::new(NodeIndex::new(reader.clone(), Arc::clone(&chain), engine)) as Arc<dyn ScriptIndex>;
         let pool = Arc::new(NodePool::new(mempool, engine));
-        Query::new(Settings { chain, index: Some(index), pool })
+        Query::new(Settings { chain, index: Ok(index), pool })
     }
 
     /// The number of a transaction of the mempool in the order in which they came; 0 if it returned from a block.

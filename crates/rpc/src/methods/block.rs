@@ -340,7 +340,11 @@ fn gettxoutsetinfo(call: &Call<'_>) -> Result<CoinsAnswer, RpcError> {
         Some(_) => {
             let refuse = |message: &str| Err(RpcError::parameter(message));
             if index.is_none() {
-                return refuse("Querying specific block heights requires coinstatsindex");
+                let reason = call.context.indexes().unopened(COINSTATS_NAME);
+                return match reason {
+                    Some(reason) => Err(RpcError::misc(reason)),
+                    None => refuse("Querying specific block heights requires coinstatsindex"),
+                };
             }
             if kind == UtxoHash::HashSerialized3 {
                 return refuse("hash_serialized_3 hash type cannot be queried for a specific block");
@@ -419,14 +423,16 @@ fn stats_at(engine: &Engine, index: &CoinStatsReader, block: &HeaderInfo) -> Res
     if let Some(stats) = found.map_err(|error| RpcError::misc(error.to_string()))? {
         return Ok(stats);
     }
-    let follower = engine.followers().into_iter().find(|follower| follower.name == COINSTATS_NAME);
+    let follower = engine.follower(COINSTATS_NAME);
+    if let Some(failure) = follower.as_ref().and_then(|follower| follower.failure(COINSTATS_NAME)) {
+        return Err(RpcError::misc(failure));
+    }
     let is_synced = follower.as_ref().is_some_and(|follower| follower.standing == Standing::InStep);
     let height = follower.and_then(|follower| follower.tip).map_or(0, |tip| tip.height.0);
     if is_synced || height >= block.node.height.0 {
         // A block that was never connected.
         return Err(RpcError::new(code::INTERNAL_ERROR, "Unable to read UTXO set"));
     }
-    // Core's text, also if the index has failed.
     let text = format!("Unable to get data because coinstatsindex is still syncing. Current height: {height}");
     Err(RpcError::new(code::INTERNAL_ERROR, text))
 }

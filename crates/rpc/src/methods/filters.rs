@@ -112,8 +112,17 @@ fn getblockfilter(call: &Call<'_>) -> Result<BlockFilter, RpcError> {
             let text = "Filter not found. Block was not connected to active chain.";
             Err(RpcError::new(code::INVALID_ADDRESS_OR_KEY, text))
         }
-        None => Err(RpcError::misc("Filter not found. Block filters are still in the process of being indexed.")),
+        None => {
+            check_index(&engine)?;
+            Err(RpcError::misc("Filter not found. Block filters are still in the process of being indexed."))
+        }
     }
+}
+
+/// Fails if the index gets no more blocks.
+fn check_index(engine: &Engine) -> Result<(), RpcError> {
+    let failure = engine.follower(FILTERS_NAME).and_then(|follower| follower.failure(FILTERS_NAME));
+    failure.map_or(Ok(()), |failure| Err(RpcError::misc(failure)))
 }
 
 /// The index of the filter type that an argument names.
@@ -125,8 +134,11 @@ fn index_of<'a>(call: &Call<'a>, argument: usize) -> Result<&'a FilterReader, Rp
     if name != "basic" {
         return Err(RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Unknown filtertype"));
     }
-    let index = call.context.indexes().filters.as_ref();
-    index.ok_or_else(|| RpcError::misc("Index is not enabled for filtertype basic"))
+    let indexes = call.context.indexes();
+    indexes.filters.as_ref().ok_or_else(|| {
+        let reason = indexes.unopened(FILTERS_NAME);
+        RpcError::misc(reason.unwrap_or_else(|| "Index is not enabled for filtertype basic".to_owned()))
+    })
 }
 
 cases! {
@@ -196,6 +208,7 @@ fn scanblocks(call: &Call<'_>) -> Result<ScanBlocksResult, RpcError> {
         }
         let filters = index.filters(Height(next), to - next + 1).map_err(|error| RpcError::misc(error.to_string()))?;
         if filters.is_empty() {
+            check_index(&engine)?;
             // The index is behind, or the chain became shorter.
             found.to_height = to;
             break;

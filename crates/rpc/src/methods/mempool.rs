@@ -10,6 +10,7 @@ use crate::method::{Arg, Call, Category, Kind, Method, parse_hash, returns};
 use crate::methods::net::ask;
 use crate::output::Hex;
 use crate::result::{Answer, Form, Inline, Time, cases, close, result, write_member};
+use lydian_index::TXOSPENDERINDEX_NAME;
 use lydian_mempool::policy::{signals_opt_in_rbf, virtual_size};
 use lydian_mempool::pool::{Entry, Member, PoolChunk, Snapshot};
 use lydian_p2p::manager::Question;
@@ -630,7 +631,9 @@ fn gettxspendingprevout(call: &Call<'_>) -> Result<Vec<Spending>, RpcError> {
         }
     }
     let index = call.context.indexes().spenders.as_ref();
-    let [is_mempool_only, has_tx] = [flags[0].unwrap_or(index.is_none()), flags[1].unwrap_or(false)];
+    let unopened = call.context.indexes().unopened(TXOSPENDERINDEX_NAME);
+    let is_off = index.is_none() && unopened.is_none();
+    let [is_mempool_only, has_tx] = [flags[0].unwrap_or(is_off), flags[1].unwrap_or(false)];
     let mut wanted = Vec::with_capacity(outputs.len());
     for output in outputs {
         let given = output.as_object()?;
@@ -651,7 +654,11 @@ fn gettxspendingprevout(call: &Call<'_>) -> Result<Vec<Spending>, RpcError> {
         }
     }
     if !open.is_empty() {
-        let Some(index) = index.filter(|index| index.wait_until_synced()) else {
+        if let Some(reason) = unopened {
+            return Err(RpcError::misc(reason));
+        }
+        let is_synced = index.map_or(Ok(false), |index| index.wait_until_synced()).map_err(RpcError::misc)?;
+        let Some(index) = index.filter(|_| is_synced) else {
             return Err(RpcError::misc("Mempool lacks a relevant spend, and txospenderindex is unavailable."));
         };
         for (outpoint, given) in open {

@@ -96,7 +96,8 @@ fn process(call: &Call<'_>, keys: &Keystore, options: SignOptions, batch: &Batch
 fn add_outputs(call: &Call<'_>, psbt: &mut Psbt, keys: &Keystore) -> Result<(), RpcError> {
     let index = call.context.indexes().transactions.as_ref();
     if let Some(index) = index {
-        index.wait_until_synced();
+        // What it has is looked up, also if it is behind.
+        let _ = index.wait_until_synced();
     }
     for input in psbt.inputs.iter_mut().filter(|input| input.non_witness_utxo.is_none()) {
         let txid = &input.prevout.txid;

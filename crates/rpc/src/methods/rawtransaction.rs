@@ -11,6 +11,7 @@ use crate::output::{DecodedTransaction, Hex, OwnedTransaction};
 use crate::raw_tx::{Reading, decode};
 use crate::result::{Inline, Time, cases, result};
 use lydian_engine::{Engine, HeaderInfo};
+use lydian_index::TXINDEX_NAME;
 use lydian_primitives::{Block, BlockHash, Transaction, Txid};
 
 /// The inputs of a transaction that is created.
@@ -254,13 +255,17 @@ fn find_in_block(engine: &Engine, txid: &Txid, info: HeaderInfo) -> Result<Found
 /// Looks in the mempool, then in the index.
 fn find_anywhere(call: &Call<'_>, engine: &Engine, txid: &Txid) -> Result<Found, RpcError> {
     let index = call.context.indexes().transactions.as_ref();
-    let is_synced = index.is_some_and(|index| index.wait_until_synced());
+    let synced = index.map_or(Ok(false), |index| index.wait_until_synced());
     if let Some(tx) = call.context.mempool_transaction(txid) {
         return Ok(Found { tx: Transaction::clone(&tx), block: None });
     }
     let found = index.map(|index| index.find(txid)).transpose().map_err(RpcError::misc)?;
     if let Some((tx, hash)) = found.flatten() {
         return Ok(Found { tx, block: engine.header_info(&hash) });
+    }
+    let is_synced = synced.map_err(RpcError::misc)?;
+    if let Some(reason) = call.context.indexes().unopened(TXINDEX_NAME) {
+        return Err(RpcError::misc(reason));
     }
     Err(not_found(match (index, is_synced) {
         (None, _) => {

@@ -79,8 +79,11 @@ fn find_block(call: &Call<'_>, engine: &Engine, txids: &BTreeSet<Txid>) -> Resul
     }
     let index = call.context.indexes().transactions.as_ref();
     let found = index.zip(txids.first()).map(|(index, first)| {
-        index.wait_until_synced();
-        index.find(first)
+        let synced = index.wait_until_synced();
+        match index.find(first)? {
+            Some(found) => Ok(Some(found)),
+            None => synced.map(|_| None),
+        }
     });
     let not_yet = || RpcError::new(code::INVALID_ADDRESS_OR_KEY, "Transaction not yet in block");
     let (_, hash) = found.transpose().map_err(RpcError::misc)?.flatten().ok_or_else(not_yet)?;

@@ -6,10 +6,17 @@ use super::request::{Request, hash_of};
 use crate::context::Context;
 use crate::output::Hex;
 use crate::result::{Answer, result};
+use lydian_engine::Engine;
 use lydian_index::{FILTERS_NAME, FilterReader};
 use lydian_primitives::{BlockHash, write_compact_size};
 
-const STILL_INDEXED: &str = "Filter not found. Block filters are still in the process of being indexed.";
+/// The index does not have a block of the chain: it is being built, or it failed.
+fn still_indexed(engine: &Engine) -> Refused {
+    match engine.follower(FILTERS_NAME).and_then(|follower| follower.failure(FILTERS_NAME)) {
+        Some(failure) => Refused::unreadable(failure),
+        None => Refused::missing("Filter not found. Block filters are still in the process of being indexed."),
+    }
+}
 
 /// The type of filter, as BIP-0158 numbers it.
 const BASIC: u8 = 0;
@@ -19,8 +26,11 @@ fn index_of<'a>(context: &'a Context, name: &str) -> Result<&'a FilterReader, Re
     if name != "basic" {
         return Err(Refused::bad(format!("Unknown filtertype {name}")));
     }
-    let index = context.indexes().filters.as_ref();
-    index.ok_or_else(|| Refused::bad(format!("Index is not enabled for filtertype {name}")))
+    let indexes = context.indexes();
+    indexes.filters.as_ref().ok_or_else(|| match indexes.unopened(FILTERS_NAME) {
+        Some(reason) => Refused::unreadable(reason),
+        None => Refused::bad(format!("Index is not enabled for filtertype {name}")),
+    })
 }
 
 result! {
@@ -42,10 +52,10 @@ pub(super) fn filter(request: &Request<'_>) -> Result<Made, Refused> {
     engine.wait_for_follower(FILTERS_NAME, engine.tip().height);
     let found = index.filter_of(&engine, &block).map_err(|error| Refused::unreadable(error.to_string()))?;
     let Some((filter, _)) = found else {
-        return Err(Refused::missing(match info.node.is_verified {
-            true => STILL_INDEXED,
-            false => "Filter not found. Block was not connected to active chain.",
-        }));
+        return Err(match info.node.is_verified {
+            true => still_indexed(&engine),
+            false => Refused::missing("Filter not found. Block was not connected to active chain."),
+        });
     };
     // The type, the hash of the block, and the filter with its length.
     let bytes = || {
@@ -82,7 +92,7 @@ pub(super) fn headers(request: &Request<'_>) -> Result<Made, Refused> {
         engine.wait_for_follower(FILTERS_NAME, last.node.height);
         let entries = index.entries_to(&engine, first.node.height, &last.node.hash);
         let entries = entries.map_err(|error| Refused::unreadable(error.to_string()))?;
-        let entries = entries.ok_or_else(|| Refused::missing(STILL_INDEXED))?;
+        let entries = entries.ok_or_else(|| still_indexed(&engine))?;
         headers.extend(entries.iter().map(|entry| entry.header));
     }
     request.reply(

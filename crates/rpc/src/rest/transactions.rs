@@ -27,12 +27,15 @@ pub(super) fn transaction(request: &Request<'_>) -> Result<Made, Refused> {
 /// Core's `GetTransaction`: looks in the mempool, then in the index.
 fn find(request: &Request<'_>, txid: &Txid) -> Result<Option<(Transaction, Option<BlockHash>)>, Refused> {
     let index = request.context.indexes().transactions.as_ref();
-    if let Some(index) = index {
-        index.wait_until_synced();
-    }
+    let synced = index.map(|index| index.wait_until_synced()).transpose();
     if let Some(tx) = request.context.mempool_transaction(txid) {
         return Ok(Some((Transaction::clone(&tx), None)));
     }
     let found = index.map(|index| index.find(txid)).transpose().map_err(Refused::unreadable)?;
-    Ok(found.flatten().map(|(tx, block)| (tx, Some(block))))
+    if let Some((tx, block)) = found.flatten() {
+        return Ok(Some((tx, Some(block))));
+    }
+    // An index that failed has no block above.
+    synced.map_err(Refused::unreadable)?;
+    Ok(None)
 }
