@@ -6,7 +6,7 @@
 
 use super::core::{CORE_OPTIONS, rules};
 use super::table::{Opt, options};
-use lydian_options::{Kind, Origin, Setting, Sources, switch};
+use lydian_options::{Kind, Origin, Setting, Sources, Value, switch};
 
 /// What stands for a value that is not shown.
 const SET: &str = "set";
@@ -23,7 +23,7 @@ pub(crate) struct Shown {
     pub(crate) argument: &'static str,
     pub(crate) default: &'static str,
     pub(crate) help: &'static str,
-    /// Several if the option may be repeated; empty if the default counts.
+    /// Several if the option may be repeated; `0` for `-noNAME`; empty if the default counts.
     pub(crate) values: Vec<String>,
     /// Where the value was given; `None` if the default counts.
     pub(crate) source: Option<String>,
@@ -71,23 +71,28 @@ fn row(option: &'static Opt, sources: &Sources) -> Shown {
 }
 
 fn texts(name: &str, is_secret: bool, is_list: bool, sources: &Sources, read: impl Fn(&str) -> String) -> Vec<String> {
-    let given: Vec<&Setting> = match is_list {
-        true => sources.list(name).into_iter().map(|value| &value.setting).collect(),
-        false => sources.get(name).map(|value| &value.setting).into_iter().collect(),
+    let shown = |value: &Value| match &value.setting {
+        // What `-noNAME` says is no secret.
+        Setting::Negated | Setting::DoubleNegated => read(value.setting.text()),
+        Setting::Text(_) if is_secret => SET.to_owned(),
+        Setting::Text(text) => read(text),
     };
-    match is_secret {
-        true => given.into_iter().map(|_| SET.to_owned()).collect(),
-        false => given.into_iter().map(|setting| read(setting.text())).collect(),
+    counted(name, is_list, sources).into_iter().map(shown).collect()
+}
+
+/// The values that count; for `-noNAME`, the negation.
+fn counted<'a>(name: &str, is_list: bool, sources: &'a Sources) -> Vec<&'a Value> {
+    let list = if is_list { sources.list(name) } else { Vec::new() };
+    match list.is_empty() {
+        true => sources.get(name).into_iter().collect(),
+        false => list,
     }
 }
 
 /// `command line`, `settings.json`, or the file and the line; of several places the first.
 fn source(name: &str, is_list: bool, sources: &Sources) -> Option<String> {
-    let value = match is_list {
-        true => sources.list(name).into_iter().next(),
-        false => sources.get(name),
-    };
-    Some(match &value?.origin {
+    let value = counted(name, is_list, sources).into_iter().next()?;
+    Some(match &value.origin {
         Origin::CommandLine => "command line".to_owned(),
         Origin::Settings => "settings.json".to_owned(),
         Origin::File { path, line } => format!("{}:{line}", path.display()),

@@ -569,6 +569,56 @@ fn options_are_shown_with_value_source_default_and_help() {
     assert_eq!((cache.default, cache.help, cache.group), (option.default, option.help, option.group.0));
 }
 
+/// An option that is negated is shown as such, wherever that is, and not as its default. Regression test: `-noconnect`
+/// and other negated lists were shown as the default.
+#[test]
+fn a_negated_option_is_shown_as_0() {
+    let try_row = |arguments: &[&str], conf: &str, name: &str| {
+        let row = load_with(arguments, conf).ok()?.shown.into_iter().find(|row| row.name == name).unwrap();
+        Some((row.values, row.source.unwrap_or_else(|| panic!("-no{name} is shown as the default"))))
+    };
+    let row = |arguments: &[&str], conf: &str, name: &str| try_row(arguments, conf, name).unwrap();
+    let (mut lists, mut refused) = (0, Vec::new());
+    for option in options().filter(|option| option.commands.is_empty() && option.may_negate) {
+        let name = option.name;
+        // The least that the option accepts is in effect.
+        let least = match option.kind {
+            lydian_options::Kind::Integer { .. } => option.clamped("0").to_string(),
+            _ => "0".to_owned(),
+        };
+        let (argument, line) = (format!("-no{name}"), format!("no{name}=1\n"));
+        let (Some(argument), Some(line)) = (try_row(&[&argument], "", name), try_row(&[], &line, name)) else {
+            refused.push(name);
+            continue;
+        };
+        lists += u32::from(option.is_list);
+        assert_eq!(argument, (vec![least.clone()], "command line".to_owned()), "{name}");
+        assert_eq!(line, (vec![least], "/u/.lydian/lydian.conf:1".to_owned()), "{name}");
+    }
+    // 0 is none of their values, or a file cannot have them.
+    let expected = [
+        "conf",
+        "chain",
+        "blockmaxweight",
+        "blockreservedweight",
+        "rpcport",
+        "electrumdonation",
+        "peertimeout",
+        "port",
+    ];
+    assert_eq!(refused, expected);
+    assert!(lists > 30, "{lists}");
+    // A value after the negation counts again, and one of a file does not count against the command line.
+    let command_line = || "command line".to_owned();
+    let connect = |arguments: &[&str], conf: &str| row(arguments, conf, "connect");
+    assert_eq!(connect(&["-noconnect", "-connect=a"], ""), (vec!["a".to_owned()], command_line()));
+    assert_eq!(connect(&["-connect=a", "-noconnect"], ""), (vec!["0".to_owned()], command_line()));
+    assert_eq!(connect(&["-noconnect"], "connect=a\n"), (vec!["0".to_owned()], command_line()));
+    assert_eq!(connect(&["-noconnect=0"], ""), (vec!["1".to_owned()], command_line()));
+    // Of a secret, it is no secret that there is none.
+    assert_eq!(row(&["-norpcauth"], "", "rpcauth"), (vec!["0".to_owned()], command_line()));
+}
+
 /// A secret of any option, wherever it is given, is shown as "set".
 #[test]
 fn no_secret_is_shown() {

@@ -87,10 +87,12 @@ fn settings(page: &Page, command_line: &str) {
     let mut given: BTreeMap<&str, &str> = BTreeMap::new();
     for option in command_line.split('\0').filter_map(|argument| argument.strip_prefix('-')) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        // The last one counts; -noNAME is none of its own.
-        if shown.contains_key(name) {
-            given.insert(name, value);
-        }
+        // The last one counts.
+        match name.strip_prefix("no").filter(|name| shown.contains_key(*name)) {
+            Some(negated) => given.insert(negated, "0"),
+            None if shown.contains_key(name) => given.insert(name, value),
+            None => None,
+        };
     }
     for (name, value) in given {
         let (text, _) = &shown[name];
