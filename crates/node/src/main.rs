@@ -39,6 +39,7 @@ mod settings;
 mod signals;
 mod status;
 mod verify;
+mod warnings;
 mod work;
 
 use clap::Parser;

@@ -16,6 +16,12 @@ pub enum Warning {
     ClockOutOfSync,
     /// One of Lydian's: the code of Bitcoin Core rejects a block of the chain.
     SecondOpinion,
+    /// One of Lydian's: a signature engine was wrong.
+    SignatureEngine,
+    /// One of Lydian's: a disk of the node has little free space.
+    DiskNearlyFull,
+    /// One of Lydian's: an index failed, or could not be opened.
+    IndexFailed,
 }
 
 /// The active warnings.
@@ -33,6 +39,11 @@ impl Warnings {
         is_new
     }
 
+    /// Sets a warning, or changes its message. Returns false if it has this message already.
+    pub fn replace(&self, id: Warning, message: &str) -> bool {
+        self.lock().insert(id, message.to_owned()).is_none_or(|old| old != message)
+    }
+
     /// Clears a warning. Returns false if it was not set.
     pub fn unset(&self, id: Warning) -> bool {
         self.lock().remove(&id).is_some()
@@ -46,6 +57,11 @@ impl Warnings {
     /// Returns the messages.
     pub fn messages(&self) -> Vec<String> {
         self.lock().values().cloned().collect()
+    }
+
+    /// Returns the warnings with their messages.
+    pub fn current(&self) -> Vec<(Warning, String)> {
+        self.lock().iter().map(|(id, message)| (*id, message.clone())).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Warning, String>> {
@@ -71,5 +87,15 @@ mod tests {
         );
         assert!(warnings.set(Warning::UnknownNewRulesActivated, "other words"));
         assert_eq!(warnings.messages(), ["other words", "second"]);
+    }
+
+    /// A warning whose message changes is new again, so that `-alertnotify` runs.
+    #[test]
+    fn a_message_is_replaced() {
+        let warnings = Warnings::default();
+        assert!(warnings.replace(Warning::IndexFailed, "one"));
+        assert!(!warnings.replace(Warning::IndexFailed, "one"));
+        assert!(warnings.replace(Warning::IndexFailed, "one and two"));
+        assert_eq!(warnings.current(), [(Warning::IndexFailed, "one and two".to_owned())]);
     }
 }

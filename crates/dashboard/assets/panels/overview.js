@@ -13,8 +13,8 @@ export default function overview(root, { on }) {
 	const warnings = h('div.warnings');
 	const events = h('div.events');
 	const [chain, node] = [facts(), facts()];
-	let shown = '';
-	root.append(h('section.card.hero', sentence, progress), warnings,
+	let [shown, warned] = ['', ''];
+	root.append(warnings, h('section.card.hero', sentence, progress),
 		h('div.columns', card('Chain', chain), card('Node', node)), card('Recent events', events));
 
 	// The last blocks, reorganisations and invalid blocks, by time.
@@ -42,7 +42,12 @@ export default function overview(root, { on }) {
 		set(sentence, h(`span.sign.${SIGNS[now.state] ?? 'calm'}`, { 'aria-hidden': 'true' }), h('span', now.sentence ?? ''));
 		progress.hidden = typeof now.share !== 'number' || now.share >= 1;
 		progress.update(now.share, now.sentence);
-		set(warnings, (now.warnings ?? []).map((text) => note('bad', text)));
+		// Only a change is announced to a screen reader.
+		const all = (now.warnings ?? []).map(({ text, advice }) => (advice ? `${text} ${advice}` : text));
+		if (warned !== all.join('\n')) {
+			warned = all.join('\n');
+			set(warnings, all.map((text) => note('bad', text)));
+		}
 		chain.update({ Height: num(now.height), 'Headers known': num(now.headers), 'Last block': now.hash && blockLink(now.hash), 'Its age': ago(now.time, now.now) });
 		node.update({
 			Peers: now.outbound === undefined ? null : `${now.outbound} out, ${now.inbound} in`,

@@ -4,13 +4,13 @@
 use super::slow::Values;
 use super::{EventCounts, Metrics, Peers};
 use crate::process;
+use crate::warnings::WARNINGS;
 use lydian_coins::CoinsStats;
 use lydian_curve::RefereeCounts;
 use lydian_engine::{Engine, FollowerInfo, ReviewCounts, Snapshot};
 use lydian_index::TxIndexReader;
 use lydian_p2p::TrafficTotals;
 use lydian_p2p::manager::SyncFigures;
-use lydian_rpc::Warning;
 use lydian_second_opinion::Counts as OpinionCounts;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Now {
     pub(super) opinion: Option<OpinionCounts>,
     pub(super) slow: Arc<Values>,
     pub(super) events: Arc<EventCounts>,
-    pub(super) warnings: [(&'static str, bool); 4],
+    pub(super) warnings: [(&'static str, bool); WARNINGS.len()],
     pub(super) is_initial_download: bool,
     /// `-dbcache` and `-maxmempool`.
     pub(super) cache_bytes_max: u64,
@@ -69,14 +69,6 @@ pub(super) struct PeersNow {
     pub(super) memory_bytes: usize,
 }
 
-/// The warnings, and their names here.
-pub(super) const WARNINGS: [(Warning, &str); 4] = [
-    (Warning::UnknownNewRulesActivated, "unknown_rules"),
-    (Warning::LargeWorkInvalidChain, "invalid_chain"),
-    (Warning::ClockOutOfSync, "clock"),
-    (Warning::SecondOpinion, "second_opinion"),
-];
-
 impl Now {
     pub(super) fn new(metrics: &Metrics, engine: Option<&Engine>, slow: Arc<Values>) -> Now {
         let context = &metrics.context;
@@ -91,7 +83,7 @@ impl Now {
             blocks_bytes: slow.core.as_ref().and_then(|core| core.size_on_disk()),
             slow,
             events: Arc::clone(&metrics.events),
-            warnings: WARNINGS.map(|(warning, name)| (name, metrics.warnings.has(warning))),
+            warnings: WARNINGS.map(|kind| (kind.name, metrics.warnings.has(kind.id))),
             is_initial_download: context.is_initial_block_download(),
             cache_bytes_max: metrics.cache_bytes,
             pool_bytes_max: metrics.mempool_bytes,

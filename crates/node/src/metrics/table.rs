@@ -1,6 +1,7 @@
 //! [`NODE_FIGURES`]: Lydian's own figures, except those of its servers. Data only.
 
-use super::now::{EngineNow, Now, PeersNow, WARNINGS};
+use super::now::{EngineNow, Now, PeersNow};
+use crate::warnings::WARNINGS;
 use lydian_curve::ENGINE_NAMES;
 use lydian_engine::Stage;
 use lydian_index::{ADDRESSINDEX_NAME, COINSTATS_NAME, FILTERS_NAME, TXINDEX_NAME, TXOSPENDERINDEX_NAME};
@@ -21,7 +22,7 @@ const MESSAGE: Label = Label { name: "message", values: || message_names().colle
 const OWNER: Label = Label { name: "owner", values: || vec!["coins", "window", "mempool", "peers", "index"] };
 const FOLDER: Label = Label { name: "folder", values: || vec!["blocks", "coins", "indexes"] };
 const FREE: Label = Label { name: "folder", values: || vec!["datadir", "blocks"] };
-const WARNING: Label = Label { name: "warning", values: || WARNINGS.map(|(_, name)| name).to_vec() };
+const WARNING: Label = Label { name: "warning", values: || WARNINGS.map(|kind| kind.name).to_vec() };
 const CHECKED: Label = Label { name: "how", values: || vec!["sampled", "reviewed"] };
 const VERDICT: Label =
     Label { name: "result", values: || vec!["agreed_at_tip", "agreed_in_sync", "rejected", "failed", "left_out"] };

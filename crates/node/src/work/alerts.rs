@@ -1,8 +1,10 @@
 //! Warnings about the chain, and the commands of `-alertnotify`: Core's `CheckForkWarningConditions`, the second half
 //! of its `UpdateTip`, and `AlertNotify`. Input: an engine, polled a few times a second. Output: [`Warnings`], lines in
 //! the log, processes. Cost: reads the tip; reads all headers only after a block was found to be invalid, and those of
-//! the active chain once per period of version bits.
+//! the active chain once per period of version bits. Warnings about disks and files: [`super::faults`].
 
+use super::faults::Faults;
+use super::watcher::Watcher;
 use crate::log::Log;
 use crate::notify::Notifier;
 use crate::run::Session;
@@ -45,13 +47,34 @@ impl Alarm {
     pub(super) fn warn(&self, id: Warning, message: &str) -> bool {
         let is_new = self.warnings.set(id, message);
         if is_new {
-            self.notifier.start(&self.commands, &format!("'{}'", sanitized(message)));
+            self.alert(message);
         }
         is_new
     }
 
-    fn unwarn(&self, id: Warning) {
+    /// Sets or changes a warning, or ends it if there is no message. Returns whether the message is new.
+    pub(super) fn keep(&self, id: Warning, message: Option<&str>) -> bool {
+        let Some(message) = message else {
+            self.unwarn(id);
+            return false;
+        };
+        let is_new = self.warnings.replace(id, message);
+        if is_new {
+            self.alert(message);
+        }
+        is_new
+    }
+
+    pub(super) fn unwarn(&self, id: Warning) {
         self.warnings.unset(id);
+    }
+
+    pub(super) fn has(&self, id: Warning) -> bool {
+        self.warnings.has(id)
+    }
+
+    fn alert(&self, message: &str) {
+        self.notifier.start(&self.commands, &format!("'{}'", sanitized(message)));
     }
 }
 
@@ -64,6 +87,7 @@ pub(super) struct Alerts {
     /// The invalid block with the most work: Core's `m_best_invalid`.
     best_invalid: Option<(BlockHash, U256)>,
     rules: UnknownRules,
+    faults: Faults,
 }
 
 impl Alerts {
@@ -74,18 +98,22 @@ impl Alerts {
             initial_download: Arc::clone(&session.initial_download),
             best_invalid: None,
             rules: UnknownRules::default(),
+            faults: Faults::new(session),
         }
     }
 
-    /// Checks whether a warning begins or ends. `is_invalid_found`: a block was found to be invalid since the last
-    /// check, or this is the first check.
-    ///
-    /// Returns the warning that `UpdateTip` lines have about rules that are locked in.
-    pub(super) fn look(&mut self, engine: &Engine, is_invalid_found: bool) -> String {
-        if is_invalid_found {
+    /// Checks whether a warning begins or ends. Lines about new tips get the warning about rules that are locked in.
+    pub(super) fn look(&mut self, engine: &Engine, watcher: &Watcher) {
+        if watcher.take_invalid_found() {
             self.best_invalid = best_invalid(engine);
         }
         self.check_invalid_chain(engine);
+        self.faults.look(&self.alarm, engine, watcher);
+        watcher.warns_of(self.look_at_rules(engine));
+    }
+
+    /// Returns the warning about rules that are locked in; empty for none.
+    fn look_at_rules(&mut self, engine: &Engine) -> String {
         let mut locked_in = Vec::new();
         if !self.initial_download.is_on() {
             for rule in engine.with_tree(|tree| self.rules.find(tree, engine.params().chain)) {

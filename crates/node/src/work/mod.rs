@@ -10,6 +10,7 @@ mod alerts;
 pub(crate) mod beside;
 mod changes;
 mod failure;
+mod faults;
 mod fees;
 mod filters;
 mod finish;

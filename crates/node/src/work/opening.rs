@@ -2,6 +2,7 @@
 //! engine. If a reindex is in progress, the engine knows only the genesis block: [`super::load`] reads the block files.
 
 use super::Task;
+use super::alerts::Alarm;
 use super::changes::{self, PassingOn};
 use super::failure::Failure;
 use super::finish;
@@ -28,7 +29,7 @@ use lydian_index::{
 };
 use lydian_mempool::Mempool;
 use lydian_primitives::Height;
-use lydian_rpc::Indexes;
+use lydian_rpc::{Indexes, Warning};
 use lydian_second_opinion::{Monitor, SecondOpinion};
 use lydian_zmq::Feed;
 use std::collections::hash_map::RandomState;
@@ -275,8 +276,10 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
         "auto" if !cases.is_empty() => "reference",
         name => name,
     };
+    let alarm = Alarm::new(session);
     if let Some(case) = cases.first() {
         let warning = format!("A signature engine was wrong ({case}). {}", disagreement::ADVICE);
+        alarm.warn(Warning::SignatureEngine, &warning);
         finish::report_remarks(session, vec![warning]);
     }
     let chosen =
@@ -287,14 +290,15 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
     session.log.info(format!("Using signature engine {}", chosen.engine.name()));
     let (disk, log) = (Arc::clone(&session.disk), Arc::clone(&session.log));
     let (directory, has_console) = (session.settings.index(), session.has_console);
-    let alarm = move |case: &Disagreement| {
+    let report = move |case: &Disagreement| {
         let sentence = disagreement::keep(disk.as_ref(), &log, &directory, case);
+        alarm.warn(Warning::SignatureEngine, &sentence);
         if !has_console {
             // If stderr is closed, there is nowhere to report it.
             let _ = writeln!(io::stderr().lock(), "Error: {sentence}");
         }
     };
-    Ok(Arc::new(Refereed::new(chosen.engine, Sampling::new(secret()), Box::new(alarm))))
+    Ok(Arc::new(Refereed::new(chosen.engine, Sampling::new(secret()), Box::new(report))))
 }
 
 pub(super) fn layout(settings: &Settings) -> Layout {

@@ -143,8 +143,7 @@ fn load_behind(node: &Node<'_>, is_loss: bool, alerts: &mut Alerts) -> Result<Lo
         let loading = thread::Builder::new().name("initload".to_owned()).spawn_scoped(scope, load)?;
         while !loading.is_finished() && !node.session.stop.is_asked() {
             node.watcher.aims_at(node.engine.best_header_height());
-            let locked_in = alerts.look(&node.engine, node.watcher.take_invalid_found());
-            node.watcher.warns_of(locked_in);
+            alerts.look(&node.engine, &node.watcher);
             node.session.stop.wait(LOOK);
         }
         if node.session.stop.is_asked() {
@@ -167,7 +166,7 @@ fn sync(node: Node<'_>, network: Network, alerts: &mut Alerts) -> Result<Figures
     let (mut is_behind, mut is_shown) = (false, false);
     let end = net::wait(session, &engine, &network, &mut || {
         watcher.aims_at(engine.best_header_height());
-        watcher.warns_of(alerts.look(&engine, watcher.take_invalid_found()));
+        alerts.look(&engine, &watcher);
         let figures = network.figures().get();
         alerts.look_at_clock(&figures);
         let sync = watcher.look(figures);

@@ -198,16 +198,19 @@ impl Watcher {
             (status, state.engine.upgrade())
         };
         let (mut status, engine) = status;
-        let followers = engine.map_or_else(Vec::new, |engine| engine.followers());
-        let indexes = followers.into_iter().filter(|one| one.has_files).map(IndexStatus::from);
-        {
-            let state = lock(&self.state);
-            status.indexes = indexes.flat_map(|index| index.by_names(state.shared.as_ref())).collect();
-            status.indexes.extend(state.unopened.iter().cloned());
-        }
+        status.indexes = self.index_statuses(engine.as_deref());
         if let Err(error) = status.write(self.disk.as_ref(), &self.datadir) {
             self.log.warning(format!("the status for lydian info could not be written: {error}"));
         }
+    }
+
+    /// The indexes by the names of `getindexinfo`, with those that could not be opened.
+    pub(super) fn index_statuses(&self, engine: Option<&Engine>) -> Vec<IndexStatus> {
+        let followers = engine.map_or_else(Vec::new, Engine::followers);
+        let indexes = followers.into_iter().filter(|one| one.has_files).map(IndexStatus::from);
+        let state = lock(&self.state);
+        let open = indexes.flat_map(|index| index.by_names(state.shared.as_ref()));
+        open.chain(state.unopened.iter().cloned()).collect()
     }
 
     /// Core's `UpdateIBDStatus`: to be called when the blocks on disk are loaded.

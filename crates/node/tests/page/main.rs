@@ -29,4 +29,5 @@ mod stage;
 mod story;
 mod sync;
 mod texts;
+mod warnings;
 mod weight;

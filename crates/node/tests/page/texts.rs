@@ -11,12 +11,12 @@ use std::net::TcpStream;
 /// Opens a dialog if it is ever HTML, which is a problem of the page.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>";
 
-/// The handshake of a peer with this user agent.
-fn hostile_peer(port: u16, user_agent: &str) -> TcpStream {
+/// What a peer with this user agent and this time sends first.
+pub(crate) fn greeting(user_agent: &str, time: i64) -> Vec<u8> {
     let version = Version {
         version: PROTOCOL_VERSION,
         services: Services::NETWORK | Services::WITNESS,
-        time: 1_790_000_000,
+        time,
         receiver_services: Services::NONE,
         receiver: Endpoint::default(),
         nonce: 7,
@@ -28,8 +28,13 @@ fn hostile_peer(port: u16, user_agent: &str) -> TcpStream {
     for message in [Message::Version(Box::new(version)), Message::Verack] {
         transport.send_message(&message);
     }
+    transport.take_output()
+}
+
+/// The handshake of a peer with this user agent.
+fn hostile_peer(port: u16, user_agent: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.write_all(&transport.take_output()).unwrap();
+    stream.write_all(&greeting(user_agent, 1_790_000_000)).unwrap();
     stream
 }
 

@@ -23,11 +23,11 @@ const NAMES: [&str; 5] = ["txindex", "txospenderindex", "addressindex", "basic b
 const HELD: u64 = 105;
 const TIP: u64 = 110;
 
-fn mine(server: &Server, count: u64) {
+pub(crate) fn mine(server: &Server, count: u64) {
     server.result("generatetodescriptor", &format!("[{count},\"raw({})\"]", to_hex(&script(1))));
 }
 
-fn wait_until(server: &Server, what: &str, is_so: impl Fn(&Value) -> bool) {
+pub(crate) fn wait_until(server: &Server, what: &str, is_so: impl Fn(&Value) -> bool) {
     for _ in 0..2_400 {
         let info = server.result("getindexinfo", "[]");
         if info.as_object().unwrap().values().all(&is_so) {

@@ -1,7 +1,9 @@
 //! `-coinstatsindex`: `gettxoutsetinfo` at every height is Core's to the digit, across reorganisations, and an index
 //! that is made later is the same. An index that is damaged is left out, unless it is required.
 
+use crate::alerts::{everywhere, warnings};
 use crate::chain::Pair;
+use crate::page_client::wait;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::fs;
@@ -98,6 +100,10 @@ fn a_damaged_index_is_left_out() {
     assert_eq!(node.result("gettxoutsetinfo", "[\"muhash\"]")["height"], 0);
     let log = fs::read_to_string(node.folder.join("regtest/debug.log")).unwrap();
     assert!(log.contains("Cannot open index coinstatsindex: "), "{log}");
+    let warned = wait("there is a warning", || Some(warnings(&node)).filter(|all| all[0] != json!([])));
+    let words = format!("The node runs without coinstatsindex: {}. Remove the cause", error.trim_end_matches('.'));
+    assert!(warned[0][0].as_str().unwrap().starts_with(&words), "{warned:?}");
+    assert_eq!(warned, everywhere(&warned[0]));
     node.kill();
     let mut lydian = Command::new(env!("CARGO_BIN_EXE_lydian"));
     lydian.arg(format!("-datadir={}", node.folder.display())).args(["-regtest", "-listen=0", "-noconnect", OPTION]);

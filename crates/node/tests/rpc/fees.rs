@@ -1,7 +1,7 @@
 //! Fee estimates: both programs get the same transactions and blocks, and then every estimate is the same, and every
 //! byte of `fee_estimates.dat`. Each reads the file of the other, and what it cannot read is logged in the same words.
 
-mod full;
+pub(crate) mod full;
 mod killed;
 
 use crate::electrum_model::Wallet;

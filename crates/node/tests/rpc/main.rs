@@ -63,4 +63,5 @@ mod templates;
 mod txindex;
 mod typed;
 mod verify;
+mod warnings;
 mod zmq;

@@ -42,6 +42,11 @@ impl Server {
         Server::lydian_on("regtest", name, options)
     }
 
+    /// Started by another program, which becomes it.
+    pub(crate) fn lydian_by(program: &Path, name: &str, options: &[&str]) -> Server {
+        Server::start(program, "regtest", name, LYDIAN_OPTIONS, options)
+    }
+
     /// On another chain.
     pub(crate) fn lydian_on(chain: &'static str, name: &str, options: &[&str]) -> Server {
         Server::start(Path::new(env!("CARGO_BIN_EXE_lydian")), chain, name, LYDIAN_OPTIONS, options)

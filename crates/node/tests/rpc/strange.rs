@@ -26,13 +26,18 @@ impl Strange {
     /// Connects and completes the handshake; `user_agent` may be anything.
     pub(crate) fn connect(port: u16, user_agent: &[u8]) -> Strange {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        Strange::greet(stream, port, user_agent, i64::from(NOW) + 7)
+    }
+
+    /// Completes the handshake, by a clock that shows `time`.
+    pub(crate) fn greet(stream: TcpStream, port: u16, user_agent: &[u8], time: i64) -> Strange {
         stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let transport = Transport::v1(Params::new(Chain::Regtest).magic);
         let mut strange = Strange { stream, transport, port };
         strange.send(&Message::Version(Box::new(Version {
             version: PROTOCOL_VERSION,
             services: Services::NETWORK | Services::WITNESS | Services::BLOOM | Services(1 << 24 | 1 << 63),
-            time: i64::from(NOW) + 7,
+            time,
             receiver_services: Services::NONE,
             receiver: Endpoint::new(NetAddr::Ipv4([1, 2, 3, 4].into()), 77),
             nonce: 5,
@@ -92,7 +97,7 @@ impl Strange {
     }
 
     /// Messages as they are; `None` if the connection is ended.
-    fn read_whole(&mut self) -> Option<Vec<(Command, Vec<u8>)>> {
+    pub(crate) fn read_whole(&mut self) -> Option<Vec<(Command, Vec<u8>)>> {
         let mut buffer = vec![0; 1 << 16];
         let count = match self.stream.read(&mut buffer) {
             Ok(0) => return None,

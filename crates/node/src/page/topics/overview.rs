@@ -6,6 +6,7 @@ use super::object;
 use crate::display::{Figures, Late, Seen, Sync, duration};
 use crate::page::PageNode;
 use crate::status::MempoolStatus;
+use crate::warnings;
 use lydian_engine::Stage;
 use serde_json::{Map, Value, json};
 
@@ -49,7 +50,7 @@ pub(super) fn read(node: &PageNode) -> Map<String, Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime": node.uptime_seconds(),
         "now": node.now(),
-        "warnings": node.warnings.messages(),
+        "warnings": warnings::shown(&node.warnings),
     }));
     if let Some(engine) = node.engine() {
         let tip = engine.tip_update();

@@ -42,10 +42,21 @@ impl Drop for Node {
 }
 
 /// Runs a command with a file system of its own. It keeps its process id.
-fn with_own_files() -> Command {
+pub(crate) fn with_own_files() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--map-root-user"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
+}
+
+/// Whether programs can have a file system of their own; says so if not.
+#[allow(clippy::print_stderr, reason = "a test that is left out says so")]
+pub(crate) fn can_mount() -> bool {
+    let mounts = with_own_files().args(["mount", "-t", "tmpfs", "none", "/mnt"]).status();
+    let can = mounts.is_ok_and(|status| status.success());
+    if !can {
+        eprintln!("left out: this machine lets no program have a file system of its own");
+    }
+    can
 }
 
 impl Node {
@@ -103,12 +114,9 @@ impl Node {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "a test that is left out says so")]
 fn a_disk_that_fills_up_keeps_the_file() {
     let Some(mut market) = Market::begin("fees-fills", 9) else { return };
-    let can_mount = with_own_files().args(["mount", "-t", "tmpfs", "none", "/mnt"]).status();
-    if !can_mount.is_ok_and(|status| status.success()) {
-        eprintln!("left out: this machine lets no program have a file system of its own");
+    if !can_mount() {
         return;
     }
     let [old, new] = [6, 12].map(|last| {
