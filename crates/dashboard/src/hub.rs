@@ -151,6 +151,12 @@ impl Hub {
         Some(Reader(Arc::clone(self)))
     }
 
+    /// The number of readers.
+    #[cfg(test)]
+    pub(crate) fn readers(&self) -> usize {
+        lock(&self.readers).0
+    }
+
     /// What a reader may see. `has_login`: the reader has logged in; `allows`: the methods that it may call.
     pub(crate) fn shown(&self, has_login: bool, allows: impl Fn(&str) -> bool) -> Shown {
         let is_shown =

@@ -20,7 +20,7 @@ use tokio::time::{Instant, interval_at, timeout};
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Time that a browser may take to read an event.
-const SLOW: Duration = Duration::from_secs(30);
+pub(crate) const SLOW: Duration = Duration::from_secs(30);
 
 /// Events between the thread that sends and the connection.
 const AHEAD: usize = 4;
@@ -56,13 +56,13 @@ impl Stream {
         let (hub, last, shown) = (Arc::clone(&self.shared.hub), self.last.take(), self.shown.clone());
         let mut joined = spawn_blocking(move || Hub::join(&hub, last.as_deref(), &shown)).await.ok()?;
         for text in joined.first {
-            send(sender, text).await?;
+            self.send(sender, text).await?;
         }
         let mut alive = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
         loop {
             tokio::select! {
                 event = joined.changes.recv() => match event {
-                    Ok(event) if event.is_for(&self.shown) => send(sender, event.text).await?,
+                    Ok(event) if event.is_for(&self.shown) => self.send(sender, event.text).await?,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => return Some(()),
                     Err(RecvError::Closed) => return None,
@@ -71,15 +71,15 @@ impl Stream {
                     if !self.shared.is_current(&self.access) {
                         return None;
                     }
-                    send(sender, Bytes::from_static(b":\n\n")).await?;
+                    self.send(sender, Bytes::from_static(b":\n\n")).await?;
                 }
                 () = sender.closed() => return None,
                 () = self.stopped.wait() => return None,
             }
         }
     }
-}
 
-async fn send(sender: &mpsc::Sender<Bytes>, text: Bytes) -> Option<()> {
-    timeout(SLOW, sender.send(text)).await.ok()?.ok()
+    async fn send(&self, sender: &mpsc::Sender<Bytes>, text: Bytes) -> Option<()> {
+        timeout(self.shared.slow, sender.send(text)).await.ok()?.ok()
+    }
 }

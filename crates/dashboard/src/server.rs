@@ -4,7 +4,7 @@ use crate::assets;
 use crate::guard::{Names, header};
 use crate::hub::{Hub, Shown};
 use crate::limits::{ANSWERS_SIZE_MAX, BODY_SIZE_MAX, STREAMS_MAX};
-use crate::live::Stream;
+use crate::live::{SLOW, Stream};
 use crate::ports::{Calls, Host, Metrics, Past, Topics};
 use crate::reply::{json, protect, refuse};
 use crate::session::Sessions;
@@ -93,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) answers: Arc<Budget>,
     pub(crate) has_actions: bool,
     pub(crate) chain: &'static str,
+    /// Time that a browser may take to read an event.
+    pub(crate) slow: Duration,
     names: Names,
     is_open: bool,
     cookie: String,
@@ -127,6 +129,10 @@ pub struct Server {
 
 impl Server {
     pub fn start(settings: Settings, ports: Ports) -> Result<Server, StartError> {
+        Server::start_with(settings, ports, SLOW)
+    }
+
+    fn start_with(settings: Settings, ports: Ports, slow: Duration) -> Result<Server, StartError> {
         let Ports { calls, topics, metrics, past, host, login, disk, log } = ports;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
@@ -156,6 +162,7 @@ impl Server {
             answers,
             has_actions: settings.has_actions,
             chain: settings.chain,
+            slow,
             names: Names { hosts, addresses: listener.addresses().to_vec() },
             is_open: settings.is_open,
             cookie: format!("lydian_page_{}", settings.port),

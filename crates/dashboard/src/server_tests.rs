@@ -11,7 +11,8 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// A node of numbers and texts.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ struct Node {
     history: Mutex<Option<Arc<History>>>,
     /// Users with methods that they may not call.
     forbidden: Mutex<Vec<String>>,
+    /// Bytes of a text in the topic `open`.
+    text: AtomicUsize,
 }
 
 impl Calls for Node {
@@ -48,9 +51,13 @@ impl Topics for Node {
         TOPICS
     }
 
-    fn read(&self, _: usize, seen: Option<u64>) -> Option<Reading> {
+    fn read(&self, topic: usize, seen: Option<u64>) -> Option<Reading> {
         let version = self.value.load(Ordering::Relaxed);
-        let values = Map::from_iter([("a".to_owned(), json!(version))]);
+        let mut values = Map::from_iter([("a".to_owned(), json!(version))]);
+        let size = self.text.load(Ordering::Relaxed);
+        if topic == 0 && size > 0 {
+            values.insert("text".to_owned(), json!("x".repeat(size)));
+        }
         (seen != Some(version)).then_some(Reading { version, values })
     }
 }
@@ -125,6 +132,11 @@ impl Reply {
 
 impl Page {
     fn start(has_actions: bool, is_open: bool) -> Page {
+        Page::start_with(has_actions, is_open, SLOW)
+    }
+
+    /// `slow`: the time that a reader of live data may take.
+    fn start_with(has_actions: bool, is_open: bool, slow: Duration) -> Page {
         let node = Arc::<Node>::default();
         let mut users = Users::default();
         users.add("me", "secret").unwrap();
@@ -150,7 +162,7 @@ impl Page {
             disk: Arc::new(disk),
             log: node.clone(),
         };
-        Page { server: Server::start(settings, ports).unwrap(), node }
+        Page { server: Server::start_with(settings, ports, slow).unwrap(), node }
     }
 
     fn ask(&self, method: &str, path: &str, lines: &[&str], body: &str) -> Reply {
@@ -172,6 +184,14 @@ impl Page {
 
     fn get(&self, path: &str, lines: &[&str]) -> Reply {
         self.ask("GET", path, lines, "")
+    }
+
+    /// A request for live data, with another line in its head.
+    fn open_live(&self, line: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.server.addresses()[0]).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(format!("GET /api/live HTTP/1.1\r\nHost: localhost\r\n{line}\r\n").as_bytes()).unwrap();
+        stream
     }
 
     /// The cookie and the token of a session.
@@ -199,6 +219,11 @@ fn the_files_of_the_page_need_no_login() {
         (404, "There is nothing at /etc/passwd. The page is at /.".to_owned())
     );
     assert_eq!(page.get("/assets/../../Cargo.toml", &[]).status(), 404);
+    for path in ["/api", "/api/", "/api/none", "/api/call/x", "/api/live/", "//", "/%2e%2e/", "/assets/none.js"] {
+        let reply = page.get(path, &[]);
+        assert_eq!(reply.status(), 404, "{path}");
+        assert!(reply.sentence().ends_with(". The page is at /."), "{path}: {}", reply.sentence());
+    }
 }
 
 #[test]
@@ -364,9 +389,7 @@ fn a_limited_user_sees_only_what_its_methods_say() {
     forbid(&["getblock"]);
     assert_eq!(topics(), json!(["private"]));
     assert_eq!(page.get("/api/session", &[]).json()["topics"], json!([]), "without a login");
-    let mut stream = TcpStream::connect(page.server.addresses()[0]).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(format!("GET /api/live HTTP/1.1\r\nHost: localhost\r\n{cookie}\r\n\r\n").as_bytes()).unwrap();
+    let mut stream = page.open_live(&format!("{cookie}\r\n"));
     let mut got = String::new();
     read_until(&mut stream, &mut got, "data: {\"a\":0}\n\n");
     page.node.value.store(7, Ordering::Relaxed);
@@ -384,7 +407,8 @@ fn a_body_has_a_greatest_size() {
         format!("{begin}{}\"]}}", "x".repeat(size - begin.len() - 3))
     };
     assert_eq!(page.ask("POST", "/api/call", &[], &body(BODY_SIZE_MAX)).status(), 200);
-    assert_eq!(page.ask("POST", "/api/call", &[], &body(BODY_SIZE_MAX + 1)).status(), 413);
+    let refused = page.ask("POST", "/api/call", &[], &body(BODY_SIZE_MAX + 1));
+    assert_eq!((refused.status(), refused.sentence()), (413, "A request has at most 1048576 bytes.".to_owned()));
 }
 
 /// limit: ANSWERS_SIZE_MAX at
@@ -409,15 +433,38 @@ fn read_until(stream: &mut TcpStream, got: &mut String, text: &str) {
     }
 }
 
+/// A reader of live data that does not read takes a place, but holds up no one else, and loses its place.
+#[test]
+fn a_reader_that_does_not_read_loses_its_place() {
+    const TEXT_SIZE: usize = 16 << 20;
+    let page = Page::start_with(false, true, Duration::from_millis(100));
+    // More than the sockets hold.
+    page.node.text.store(TEXT_SIZE, Ordering::Relaxed);
+    let slow: Vec<TcpStream> = (0..3).map(|_| page.open_live("")).collect();
+    let began = Instant::now();
+    let mut change = || {
+        assert!(began.elapsed() < Duration::from_secs(120), "{} readers", page.server.hub.readers());
+        page.node.value.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(page.get("/", &[]).status(), 200, "others are served");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let mut most = 0;
+    while most < slow.len() || page.server.hub.readers() > 0 {
+        most = most.max(page.server.hub.readers());
+        change();
+    }
+    page.node.text.store(0, Ordering::Relaxed);
+    page.node.value.fetch_add(1, Ordering::Relaxed);
+    let mut stream = page.open_live("");
+    read_until(&mut stream, &mut String::new(), "event: open");
+    assert_eq!(page.server.hub.readers(), 1);
+    drop(slow);
+}
+
 #[test]
 fn live_data_comes_as_it_changes() {
     let page = Page::start(false, true);
-    let open = |line: &str| {
-        let mut stream = TcpStream::connect(page.server.addresses()[0]).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.write_all(format!("GET /api/live HTTP/1.1\r\nHost: localhost\r\n{line}\r\n").as_bytes()).unwrap();
-        stream
-    };
+    let open = |line: &str| page.open_live(line);
     let (mut stream, mut got) = (open(""), String::new());
     read_until(&mut stream, &mut got, "data: {\"a\":0}\n\n");
     assert!(got.contains("content-type: text/event-stream") && !got.contains("event: private"), "{got}");

@@ -45,6 +45,7 @@ mod page_explorer;
 mod page_machine;
 mod page_mempool;
 mod page_peers;
+mod page_refusals;
 mod peers;
 mod programs;
 mod psbt;
