@@ -30,4 +30,4 @@ pub use error::BrowserError;
 pub use page::{Memory, Page, Scheme};
 pub use record::Request;
 pub use site::{Received, Site};
-pub use start::{Browser, find};
+pub use start::{Browser, Reach, find};

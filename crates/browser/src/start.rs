@@ -1,7 +1,7 @@
 //! Finds and starts the browser, and ends it.
 //!
-//! Input: names that are this machine. Output: a [`Browser`] that opens pages. Invariants: the profile is a new folder
-//! of its own; every other name fails to resolve; dropping ends the process and removes the profile.
+//! Input: names that are this machine, or a [`Reach`]. Output: a [`Browser`] that opens pages. Invariants: the profile is
+//! a new folder of its own; every other name fails to resolve; dropping ends the process and removes the profile.
 
 use crate::connection::Connection;
 use crate::error::BrowserError;
@@ -9,6 +9,7 @@ use crate::page::Page;
 use serde_json::json;
 use std::cell::RefCell;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -67,6 +68,18 @@ pub fn find() -> Result<Option<PathBuf>, BrowserError> {
     Ok(None)
 }
 
+/// What a browser reaches beside 127.0.0.1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reach<'a> {
+    /// Names that are 127.0.0.1.
+    pub names: &'a [&'a str],
+    /// Other addresses.
+    pub addresses: &'a [IpAddr],
+    /// Certificates that are accepted although nothing known to the browser certifies them: the SHA-256 of their
+    /// `SubjectPublicKeyInfo` in base 64.
+    pub keys: &'a [&'a str],
+}
+
 /// A running browser.
 #[derive(Debug)]
 pub struct Browser {
@@ -79,22 +92,30 @@ impl Browser {
     /// Starts a browser for which each of `names` is 127.0.0.1, and no other name is resolved. `None`: this machine has
     /// no browser (see [`find`]).
     pub fn start(names: &[&str]) -> Result<Option<Browser>, BrowserError> {
-        find()?.map(|program| Browser::start_program(&program, names)).transpose()
+        Browser::start_with(Reach { names, ..Reach::default() })
     }
 
-    pub(crate) fn start_program(program: &Path, names: &[&str]) -> Result<Browser, BrowserError> {
+    /// Starts a browser that reaches more than [`Browser::start`] allows.
+    pub fn start_with(reach: Reach<'_>) -> Result<Option<Browser>, BrowserError> {
+        find()?.map(|program| Browser::start_program(&program, reach)).transpose()
+    }
+
+    pub(crate) fn start_program(program: &Path, reach: Reach<'_>) -> Result<Browser, BrowserError> {
         let failed = |text: String| BrowserError::Start { program: program.to_owned(), text };
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let profile = std::env::temp_dir().join(format!("lydian-browser-{}-{count}", std::process::id()));
         let _ = std::fs::remove_dir_all(&profile);
         std::fs::create_dir_all(&profile).map_err(|error| failed(error.to_string()))?;
-        let mut rules: Vec<String> = names.iter().map(|name| format!("MAP {name} 127.0.0.1")).collect();
-        rules.push("MAP * ~NOTFOUND".to_owned());
-        rules.push("EXCLUDE 127.0.0.1".to_owned());
+        let mut rules: Vec<String> = reach.names.iter().map(|name| format!("MAP {name} 127.0.0.1")).collect();
+        rules.extend(["MAP * ~NOTFOUND".to_owned(), "EXCLUDE 127.0.0.1".to_owned()]);
+        rules.extend(reach.addresses.iter().map(|address| format!("EXCLUDE {address}")));
         let mut command = Command::new(program);
         command.arg(format!("--user-data-dir={}", profile.display()));
         command.arg(format!("--host-resolver-rules={}", rules.join(", ")));
+        if !reach.keys.is_empty() {
+            command.arg(format!("--ignore-certificate-errors-spki-list={}", reach.keys.join(",")));
+        }
         if is_root() {
             // Chromium refuses to run as root with its sandbox.
             command.arg("--no-sandbox");
@@ -226,9 +247,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_no_browser_is_an_error() {
-        let error = Browser::start_program(Path::new("/bin/true"), &[]).unwrap_err();
+        let error = Browser::start_program(Path::new("/bin/true"), Reach::default()).unwrap_err();
         assert!(matches!(error, BrowserError::Start { .. }), "{error}");
-        let error = Browser::start_program(Path::new("/nowhere/chromium"), &[]).unwrap_err();
+        let error = Browser::start_program(Path::new("/nowhere/chromium"), Reach::default()).unwrap_err();
         assert!(error.to_string().contains("/nowhere/chromium"), "{error}");
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! Input: the method, the path and the headers of a request. Output: nothing, or the refusal.
 //!
-//! * `Host` must be a name of this machine, the address that the server listens on, or one of `-pagehost`: so a web
-//!   site cannot make its own name point here (DNS rebinding).
+//! * `Host` must be a name of this machine, an address that the server listens on, or one of `-pagehost`: so a web
+//!   site cannot make its own name point here (DNS rebinding). A server on all addresses is opened under any of them: an
+//!   address is no name that could point elsewhere.
 //! * `Sec-Fetch-Site`, which browsers set, must say that the request comes from the page; only the page itself may be
 //!   opened from elsewhere, by a link.
 //! * `Origin` must be the page's own where a request changes something.
@@ -65,7 +66,8 @@ impl Names {
     fn knows(&self, name: &str) -> bool {
         let address: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
         self.hosts.iter().any(|host| host == name)
-            || address.is_some_and(|address| self.addresses.iter().any(|of| of.ip() == address))
+            || address
+                .is_some_and(|address| self.addresses.iter().any(|of| of.ip() == address || of.ip().is_unspecified()))
     }
 }
 
@@ -96,12 +98,15 @@ mod tests {
     use axum::http::HeaderValue;
 
     fn check(method: &Method, path: &str, lines: &[(&str, &str)]) -> Result<bool, StatusCode> {
+        check_at([192, 0, 2, 7], method, path, lines)
+    }
+
+    fn check_at(ip: [u8; 4], method: &Method, path: &str, lines: &[(&str, &str)]) -> Result<bool, StatusCode> {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
         }
-        let address = SocketAddr::from(([192, 0, 2, 7], 8380));
-        let names = Names { hosts: vec!["node.example".to_owned()], addresses: vec![address] };
+        let names = Names { hosts: vec!["node.example".to_owned()], addresses: vec![SocketAddr::from((ip, 8380))] };
         names.check(method, &path.parse().unwrap(), &headers).map_err(|response| response.status())
     }
 
@@ -128,6 +133,18 @@ mod tests {
         assert_eq!(check(&Method::GET, "/", &[]), Err(StatusCode::BAD_REQUEST));
         let twice = [("host", "localhost"), ("host", "evil.example")];
         assert_eq!(check(&Method::GET, "/", &twice), Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn a_server_on_all_addresses_is_opened_under_any_address() {
+        let at_all = |host| check_at([0; 4], &Method::GET, "/", &[("host", host)]);
+        for host in ["192.0.2.8:8380", "192.0.2.8", "[2001:db8::1]:8380"] {
+            assert_eq!(at_all(host), Ok(false), "{host}");
+        }
+        assert_eq!(at_all("127.0.0.1:8380"), Ok(true));
+        for host in ["evil.example:8380", "192.0.2.8.evil.example", "192.0.2.8x", ""] {
+            assert_eq!(at_all(host), Err(StatusCode::FORBIDDEN), "{host}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod attacks;
 mod axe;
+mod beyond;
 mod blocks;
 mod busy;
 mod explorer;

@@ -52,13 +52,13 @@ fn rows(caption: &str) -> String {
 }
 
 /// Waits until a table of the page has this text, or has it no more.
-fn wait_for_row(page: &Page, caption: &str, text: &str, is_there: bool) -> Duration {
+pub(crate) fn wait_for_row(page: &Page, caption: &str, text: &str, is_there: bool) -> Duration {
     let script = format!("{}.includes('{text}') === {is_there}", rows(caption));
     page.wait_until(&script, PATIENCE).unwrap_or_else(|error| panic!("{caption}, {text}: {error}"))
 }
 
 /// Confirms the dialog that asks, and waits for the sentence that says what came of it.
-fn confirm(page: &Page, sentence: &str) {
+pub(crate) fn confirm(page: &Page, sentence: &str) {
     page.click("dialog.confirm button[type=submit]").unwrap();
     let script =
         format!("[...document.querySelectorAll('.outcome')].some((one) => one.textContent.includes('{sentence}'))");

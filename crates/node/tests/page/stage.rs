@@ -7,7 +7,7 @@ use lydian_oracle::free_port;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Header, OutPoint, RawBlock, hex, to_hex};
 use serde_json::{Value, json};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 /// Longer than anything here takes on a busy machine.
@@ -44,10 +44,7 @@ impl Stage {
 
     /// A fresh link, as `lydian page` prints it.
     pub(crate) fn link(&self) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
-        command.arg(format!("-datadir={}", self.server.folder.display())).arg("-regtest");
-        command.arg(format!("-pageport={}", self.port)).arg("page");
-        let output = command.output().unwrap();
+        let output = ask_for_link(&self.server, &[&format!("-pageport={}", self.port)]);
         assert!(output.status.success(), "{output:?}");
         let link = String::from_utf8(output.stdout).unwrap().trim().to_owned();
         assert!(link.starts_with(&format!("{}/#", self.origin())), "{link}");
@@ -113,6 +110,13 @@ impl Stage {
         assert_eq!(self.call("submitblock", &json!([to_hex(&block.encode())])), *answer);
         block.header.hash().to_string()
     }
+}
+
+/// `lydian page` for a running node, with the options of its page.
+pub(crate) fn ask_for_link(server: &Server, options: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
+    command.arg(format!("-datadir={}", server.folder.display())).arg("-regtest");
+    command.args(options).arg("page").output().unwrap()
 }
 
 /// Opens a panel by its name in the navigation, and waits until it has data.
