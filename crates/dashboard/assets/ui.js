@@ -268,6 +268,9 @@ export function duration(seconds) {
 	return m ? `${m} min ${whole % 60} s` : `${whole} s`;
 }
 
+// Time that work took: short ones in milliseconds.
+export const spent = (seconds) => (seconds < 60 ? millis(seconds * 1000) : duration(seconds));
+
 export const ago = (seconds, now = Date.now() / 1000) => (seconds > 0 ? `${duration(now - seconds)} ago` : '–');
 
 // Times are those of the browser's zone: the day, the minute, the second of a time in seconds since 1970.

@@ -37,13 +37,12 @@ export function outcome() {
 }
 
 // Asks, calls a method, and reports in the line. `method` and `done` are computed after the answer: [method, ...params],
-// and a sentence.
+// and a sentence, of the result of the method.
 export async function act(line, [title, sentence, verb, ...fields], method, done) {
 	if (!(await confirm(title, sentence, verb, fields))) return;
 	const [name, ...params] = method();
 	try {
-		await call(name, ...params);
-		line.say(done());
+		line.say(done(await call(name, ...params)));
 	} catch (error) {
 		line.say(`${name} failed: ${error.message}`, true);
 	}

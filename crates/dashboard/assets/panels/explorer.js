@@ -3,7 +3,7 @@
 
 import { call } from '../api.js';
 import * as live from '../live.js';
-import { ago, badge, button, bytes, card, clip, coins, facts, h, hash, keyed, mono, muted, note, num, problem, sats, set, short, signed, table, time, to } from '../ui.js';
+import { ago, badge, button, bytes, card, clip, coins, facts, h, hash, keyed, mono, muted, note, num, plural, problem, sats, set, short, signed, table, time, to } from '../ui.js';
 
 const PAGE = 25;
 const ROWS = 40;
@@ -75,7 +75,7 @@ async function block(id, start) {
 	const overview = facts().update({
 		Hash: mono(of.id), Height: num(of.height), Time: time(of.timestamp), Confirmations: header && (header.confirmations < 0 ? 'not in the active chain' : num(header.confirmations)),
 		Transactions: num(of.tx_count), Size: bytes(of.size), Weight: `${num(of.weight)} of 4,000,000`, Fees: coins(stats?.totalfee), Subsidy: coins(stats?.subsidy),
-		'sat/vB: 10 %, median, 90 %': rates && `${rates[0]}, ${rates[2]}, ${rates[4]}`, 'Inputs, outputs': stats && `${num(stats.ins)}, ${num(stats.outs)}`, 'Value of outputs': coins(stats?.total_out),
+		'sat/vB: 10 %, median, 90 %': rates && `${rates[0]}, ${rates[2]}, ${rates[4]}`, 'Inputs, outputs': stats && `${num(stats.ins)}, ${num(stats.outs)}`, 'Value without coinbase': coins(stats?.total_out),
 		'Median time past': time(of.mediantime), Version: `0x${of.version.toString(16).padStart(8, '0')}`, 'Merkle root': mono(of.merkle_root), Bits: of.bits.toString(16), Nonce: num(of.nonce),
 		Difficulty: short(of.difficulty, 3), 'Chain work': header && mono(header.chainwork.replace(/^0+/, '')), Target: header && mono(header.target),
 	});
@@ -155,14 +155,14 @@ async function transaction(txid, block, marked) {
 	const isCoinbase = tx.vin[0]?.is_coinbase;
 	const overview = facts().update({
 		txid: mono(tx.txid),
-		Status: status.confirmed ? badge('good', tip === null ? 'confirmed' : `${num(tip - status.block_height + 1)} confirmations`) : badge('warn', 'unconfirmed'),
+		Status: status.confirmed ? badge('good', tip === null ? 'confirmed' : plural(tip - status.block_height + 1, 'confirmation')) : badge('warn', 'unconfirmed'),
 		Block: blockOf(status), Time: status.confirmed ? `${time(status.block_time)} (${ago(status.block_time)})` : entry && `${time(entry.time)} (here)`,
 		Fee: isCoinbase ? 'none' : sats(tx.fee), 'Fee rate': isCoinbase ? null : feerate(tx),
 		Size: `${num(tx.size)} bytes`, 'Virtual size': `${num(Math.ceil(tx.weight / 4))} vB`, Weight: num(tx.weight), Version: tx.version,
 		'Lock time': tx.locktime === 0 ? '0' : tx.locktime < 500000000 ? `block ${num(tx.locktime)}` : time(tx.locktime),
 		'Signals replacement': isCoinbase ? null : tx.vin.some((input) => input.sequence < 0xfffffffe) ? 'yes' : 'no',
 		'Value of outputs': coins(sum(tx.vout, (output) => output.value)),
-		'In the mempool': entry && `${num(entry.ancestorcount - 1)} ancestors, ${num(entry.descendantcount - 1)} descendants`,
+		'In the mempool': entry && `${plural(entry.ancestorcount - 1, 'ancestor')}, ${plural(entry.descendantcount - 1, 'descendant')}`,
 	});
 	const raw = () => explore(`/tx/${txid}/hex`).catch(() => call('getrawtransaction', txid, 0, ...(status.block_hash ? [status.block_hash] : [])));
 	return [

@@ -2,7 +2,7 @@
 
 import { history } from '../api.js';
 import { charts } from '../charts.js';
-import { badge, bytes, card, duration, facts, h, meters, num, percent, rate, set, signed } from '../ui.js';
+import { badge, bytes, card, duration, facts, h, meters, num, percent, rate, set, signed, spent } from '../ui.js';
 
 const OWNERS = {
 	coins: ['coins', 'Unspent coins in memory, up to -dbcache and the table of all coins'],
@@ -53,7 +53,7 @@ export default function machine(root, { on, every, atEnd }) {
 		const list = now.stages ?? [];
 		const all = total(list.map((stage) => stage.cpu));
 		shares(stages, list.map((stage) => [stage.name, stage.cpu, stage.what]), all,
-			(value) => `${percent(value / all)} · ${value.toFixed(1)} s`, 'No block was validated since the start.');
+			(value) => `${percent(value / all)} · ${spent(value)}`, 'No block was validated since the start.');
 		cpu.update({
 			'CPU now': `${typeof now.cpuShare === 'number' ? now.cpuShare.toFixed(2) : '–'} of ${now.cores} cores`,
 			'CPU time since the start': duration(now.cpuSeconds), 'Read from disks': bytes(now.diskRead), 'Written to disks': bytes(now.diskWritten),

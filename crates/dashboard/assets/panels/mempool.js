@@ -3,6 +3,7 @@
 
 import { call, history } from '../api.js';
 import * as live from '../live.js';
+import { act, input, outcome } from './actions.js';
 import { bar, button, bytes, card, clip, coins, day, facts, h, hash, icon, keyed, minute, muted, note, num, percent, plural, rowsOf, s, sats, satvb, scroll, search, second, select, set, short, table, time, to } from '../ui.js';
 
 const BLOCK_WEIGHT = 3_992_000;
@@ -30,7 +31,7 @@ const sum = (list) => list.reduce((all, value) => all + (value ?? 0), 0);
 const tx = (txid) => to({ tx: txid }, hash(txid));
 const more = (count, shown) => count > shown && h('li.muted', `and ${num(count - shown)} more`);
 
-export default function mempool(root, { on, every }) {
+export default function mempool(root, { on, every, session }) {
 	const memory = bar('Memory used');
 	const sums = facts({ 'Minimum fee': 'What a transaction must pay now to be accepted', 'More to replace': 'What a replacement must pay on top' });
 	const estimates = facts();
@@ -103,6 +104,13 @@ export default function mempool(root, { on, every }) {
 	const lists = { reject: growing('reject', 'lydian_rejects', rejects), replacement: growing('replacement', 'lydian_replacements', replacements),
 		block: { update: (now) => mined.update(rowsOf(now, 'block')) } };
 
+	const said = outcome();
+	function send() {
+		const raw = input('The raw transaction, in hexadecimal');
+		return act(said, ['Send a transaction', 'The node checks it, takes it into its mempool, and announces it to its peers.', 'Send', raw],
+			() => ['sendrawtransaction', raw.value()], (txid) => `Sent ${txid}.`);
+	}
+
 	const matches = (row, words) => `${row.txid} ${row.wtxid} ${row.reason}`.toLowerCase().includes(words);
 	let span = 3600;
 	const spans = select('Time', SPANS, (value) => {
@@ -111,7 +119,7 @@ export default function mempool(root, { on, every }) {
 		loadHistory();
 	});
 	root.append(
-		h('div.columns', card('Now', memory, sums), card('What a transaction should pay', boxes,
+		h('div.columns', card('Now', memory, sums, session.actions && h('p.buttons', button('Send a transaction…', send)), said), card('What a transaction should pay', boxes,
 			muted('From the projected blocks: the middle of the block if it is full, else the minimum fee. A guess, as blocks are found by chance.'), estimates)),
 		card('Next blocks', scroll('Next blocks', strip)),
 		card('Fee bands', h('div.tools', spans), chart, chartNote, bandTable),
@@ -166,8 +174,9 @@ export default function mempool(root, { on, every }) {
 		isLoaded = true;
 		const now = Date.now() / 1000;
 		try {
-			const { from, step, series } = await history(rates.map((_, place) => `mempool_band_${place}`), now - span, now);
-			const lists = Object.values(series);
+			const names = rates.map((_, place) => `mempool_band_${place}`);
+			const { from, step, series } = await history(names, now - span, now);
+			const lists = names.map((name) => series[name]);
 			const stride = Math.ceil((lists[0]?.length ?? 0) / POINTS);
 			const all = (lists[0] ?? []).map((_, at) => ({ at: from + at * step, vsize: lists.map((list) => list[at]) }));
 			points = all.filter(({ vsize }, at) => at % stride === 0 && vsize.some((value) => typeof value === 'number'));

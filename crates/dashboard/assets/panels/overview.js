@@ -1,7 +1,7 @@
 // One sentence about the node, what needs attention, the figures that people look for first, and what happened last.
 
 import * as live from '../live.js';
-import { ago, badge, bar, blockLink, bytes, card, duration, facts, h, muted, note, num, plural, satvb, set, time, to } from '../ui.js';
+import { ago, badge, bar, blockLink, bytes, card, duration, facts, h, millis, muted, note, num, plural, satvb, set, time, to } from '../ui.js';
 
 const EVENTS_SHOWN = 10;
 
@@ -23,7 +23,7 @@ export default function overview(root, { on }) {
 		const { reorganisations = [], invalid = [] } = live.state('chain') ?? {};
 		const all = [
 			...blocks.sort((a, b) => b.height - a.height).slice(0, EVENTS_SHOWN).map((row) => [row.received, 'calm', 'block', row.hash,
-				`Block ${num(row.height)}${row.txs ? ` with ${plural(row.txs, 'transaction')}` : ''}${row.ms?.total ? ` in ${row.ms.total.toFixed(0)} ms` : ''}`]),
+				`Block ${num(row.height)}${row.txs ? ` with ${plural(row.txs, 'transaction')}` : ''}${row.ms?.total ? `, connected in ${millis(row.ms.total)}` : ''}`]),
 			...reorganisations.map((row) => [row.time, 'warn', 'reorganisation', row.new.hash,
 				`${plural(row.depth, 'block')} ${row.depth === 1 ? 'was' : 'were'} replaced, from height ${num(row.fork.height + 1)} on`]),
 			...invalid.filter((row) => row.time).map((row) => [row.time, 'bad', 'invalid block', row.hash,
@@ -48,13 +48,12 @@ export default function overview(root, { on }) {
 			warned = all.join('\n');
 			set(warnings, all.map((text) => note('bad', text)));
 		}
-		chain.update({ Height: num(now.height), 'Headers known': num(now.headers), 'Last block': now.hash && blockLink(now.hash), 'Its age': ago(now.time, now.now) });
+		chain.update({ Height: num(now.height), 'Headers known': num(now.headers), 'Last block': now.hash && blockLink(now.hash), 'Its time': ago(now.time, now.now), Chain: now.chain });
 		node.update({
 			Peers: now.outbound === undefined ? null : `${now.outbound} out, ${now.inbound} in`,
-			Mempool: now.mempool && `${plural(now.mempool.transactions, 'transaction')}, ${bytes(now.mempool.usage)}`,
+			Mempool: now.mempool && `${plural(now.mempool.transactions, 'transaction')}, ${bytes(now.mempool.usage)} of memory`,
 			'Minimum fee': satvb(now.mempool?.minFee),
 			'Running for': duration(now.uptime),
-			Chain: now.chain,
 			Version: now.version,
 		});
 	});

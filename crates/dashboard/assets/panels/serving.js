@@ -2,7 +2,7 @@
 // of Electrum wallets. What a wallet asks for is not shown.
 
 import { act, ban, column, hostOf, outcome, small, unbanning } from './actions.js';
-import { badge, bytes, card, clip, duration, facts, h, millis, muted, num, percent, rowsOf, search, set, short, table } from '../ui.js';
+import { badge, bytes, card, clip, duration, facts, h, millis, muted, num, percent, rowsOf, search, set, short, spent, table } from '../ui.js';
 
 const SERVERS = { rpc: 'RPC', rest: 'REST', electrum: 'Electrum', esplora: 'Esplora' };
 
@@ -32,7 +32,7 @@ export default function serving(root, { on, session }) {
 		['#p50', 'p50', millis, 'Half of the requests took at most so long'],
 		['#p99', 'p99', millis, '99 of 100 requests took at most so long'],
 		['#mean', 'Mean', millis, null, (row) => (row.seconds / row.count) * 1000],
-		['#seconds', 'Total', (seconds) => (seconds < 60 ? millis(seconds * 1000) : duration(seconds)), 'Time of all requests together'],
+		['#seconds', 'Total', spent, 'Time of all requests together'],
 	], { sort: '-count', empty: 'No request yet.' });
 	const said = outcome();
 	const sessions = table('Sessions of Electrum wallets', [
@@ -86,7 +86,7 @@ export default function serving(root, { on, session }) {
 	}
 
 	function drawServer({ key, body }, server) {
-		if (!server?.on) return set(body, badge('calm', 'off'));
+		if (!server?.on) return set(body, badge('calm', 'off'), muted(`-${key} switches it on.`));
 		const rate = speed(key, server.requests);
 		const list = facts(Object.fromEntries(server.figures.map((one) => [labelOf(one), one.help])));
 		return set(body, list.update({

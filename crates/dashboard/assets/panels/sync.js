@@ -1,7 +1,7 @@
 // The sync by phase: what is done, how fast, what is left, what limits it; and a map of the blocks around the tip.
 
 import { charts } from '../charts.js';
-import { bar, bytes, card, duration, facts, h, icon, meters, muted, num, percent, rate, s, set, short } from '../ui.js';
+import { bar, bytes, card, duration, facts, h, icon, meters, muted, num, percent, rate, s, set, short, spent } from '../ui.js';
 
 const CELLS = { d: 'durable', v: 'validated', h: 'here', r: 'requested', '.': 'only its header' };
 
@@ -51,7 +51,7 @@ export default function sync(root, { on, atEnd }) {
 	function drawStages(list) {
 		const total = list.reduce((sum, { wall }) => sum + wall, 0);
 		meters(stages, list.sort((a, b) => b.wall - a.wall).map(({ name, wall, what }) => [
-			name, wall / total, `${percent(wall / total)} · ${wall.toFixed(1)} s`, what]), 'No block was validated since the start.');
+			name, wall / total, `${percent(wall / total)} · ${spent(wall)}`, what]), 'No block was validated since the start.');
 	}
 
 	function drawMap({ from, cells }) {

@@ -1,10 +1,16 @@
 //! The panels Mempool and Explorer: what they show is what RPC says, and follows within two seconds.
 
 use crate::busy::busy;
+use crate::peers::confirm;
 use crate::stage::{PATIENCE, SOON, Stage, expect_no_problems, go, pay, raw, script};
 use lydian_browser::Page;
+use lydian_primitives::build::MutTx;
 use lydian_primitives::to_hex;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// What was read is drawn.
+const SETTLE: Duration = Duration::from_millis(300);
 
 /// The value beside a label of a card.
 fn fact(label: &str) -> String {
@@ -49,6 +55,14 @@ fn the_mempool_is_that_of_rpc() {
     go(&page, "mempool");
     page.evaluate("window.mark = 1").unwrap();
     page.wait_until(&fact("Transactions"), PATIENCE).unwrap();
+    let sends = |tx: &MutTx, sentence: &str| {
+        page.click_text("button", "Send a transaction…").unwrap();
+        page.fill("dialog.confirm input", &raw(tx)).unwrap();
+        confirm(&page, sentence);
+    };
+    let sent = pay(busy.coins[0], 1, 8, 3_000).0;
+    sends(&sent, &format!("Sent {}.", sent.txid()));
+    assert_eq!(stage.call("getmempoolentry", &json!([sent.txid().to_string()]))["fees"]["base"], json!(0.00003));
     let info = stage.call("getmempoolinfo", &json!([]));
     wait_for_fact(&page, "Transactions", &number(&info["size"]));
     wait_for_fact(&page, "Virtual bytes", &number(&info["bytes"]));
@@ -62,9 +76,17 @@ fn the_mempool_is_that_of_rpc() {
         let is_so = format!("{} === '{expected}'", fact(&format!("Estimate for {target} blocks")));
         page.wait_until(&is_so, PATIENCE).unwrap_or_else(|error| panic!("{target}, {expected}: {error}"));
     }
-    let bands = rows(&page, "Fee bands");
-    let count: u64 = bands.iter().map(|row| row[1].replace(',', "").parse::<u64>().unwrap()).sum();
-    assert_eq!(count, info["size"].as_u64().unwrap(), "{bands:?}");
+    let count = |page: &Page| {
+        let counts = rows(page, "Fee bands").into_iter().map(|row| row[1].replace(',', "").parse::<u64>().unwrap());
+        counts.sum::<u64>()
+    };
+    // The table is drawn every two seconds.
+    let began = Instant::now();
+    while count(&page) != info["size"].as_u64().unwrap() {
+        assert!(began.elapsed() < PATIENCE, "{:?} of {info}", rows(&page, "Fee bands"));
+        page.listen(SETTLE).unwrap();
+    }
+    expect_bands_of_the_history(&page);
     // The busy node has refused one transaction and replaced another.
     assert_eq!((rows(&page, "Rejected transactions").len(), rows(&page, "Replacements").len()), (1, 1));
     let poor = pay(stage.coin(13, 1), 1, 3, 0).0;
@@ -73,6 +95,7 @@ fn the_mempool_is_that_of_rpc() {
     let reason = refused["error"]["message"].as_str().unwrap();
     let shown = format!("[...document.querySelectorAll('main .reason')].some((one) => one.textContent === '{reason}')");
     page.wait_until(&shown, SOON).unwrap_or_else(|error| panic!("{reason}: {error}"));
+    sends(&poor, &format!("sendrawtransaction failed: {reason}"));
     // Every transaction is in the next block, which the page sees.
     let next =
         format!("document.querySelector('main .next')?.textContent.includes('{} transactions')", number(&info["size"]));
@@ -86,6 +109,69 @@ fn the_mempool_is_that_of_rpc() {
     assert_eq!(row[2..8], [&size, &size, "0", "0", "0", "100.0 %"].map(str::to_owned));
     assert_eq!(page.evaluate("window.mark").unwrap(), 1, "without a reload");
     expect_no_problems(&page, "mempool");
+}
+
+/// The feerates of the chart's areas are those of the bands in the history, which it has over time.
+fn expect_bands_of_the_history(page: &Page) {
+    let recorded = "(async () => { const { rates } = (await import('/assets/live.js')).state('mempool'); \
+        const names = rates.map((_, place) => `mempool_band_${place}`); const now = Math.floor(Date.now() / 1000); \
+        const found = await (await fetch(`/api/history?series=${names}&from=${now - 600}&to=${now + 10}`)).json(); \
+        return rates.map((rate, place) => [`${rate / 1000} – ${rates[place + 1] / 1000} sat/vB`, found.series[names[place]]]) \
+            .filter(([, values]) => values.some((value) => value > 0)).map(([range]) => range).sort(); })()";
+    page.wait_until(&format!("{recorded}.then((bands) => bands.length > 3)"), PATIENCE).unwrap_or_else(|error| {
+        panic!("the history has bands: {error}");
+    });
+    go(page, "overview");
+    let reads = || {
+        let requests = page.requests().unwrap();
+        requests.iter().filter(|one| one.url.contains("series=mempool_band_0,") && one.status == 200).count()
+    };
+    let before = reads();
+    go(page, "mempool");
+    let began = Instant::now();
+    while reads() == before {
+        assert!(began.elapsed() < PATIENCE, "the panel reads the history");
+        page.listen(SETTLE).unwrap();
+    }
+    page.listen(SETTLE).unwrap();
+    let drawn = "[...document.querySelectorAll('main .bands polygon title')].map((one) => one.textContent).sort()";
+    assert_eq!(page.evaluate(drawn).unwrap(), page.evaluate(recorded).unwrap());
+}
+
+/// Estimates of a node that has seen transactions come and confirm, on the page and in the figures.
+#[test]
+fn estimates_are_those_of_rpc() {
+    let Some(stage) = Stage::start("estimates_are_those_of_rpc", &[]) else { return };
+    stage.mine(120, 1);
+    let (split, coins) = pay(stage.coin(1, 1), 60, 2, 10_000);
+    stage.call("sendrawtransaction", &json!([raw(&split)]));
+    stage.mine(1, 1);
+    for coins in coins.chunks(10) {
+        for (coin, fee) in coins.iter().zip((1_000..).step_by(700)) {
+            stage.call("sendrawtransaction", &json!([raw(&pay(*coin, 1, 3, fee).0)]));
+        }
+        stage.mine(1, 1);
+    }
+    let page = stage.enter();
+    go(&page, "mempool");
+    let mut seen = Vec::new();
+    for target in [2, 6, 24, 144] {
+        let fee = stage.call("estimatesmartfee", &json!([target]))["feerate"].as_f64().unwrap();
+        let expected = page.text(&format!("import('/assets/ui.js').then((ui) => ui.satvb({fee} * 1e8))")).unwrap();
+        assert!(expected.ends_with(" sat/vB"), "{expected}");
+        let is_so = format!("{} === '{expected}'", fact(&format!("Estimate for {target} blocks")));
+        page.wait_until(&is_so, PATIENCE).unwrap_or_else(|error| panic!("{target}, {expected}: {error}"));
+        seen.push(fee);
+    }
+    assert!(seen.is_sorted_by(|soon, late| soon >= late) && seen[0] > 1e-5, "{seen:?}");
+    for target in [2, 3, 5, 20] {
+        let fee = stage.call("estimatesmartfee", &json!([target]))["feerate"].clone();
+        let figure = format!(
+            "fetch('/api/figures').then((one) => one.json()).then((all) => all.bitcoin_est_smart_fee_{target}.samples[0].value)"
+        );
+        assert_eq!(page.evaluate(&figure).unwrap(), fee, "{target}");
+    }
+    expect_no_problems(&page, "estimates");
 }
 
 /// Types into the field, and presses the button.

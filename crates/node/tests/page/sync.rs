@@ -94,7 +94,39 @@ fn a_sync_moves_the_figures_of_an_open_page() {
     assert!(seen["maps"].as_array().unwrap().len() > STEPS.len(), "{seen}");
     let durable = fact(&page, "Commit");
     assert!(durable.starts_with("durable to height "), "{durable}");
+    bandwidth(&page, &stage, &source, height);
     expect_no_problems(&page, "sync");
+}
+
+/// The chart of the bandwidth, as a table: what came since a point of the history is in the next ones, and is shown.
+fn bandwidth(page: &Page, stage: &Stage, source: &Server, height: u64) {
+    let recorded = "(async () => { const now = Math.floor(Date.now() / 1000); \
+        const found = await (await fetch(`/api/history?series=bytes_received&from=${now - 600}&to=${now + 10}`)).json(); \
+        return found.series.bytes_received.filter((value) => value !== null).map((value) => value * found.step); })()";
+    let received = || stage.call("getnettotals", &json!([]))["totalbytesrecv"].as_f64().unwrap();
+    page.wait_until(&format!("{recorded}.then((points) => points.length > 0)"), PATIENCE).unwrap();
+    let before = received();
+    source.result("generatetodescriptor", &json!([STEPS[0], "raw(51)"]).to_string());
+    let height = height + u64::from(STEPS[0]);
+    page.wait_until(&format!("shown.fact('Headers').replace(',', '') === '{height}'"), PATIENCE).unwrap();
+    let came = received() - before;
+    assert!(came > 10_000.0, "{came} bytes for {} blocks", STEPS[0]);
+    let sum = "points.reduce((sum, value) => sum + value, 0)";
+    page.wait_until(&format!("{recorded}.then((points) => {sum} >= {came})"), PATIENCE).unwrap();
+    let all = page.evaluate(&format!("{recorded}.then((points) => {sum})")).unwrap().as_f64().unwrap();
+    assert!(all <= received() * 1.000_001, "{all} of {} bytes", received());
+    let card = "[...document.querySelectorAll('main .card')].find((one) => one.querySelector('h2')?.textContent === 'Bandwidth')";
+    page.evaluate(&format!(
+        "[...{card}.querySelectorAll('button')].find((one) => one.textContent === 'Table').click()"
+    ))
+    .unwrap();
+    let most =
+        format!("{recorded}.then(async (points) => (await import('/assets/ui.js')).rate(Math.max(...points) / 10))");
+    let is_shown = format!("{most}.then((most) => {card}.querySelector('table').textContent.includes(most))");
+    page.wait_until(&is_shown, PATIENCE).unwrap_or_else(|error| {
+        let shown = page.text(&format!("{card}.innerText")).unwrap();
+        panic!("{error}: {} in {shown}", page.text(&most).unwrap())
+    });
 }
 
 fn number(text: &Value) -> u64 {

@@ -168,10 +168,12 @@ trait FirstMax: Iterator + Sized {
 impl<I: Iterator> FirstMax for I {}
 
 fn wallet(name: &str, values: &Map<String, Value>) -> Value {
+    // The server has a card with its name too.
+    let title = if name == "Electrum" { "Electrum wallet" } else { name };
     let service = values.get("service:electrum").unwrap_or(&Value::Null);
     let Some(server) = best(service, &["ssl", "tcp"]) else {
         let words = json!(["The Electrum server is off. Add ", {"code": "electrum=1"}, " to lydian.conf and restart the node."]);
-        return card(name, [json!({"text": words})]);
+        return card(title, [json!({"text": words})]);
     };
     let (host, port) = (json!({"copy": server.host}), json!({"copy": server.port}));
     let is_tls = server.url.starts_with("ssl:");
@@ -212,7 +214,7 @@ fn wallet(name: &str, values: &Map<String, Value>) -> Value {
     let code = if name == "Sparrow" { server.url } else { server.short };
     let warning = server.is_local.then(|| json!({"warn": [THIS_MACHINE_ONLY]}));
     let parts = [json!({"steps": steps}), json!({"qr": code, "open": name == "BlueWallet"})];
-    card(name, parts.into_iter().chain(warning))
+    card(title, parts.into_iter().chain(warning))
 }
 
 fn lightning(values: &Map<String, Value>) -> Value {
@@ -297,7 +299,7 @@ mod tests {
             ],
         }})));
         let titles: Vec<&str> = cards.iter().map(|card| text(card, "title")).collect();
-        assert_eq!(titles, ["Sparrow", "BlueWallet", "Electrum", "Lightning node"]);
+        assert_eq!(titles, ["Sparrow", "BlueWallet", "Electrum wallet", "Lightning node"]);
         let steps = &cards[0]["parts"][0]["steps"];
         assert_eq!(steps[1][1], json!({"copy": "192.168.1.7"}));
         assert_eq!(steps[2][1], json!({"code": "AB:AB:AB:AB:AB:AB:AB:AB"}));

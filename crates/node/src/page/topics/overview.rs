@@ -207,6 +207,14 @@ mod tests {
     }
 
     #[test]
+    fn the_sentence_has_the_time_left() {
+        let signatures = late(&[(Stage::Settle, 3.0, 3.0)]);
+        let of = |left, is_guess| work("validating", Some(0.619), Some(left), &signatures, is_guess);
+        assert_eq!(of(3.0 * 3_600.0, true), "validating, 61 % of the work, signatures limit it, about 3h 0m left");
+        assert!(!of(3.0 * 3_600.0, false).contains("about"));
+    }
+
+    #[test]
     fn an_age_has_one_unit() {
         let expected = ["1 second", "59 seconds", "1 min", "59 min", "1 hour", "23 hours", "1 day", "3 days"];
         let ages = [1, 59, 60, 3_599, 3_600, 86_399, 86_400, 300_000];
