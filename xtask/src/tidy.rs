@@ -14,6 +14,7 @@ mod banned;
 mod checklist;
 mod circles;
 mod commits;
+mod comparison;
 mod crate_roots;
 mod dead_files;
 mod dependencies;
@@ -73,6 +74,7 @@ const CHECKS: &[Check] = &[
     Check { name: "figures", run: |tree, _| figures::check(tree) },
     Check { name: "places", run: |tree, _| places::check(tree) },
     Check { name: "answers", run: |tree, _| answers::check(tree) },
+    Check { name: "comparison", run: |tree, _| comparison::check(tree) },
     Check { name: "dependencies", run: dependencies::check },
     Check { name: "licences", run: |_, metadata| licences::check(metadata) },
     Check { name: "width", run: |tree, _| width::check(tree) },
