@@ -1,7 +1,7 @@
 //! Finds and starts the browser, and ends it.
 //!
-//! Input: names that are this machine, or a [`Reach`]. Output: a [`Browser`] that opens pages. Invariants: the profile is
-//! a new folder of its own; every other name fails to resolve; dropping ends the process and removes the profile.
+//! Input: names that are this machine, or a [`Reach`]. Output: a [`Browser`] that opens pages. Invariants: the profile
+//! is a new folder of its own; every other name fails to resolve; dropping ends the process and removes the profile.
 
 use crate::connection::Connection;
 use crate::error::BrowserError;

@@ -4,8 +4,8 @@
 //! Input: the method, the path and the headers of a request. Output: nothing, or the refusal.
 //!
 //! * `Host` must be a name of this machine, an address that the server listens on, or one of `-pagehost`: so a web
-//!   site cannot make its own name point here (DNS rebinding). A server on all addresses is opened under any of them: an
-//!   address is no name that could point elsewhere.
+//!   site cannot make its own name point here (DNS rebinding). A server on all addresses is opened under any of them:
+//!   an address is no name that could point elsewhere.
 //! * `Sec-Fetch-Site`, which browsers set, must say that the request comes from the page; only the page itself may be
 //!   opened from elsewhere, by a link.
 //! * `Origin` must be the page's own where a request changes something.

@@ -2,7 +2,7 @@
 
 use crate::busy::busy;
 use crate::peers::confirm;
-use crate::stage::{PATIENCE, SOON, Stage, expect_no_problems, go, pay, raw, script};
+use crate::stage::{PATIENCE, SOON, Stage, expect_no_problems, go, pay, raw, script, wait_for_promise};
 use lydian_browser::Page;
 use lydian_primitives::build::MutTx;
 use lydian_primitives::to_hex;
@@ -111,16 +111,20 @@ fn the_mempool_is_that_of_rpc() {
     expect_no_problems(&page, "mempool");
 }
 
-/// The feerates of the chart's areas are those of the bands in the history, which it has over time.
+/// The feerates of the chart's areas are those of the bands in the history and now.
 fn expect_bands_of_the_history(page: &Page) {
-    let recorded = "(async () => { const { rates } = (await import('/assets/live.js')).state('mempool'); \
-        const names = rates.map((_, place) => `mempool_band_${place}`); const now = Math.floor(Date.now() / 1000); \
-        const found = await (await fetch(`/api/history?series=${names}&from=${now - 600}&to=${now + 10}`)).json(); \
-        return rates.map((rate, place) => [`${rate / 1000} – ${rates[place + 1] / 1000} sat/vB`, found.series[names[place]]]) \
-            .filter(([, values]) => values.some((value) => value > 0)).map(([range]) => range).sort(); })()";
-    page.wait_until(&format!("{recorded}.then((bands) => bands.length > 3)"), PATIENCE).unwrap_or_else(|error| {
-        panic!("the history has bands: {error}");
-    });
+    let ask = "const ask = async (names) => { const now = Math.floor(Date.now() / 1000); \
+        return (await (await fetch(`/api/history?series=${names}&from=${now - 600}&to=${now + 10}`)).json()).series; };";
+    let is_recorded = format!(
+        "(async () => {{ {ask} return (await ask('mempool_vbytes')).mempool_vbytes.some((value) => value > 0); }})()"
+    );
+    wait_for_promise(page, "the history has the mempool", &is_recorded);
+    let recorded = format!(
+        "(async () => {{ {ask} const {{ rates, bands }} = (await import('/assets/live.js')).state('mempool'); \
+        const names = rates.map((_, place) => `mempool_band_${{place}}`); const series = await ask(names); \
+        return rates.map((rate, place) => [`${{rate / 1000}} – ${{rates[place + 1] / 1000}} sat/vB`, [bands.vsize[place], ...series[names[place]]]]) \
+            .filter(([, values]) => values.some((value) => value > 0)).map(([range]) => range).sort(); }})()"
+    );
     go(page, "overview");
     let reads = || {
         let requests = page.requests().unwrap();
@@ -135,7 +139,7 @@ fn expect_bands_of_the_history(page: &Page) {
     }
     page.listen(SETTLE).unwrap();
     let drawn = "[...document.querySelectorAll('main .bands polygon title')].map((one) => one.textContent).sort()";
-    assert_eq!(page.evaluate(drawn).unwrap(), page.evaluate(recorded).unwrap());
+    assert_eq!(page.evaluate(drawn).unwrap(), page.evaluate(&recorded).unwrap());
 }
 
 /// Estimates of a node that has seen transactions come and confirm, on the page and in the figures.

@@ -8,7 +8,7 @@ use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
 use lydian_primitives::{Amount, Header, OutPoint, RawBlock, hex, to_hex};
 use serde_json::{Value, json};
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -133,6 +133,15 @@ pub(crate) fn panels(page: &Page) -> Vec<String> {
     let names: Vec<String> = names.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
     assert!(names.len() > 1, "{names:?}");
     names
+}
+
+/// Waits until a promise resolves to true; each try makes a new one.
+pub(crate) fn wait_for_promise(page: &Page, what: &str, script: &str) {
+    let began = Instant::now();
+    while page.evaluate(script).unwrap() != true {
+        assert!(began.elapsed() < PATIENCE, "{what}: {script}");
+        page.listen(Duration::from_millis(200)).unwrap();
+    }
 }
 
 pub(crate) fn wait_for_login(page: &Page) {

@@ -1,7 +1,7 @@
 //! A node that syncs under an open page: the figures and the map of blocks move, and end as those of RPC.
 
 use crate::server::Server;
-use crate::stage::{PATIENCE, Stage, expect_no_problems, go};
+use crate::stage::{PATIENCE, Stage, expect_no_problems, go, wait_for_promise};
 use lydian_browser::Page;
 use lydian_oracle::free_port;
 use serde_json::{Value, json};
@@ -104,17 +104,20 @@ fn bandwidth(page: &Page, stage: &Stage, source: &Server, height: u64) {
         const found = await (await fetch(`/api/history?series=bytes_received&from=${now - 600}&to=${now + 10}`)).json(); \
         return found.series.bytes_received.filter((value) => value !== null).map((value) => value * found.step); })()";
     let received = || stage.call("getnettotals", &json!([]))["totalbytesrecv"].as_f64().unwrap();
-    page.wait_until(&format!("{recorded}.then((points) => points.length > 0)"), PATIENCE).unwrap();
-    let before = received();
+    wait_for_promise(page, "a point is recorded", &format!("{recorded}.then((points) => points.length > 0)"));
+    let sum = "points.reduce((sum, value) => sum + value, 0)";
+    let recorded_bytes = || page.evaluate(&format!("{recorded}.then((points) => {sum})")).unwrap().as_f64().unwrap();
+    let (before, recorded_before) = (received(), recorded_bytes());
     source.result("generatetodescriptor", &json!([STEPS[0], "raw(51)"]).to_string());
     let height = height + u64::from(STEPS[0]);
     page.wait_until(&format!("shown.fact('Headers').replace(',', '') === '{height}'"), PATIENCE).unwrap();
     let came = received() - before;
     assert!(came > 10_000.0, "{came} bytes for {} blocks", STEPS[0]);
-    let sum = "points.reduce((sum, value) => sum + value, 0)";
-    page.wait_until(&format!("{recorded}.then((points) => {sum} >= {came})"), PATIENCE).unwrap();
-    let all = page.evaluate(&format!("{recorded}.then((points) => {sum})")).unwrap().as_f64().unwrap();
-    assert!(all <= received() * 1.000_001, "{all} of {} bytes", received());
+    // A point is a rate over the time between two readings, which on a busy machine is not just ten seconds.
+    let least = recorded_before + came * 0.8;
+    wait_for_promise(page, "what came is recorded", &format!("{recorded}.then((points) => {sum} >= {least})"));
+    let all = recorded_bytes();
+    assert!(all <= received() * 1.25, "{all} of {} bytes", received());
     let card = "[...document.querySelectorAll('main .card')].find((one) => one.querySelector('h2')?.textContent === 'Bandwidth')";
     page.evaluate(&format!(
         "[...{card}.querySelectorAll('button')].find((one) => one.textContent === 'Table').click()"
@@ -123,10 +126,7 @@ fn bandwidth(page: &Page, stage: &Stage, source: &Server, height: u64) {
     let most =
         format!("{recorded}.then(async (points) => (await import('/assets/ui.js')).rate(Math.max(...points) / 10))");
     let is_shown = format!("{most}.then((most) => {card}.querySelector('table').textContent.includes(most))");
-    page.wait_until(&is_shown, PATIENCE).unwrap_or_else(|error| {
-        let shown = page.text(&format!("{card}.innerText")).unwrap();
-        panic!("{error}: {} in {shown}", page.text(&most).unwrap())
-    });
+    wait_for_promise(page, "the table has the highest rate", &is_shown);
 }
 
 fn number(text: &Value) -> u64 {
