@@ -1,15 +1,18 @@
 //! What the cluster graph costs: one change in clusters of 64 transactions, 100,000 transactions of mainnet's shapes,
-//! eviction, a block, and a replacement with its diagrams.
+//! eviction, a block, and a replacement with its diagrams; and what the fee bands of a large mempool cost.
 //!
 //! Data: generated from fixed seeds (in the small mode that `cargo test` runs: few of each). Output: a table with the
 //! median, the mean, the 99th percentile and the maximum of each operation in microseconds, and the bytes per
 //! transaction. A change in a cluster of 64 is timed five times and the fastest counts, so that the maximum is that of
 //! the algorithm and not of the machine. Each result is checked: by the graph's own check, and in clusters of 64 by
 //! changes that are taken back.
-//! `cargo bench -p lydian-mempool --bench graph`.
+//! `cargo bench -p lydian-mempool --bench graph`, with `-- bands` the fee bands alone.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark fails at once, and prints")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+#[path = "graph/bands.rs"]
+mod bands;
 
 use lydian_mempool::graph::{FeeSize, Graph, Level, Limits, TxRef};
 use lydian_stdx::SplitMix64;
@@ -218,8 +221,12 @@ fn block_and_eviction(graph: &mut Graph) {
 
 fn main() {
     let is_full = std::env::args().any(|argument| argument == "--bench");
+    if std::env::args().any(|argument| argument == "bands") {
+        return bands::run(is_full);
+    }
     println!("| what | times | median us | mean us | 99 % us | maximum us |");
     println!("|---|---|---|---|---|---|");
     clusters(if is_full { 200 } else { 1 });
     mainnet(if is_full { 100_000 } else { 500 });
+    bands::run(is_full);
 }
