@@ -107,6 +107,25 @@ fn bcoin_checks_every_script_and_meets_its_peer_alone() {
     assert!(node.notes().iter().any(|note| note.contains("taproot")), "{:?}", node.notes());
 }
 
+/// Regression: without the option, runs on the first blocks of mainnet waited for a longer chain until their time limit.
+#[test]
+fn a_short_chain_of_a_real_network_is_enough() {
+    let bench = Bench::new("work");
+    let given = |node: &dyn Adapter, network_name: &str| -> Vec<Vec<String>> {
+        let job = Job { network: network(network_name).unwrap(), ..bench.job(18_443) };
+        let commands = [Some(node.reindex(&job)), Some(node.sync(&job)), node.serve(&job, 18_444), node.offline(&job)];
+        commands.into_iter().map(|command| bench.given(command.unwrap())).collect()
+    };
+    for kind in ["bitcoind", "knots", "lydian"] {
+        let node = bench.node(kind);
+        for real in ["main", "test", "testnet4", "signet"] {
+            given(node.as_ref(), real).iter().for_each(|given| holds(given, &["-minimumchainwork=0"]));
+        }
+        let names_it = |given: &Vec<String>| given.iter().any(|one| one.starts_with("-minimumchainwork"));
+        assert!(!given(node.as_ref(), "regtest").iter().any(names_it), "{kind}");
+    }
+}
+
 #[test]
 fn btcd_makes_no_filters_beside() {
     let bench = Bench::new("btcd");

@@ -15,6 +15,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// The only network on which every node of the lab runs.
+pub const REGTEST: &str = "regtest";
+
 /// A node.
 pub trait Adapter: Debug + Sync {
     fn program(&self) -> &Path;
@@ -144,6 +147,12 @@ impl Job {
         let mut command = Command::new(program);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
+    }
+
+    /// `-minimumchainwork=0` on a real network, whose nodes otherwise neither serve nor download a chain that ends long
+    /// before the network's own; `None` on regtest, where no work is required.
+    pub fn any_work(&self) -> Option<&'static str> {
+        (self.network.name != REGTEST).then_some("-minimumchainwork=0")
     }
 
     /// `-datadir` and `-chain`.

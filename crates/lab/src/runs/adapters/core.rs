@@ -56,7 +56,7 @@ pub(super) fn sync(mut command: Command, job: &Job) -> Command {
 }
 
 fn validate(mut command: Command, job: &Job) -> Command {
-    command.args(QUIET).args(["-server=0", "-assumevalid=0", "-logtimemicros=1"]);
+    command.args(QUIET).args(job.any_work()).args(["-server=0", "-assumevalid=0", "-logtimemicros=1"]);
     command.arg(format!("-stopatheight={}", job.height));
     command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
     command.args(&job.more);
@@ -66,7 +66,7 @@ fn validate(mut command: Command, job: &Job) -> Command {
 /// Listens for peers on loopback and looks for none.
 pub(super) fn serve(mut command: Command, job: &Job, port: u16) -> Command {
     command.args(job.place()).args(["-listen=1", "-connect=0"]).arg(format!("-bind=127.0.0.1:{port}"));
-    command.args(QUIET).args(["-checkblocks=1", "-checklevel=0"]);
+    command.args(QUIET).args(job.any_work()).args(["-checkblocks=1", "-checklevel=0"]);
     command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
     command.args(asked(job)).args(&job.more);
     command
@@ -74,7 +74,7 @@ pub(super) fn serve(mut command: Command, job: &Job, port: u16) -> Command {
 
 /// Without peers and blocks; blocks are submitted by RPC, and all their scripts are checked.
 pub(super) fn offline(mut command: Command, job: &Job) -> Command {
-    command.args(job.place()).args(OFFLINE).args(QUIET).arg("-assumevalid=0");
+    command.args(job.place()).args(OFFLINE).args(QUIET).args(job.any_work()).arg("-assumevalid=0");
     command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
     command.args(asked(job)).args(&job.more);
     command

@@ -28,7 +28,7 @@ impl Lydian {
     /// Checks every script of every block, up to the tip and no further.
     fn validate(&self, job: &Job, from: impl IntoIterator<Item = String>) -> Command {
         let mut command = job.command(&self.program);
-        command.args(job.place()).args(from).arg("-listen=0");
+        command.args(job.place()).args(from).args(job.any_work()).arg("-listen=0");
         command.args(["-assumevalid=0", "-printtoconsole=0", "-logtimemicros=1"]);
         command.arg("-server=0").arg(format!("-stopatheight={}", job.height));
         command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
@@ -78,7 +78,8 @@ impl Adapter for Lydian {
     fn serve(&self, job: &Job, port: u16) -> Option<Command> {
         let mut command = job.command(&self.program);
         command.args(job.place()).args(["-listen=1", "-connect=0"]).arg(format!("-bind=127.0.0.1:{port}"));
-        command.args(["-printtoconsole=0", "-server=1"]).arg(format!("-rpcport={}", job.rpc_port));
+        command.args(job.any_work()).args(["-printtoconsole=0", "-server=1"]);
+        command.arg(format!("-rpcport={}", job.rpc_port));
         command.arg(format!("-rpccookiefile={}", job.cookie().display()));
         command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
         command.args(&job.more);
@@ -91,7 +92,8 @@ impl Adapter for Lydian {
 
     fn offline(&self, job: &Job) -> Option<Command> {
         let mut command = job.command(&self.program);
-        command.args(job.place()).args(["-listen=0", "-connect=0", "-assumevalid=0", "-printtoconsole=0"]);
+        command.args(job.place()).args(job.any_work());
+        command.args(["-listen=0", "-connect=0", "-assumevalid=0", "-printtoconsole=0"]);
         command.arg("-server=1").arg(format!("-rpcport={}", job.rpc_port));
         command.arg(format!("-rpccookiefile={}", job.cookie().display()));
         command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
