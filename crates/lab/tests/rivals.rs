@@ -149,6 +149,8 @@ fn mako_gets_no_value_that_would_end_it() {
     holds(&given, &["-dbcache=2048", "-par=15", "-rpcport=18443", "-rpcbind=127.0.0.1:18443", "--added-by-the-user"]);
     assert_eq!(node.version().unwrap(), "Mako 0.0.0");
     assert!(node.offline(&job).is_none(), "its submitblock does nothing");
+    let refusal = node.refuses(network("main").unwrap()).unwrap();
+    assert!(refusal.contains("DNS seeds of main") && node.refuses(job.network).is_none(), "{refusal}");
 }
 
 #[test]

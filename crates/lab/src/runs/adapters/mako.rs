@@ -9,8 +9,9 @@
 
 use super::{asked, found};
 use crate::error::LabError;
-use crate::runs::adapter::{Adapter, Job, ask};
+use crate::runs::adapter::{Adapter, Job, REGTEST, ask};
 use crate::runs::rpc::Server;
+use lydian_chains::chain_files::Network;
 use lydian_report::results::{Answer, Experiment};
 use lydian_report::systems;
 use serde_json::json;
@@ -56,6 +57,13 @@ impl Adapter for Mako {
 
     fn cannot(&self, experiment: Experiment) -> Option<&'static str> {
         systems::kept_from(KIND, experiment)
+    }
+
+    /// It was seen to resolve the seeds of mainnet with `-connect` and `-discover=0`, and the lab lets no node look for
+    /// peers.
+    fn refuses(&self, network: &Network) -> Option<String> {
+        let sentence = format!("Mako resolves the DNS seeds of {} whatever its options; it runs on regtest", network.name);
+        (network.name != REGTEST).then_some(sentence)
     }
 
     fn reindex(&self, job: &Job) -> Command {
