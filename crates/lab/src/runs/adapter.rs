@@ -165,22 +165,28 @@ impl Job {
 
 /// Runs a program for a short answer and returns its output. A Ctrl-C does not reach the program: the run it is asked
 /// about has already ended.
-pub fn ask(mut command: Command) -> Result<String, LabError> {
+pub fn ask(command: Command) -> Result<String, LabError> {
+    ask_both(command).map(|(stdout, _)| stdout)
+}
+
+/// Like [`ask`]; returns stdout and stderr.
+fn ask_both(mut command: Command) -> Result<(String, String), LabError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output();
     let output = output.map_err(|error| LabError::program(&program, error))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        return Ok((text(&output.stdout), text(&output.stderr)));
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(LabError::program(program, format!("{}: {said}", output.status)))
+    Err(LabError::program(program, format!("{}: {}", output.status, text(&output.stderr).trim())))
 }
 
-/// The output of a program with `--version`.
+/// The output of a program with `--version`; some print it on stderr (mempool's electrs).
 pub(crate) fn ask_version(program: &Path) -> Result<String, LabError> {
     let mut command = Command::new(program);
     command.arg("--version");
-    ask(command)
+    let (stdout, stderr) = ask_both(command)?;
+    Ok(if stdout.trim().is_empty() { stderr } else { stdout })
 }
 
 /// The first line of what a program prints as its version.
@@ -191,6 +197,7 @@ pub(crate) fn version_line(program: &Path) -> Result<String, LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_disk::{Disk, RealDisk};
 
     #[test]
     fn whom_we_ask_leads_a_group_of_its_own() {
@@ -202,5 +209,21 @@ mod tests {
         let mut failing = Command::new("sh");
         failing.args(["-c", "echo why >&2; exit 3"]);
         assert!(ask(failing).unwrap_err().to_string().contains("why"));
+    }
+
+    /// Regression: mempool's electrs prints its version on stderr, and its rows had none.
+    #[test]
+    fn a_version_may_come_on_stderr() {
+        let scratch = lydian_oracle::Scratch::new("lab-version");
+        RealDisk.create_dir(scratch.path()).unwrap();
+        let version = |name: &str, script: &str| {
+            let program = scratch.path().join(name);
+            RealDisk.write_whole(&program, format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
+            std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            version_line(&program)
+        };
+        assert_eq!(version("stderr", "echo mempool-electrs 3.3.0 >&2").unwrap(), "mempool-electrs 3.3.0");
+        assert_eq!(version("stdout", "echo 1.0; echo warning >&2").unwrap(), "1.0");
+        assert!(version("fails", "echo no >&2; exit 1").unwrap_err().to_string().contains("no"));
     }
 }
