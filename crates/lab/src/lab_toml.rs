@@ -3,8 +3,9 @@
 //!
 //! Input: the file given by `--config`, else `lab.toml` in the current directory, else `~/.config/lydian/lab.toml`;
 //! without any of them everything is empty. Output: paths and arguments by name, and an additional node for each
-//! `[[fork]]`. Invariants: accepted entries name known systems, files that exist, and no name twice; an error names
-//! file and line. The library itself must never search for the file, so that tests do not depend on a user's file.
+//! `[[fork]]`. Invariants: accepted entries name known systems, and no name twice; an error names file and line. A
+//! program that does not exist yet is an error only for a command that needs it. The library itself must never search
+//! for the file, so that tests do not depend on a user's file.
 
 use crate::error::LabError;
 use crate::limits::LAB_TOML_BYTES_MAX;
@@ -28,9 +29,26 @@ pub struct Fork {
     pub name: String,
     /// The kind that determines its options.
     pub base: &'static str,
-    pub path: PathBuf,
+    pub program: Program,
     /// Arguments for every start.
     pub args: Vec<String>,
+}
+
+/// A program by path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    path: PathBuf,
+    /// File and line of its entry: `lab.toml:3`.
+    entry: String,
+}
+
+impl Program {
+    /// Fails if it is not built yet.
+    pub fn path(&self) -> Result<&Path, LabError> {
+        let missing =
+            || LabError::NotInstalled(format!("{}: there is no such file: {}", self.entry, self.path.display()));
+        self.path.is_file().then_some(self.path.as_path()).ok_or_else(missing)
+    }
 }
 
 /// The contents of the file.
@@ -38,7 +56,7 @@ pub struct Fork {
 pub struct LabFile {
     /// `None` if there is no file.
     pub path: Option<PathBuf>,
-    paths: BTreeMap<String, PathBuf>,
+    paths: BTreeMap<String, Program>,
     args: BTreeMap<String, Vec<String>>,
     forks: Vec<Fork>,
 }
@@ -77,14 +95,15 @@ impl LabFile {
 
     /// Parses the text of a file; relative paths are relative to the file's directory.
     pub fn parse(text: &str, path: &Path) -> Result<LabFile, LabError> {
-        let at = |offset: usize, what: &str| {
+        let entry = |offset: usize| {
             let line = text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1;
-            LabError::Usage(format!("{}:{line}: {what}", path.display()))
+            format!("{}:{line}", path.display())
         };
+        let at = |offset: usize, what: &str| LabError::Usage(format!("{}: {what}", entry(offset)));
         let form: Form = toml::from_str(text)
             .map_err(|error| at(error.span().map_or(0, |span| span.start), error.message().trim()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let reader = Reader { at: &at, folder };
+        let reader = Reader { at: &at, entry: &entry, folder };
         let mut file = LabFile { path: Some(path.to_owned()), ..LabFile::default() };
         for fork in form.fork {
             let fork = reader.fork(fork, &file)?;
@@ -92,7 +111,7 @@ impl LabFile {
         }
         for (name, value) in form.paths {
             reader.known(&name)?;
-            file.paths.insert(name.into_inner(), reader.file(&value)?);
+            file.paths.insert(name.into_inner(), reader.program(&value));
         }
         for (name, value) in form.args {
             reader.startable(&name)?;
@@ -101,9 +120,15 @@ impl LabFile {
         Ok(file)
     }
 
-    /// The path of the program of this kind.
-    pub fn path_of(&self, kind: &str) -> Option<&Path> {
-        self.paths.get(kind).map(PathBuf::as_path)
+    /// The path of the program of this kind, if the file has one; fails if that program does not exist.
+    pub fn path_of(&self, kind: &str) -> Result<Option<&Path>, LabError> {
+        self.paths.get(kind).map(Program::path).transpose()
+    }
+
+    /// What is wrong with the program of this kind or fork, if the file has one that does not exist.
+    pub fn missing(&self, name: &str) -> Option<String> {
+        let program = self.fork(name).map(|fork| &fork.program).or_else(|| self.paths.get(name))?;
+        program.path().err().map(|error| error.to_string())
     }
 
     /// The additional arguments of this kind.
@@ -151,6 +176,8 @@ struct ForkForm {
 struct Reader<'a> {
     /// Makes an error for a byte offset.
     at: &'a dyn Fn(usize, &str) -> LabError,
+    /// File and line of a byte offset.
+    entry: &'a dyn Fn(usize) -> String,
     folder: &'a Path,
 }
 
@@ -179,12 +206,8 @@ impl Reader<'_> {
         Err((self.at)(name.span().start, &text))
     }
 
-    fn file(&self, path: &Spanned<PathBuf>) -> Result<PathBuf, LabError> {
-        let full = self.folder.join(path.get_ref());
-        if full.is_file() {
-            return Ok(full);
-        }
-        Err((self.at)(path.span().start, &format!("there is no such file: {}", full.display())))
+    fn program(&self, path: &Spanned<PathBuf>) -> Program {
+        Program { path: self.folder.join(path.get_ref()), entry: (self.entry)(path.span().start) }
     }
 
     fn fork(&self, form: ForkForm, file: &LabFile) -> Result<Fork, LabError> {
@@ -207,7 +230,7 @@ impl Reader<'_> {
             let text = format!("fork {name}: base = {base:?} is none of {CORE}, {kinds}");
             return Err((self.at)(form.base.span().start, &text));
         };
-        Ok(Fork { name: name.clone(), base, path: self.file(&form.path)?, args: form.args })
+        Ok(Fork { name: name.clone(), base, program: self.program(&form.path), args: form.args })
     }
 }
 
@@ -239,8 +262,9 @@ mod tests {
             program()
         );
         let file = parse(&text).unwrap();
-        assert_eq!(file.path_of("gocoin"), Some(Path::new(&program())));
-        assert_eq!((file.path_of("mako"), file.args_of("knots")), (None, ["-blocksxor=0".to_owned()].as_slice()));
+        assert_eq!(file.path_of("gocoin").unwrap(), Some(Path::new(&program())));
+        assert_eq!(file.path_of("mako").unwrap(), None);
+        assert_eq!(file.args_of("knots"), ["-blocksxor=0".to_owned()].as_slice());
         let fork = file.fork("b3chaind").unwrap();
         assert_eq!((fork.base, fork.args.as_slice()), ("bitcoind", ["-x=1".to_owned()].as_slice()));
         assert_eq!(file.forks().len(), 2);
@@ -250,12 +274,25 @@ mod tests {
     #[test]
     fn errors_name_file_and_line() {
         refused("[paths]\n\nbitcion = \"x\"\n", 3, "bitcion is none of bitcoind, knots");
-        refused("[paths]\ngocoin = \"not-there\"\n", 2, "there is no such file: dir/not-there");
         refused("[path]\n", 1, "unknown field `path`");
         refused("[paths]\ngocoin = 7\n", 2, "invalid type");
         refused("[paths]\ngocoin = \"a\"\ngocoin = \"b\"\n", 3, "duplicate key");
         refused("[args]\nelectrs = []\n", 2, "electrs is none of bitcoind");
         refused("\n[[fork]\n", 2, "");
+    }
+
+    /// Regression: one program that was not built yet ended every command, whichever nodes it named.
+    #[test]
+    fn a_program_that_does_not_exist_is_an_error_only_where_it_is_needed() {
+        let fork = "[[fork]]\nname = \"mine\"\nbase = \"core\"\npath = \"bin/mine\"\n";
+        let file = parse(&format!("[paths]\ngocoin = \"not-there\"\nfulcrum = {:?}\n{fork}", program())).unwrap();
+        assert!(file.path_of("fulcrum").unwrap().is_some());
+        let error = file.path_of("gocoin").unwrap_err();
+        assert!(
+            matches!(&error, LabError::NotInstalled(text) if text == "dir/lab.toml:2: there is no such file: dir/not-there")
+        );
+        let error = file.fork("mine").unwrap().program.path().unwrap_err().to_string();
+        assert_eq!(error, "dir/lab.toml:7: there is no such file: dir/bin/mine");
     }
 
     #[test]

@@ -79,8 +79,14 @@ fn the_file_is_found_in_three_places_and_its_errors_are_reported() {
     let said = refusal(&["peers", "list"]);
     assert!(said.contains("lab.toml:2: here is none of bitcoind") && !said.contains("config/"), "{said}");
     std::fs::write(folder.join("given.toml"), ENTRY).unwrap();
+    std::fs::write(folder.join("given.toml"), ENTRY.replace("base", "bas")).unwrap();
     let said = refusal(&["peers", "list", "--config", "given.toml"]);
-    assert!(said.contains("given.toml:4: there is no such file: bin/b3chaind"), "{said}");
+    assert!(said.contains("given.toml:3: unknown field `bas`"), "{said}");
+    // A program that is not built yet ends no command that does not need it.
+    std::fs::write(folder.join("given.toml"), ENTRY).unwrap();
+    let list = lab(folder, &["peers", "list", "--config", "given.toml"]);
+    let said = text(&list.stdout).split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("given.toml:4: there is no such file: bin/b3chaind"), "{said}{}", text(&list.stderr));
     let said = refusal(&["--config", "none.toml", "peers", "list"]);
     assert!(said.contains("--config none.toml: there is no such file"), "{said}");
 }

@@ -71,7 +71,7 @@ fn entry(system: &System, name: &str, title: &str, file: &LabFile) -> Entry {
         title: title.to_owned(),
         role: if system.role == Role::Node { "node" } else { "electrum" },
         measured_by: bars.iter().filter(|(bar, _)| system.bar(*bar).is_none()).map(|(_, word)| *word).collect(),
-        get: found.is_err().then(|| system.how.text(system.kind)),
+        get: found.is_err().then(|| file.missing(name).unwrap_or_else(|| system.how.text(system.kind))),
         version: found.ok().map(|version| version.lines().next().unwrap_or_default().to_owned()),
         cannot: reasons(system.cannot, bars),
         validation: system.validation.to_owned(),
@@ -80,7 +80,7 @@ fn entry(system: &System, name: &str, title: &str, file: &LabFile) -> Entry {
 
 /// A program given by path is not started: servers have no common option for the version.
 fn server_version(system: &System, file: &LabFile) -> Result<String, LabError> {
-    if let Some(path) = file.path_of(system.kind) {
+    if let Some(path) = file.path_of(system.kind)? {
         return Ok(path.display().to_string());
     }
     if system.how == How::Beside {

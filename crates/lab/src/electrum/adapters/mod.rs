@@ -28,7 +28,13 @@ pub const KINDS: &[&str] = &["electrs", "electrumx", "fulcrum", "esplora", "lydi
 /// `name` is a kind, or a kind and a label as in `electrs:old`, so that two builds of one server can be compared.
 pub fn server(name: &str, path: Option<&Path>) -> Result<Box<dyn ElectrumServer>, LabError> {
     let kind = name.split(':').next().unwrap_or(name);
-    let path = path.or_else(|| lab_toml::active().path_of(kind));
+    let path = match path {
+        Some(path) => Some(path),
+        None => match lab_toml::active().path_of(kind) {
+            Ok(path) => path,
+            Err(reason) => return Ok(Box::new(Absent::new(reason.to_string(), &[]))),
+        },
+    };
     if let Some(path) = path
         && !path.is_file()
     {

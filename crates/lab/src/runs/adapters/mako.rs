@@ -62,7 +62,8 @@ impl Adapter for Mako {
     /// It was seen to resolve the seeds of mainnet with `-connect` and `-discover=0`, and the lab lets no node look for
     /// peers.
     fn refuses(&self, network: &Network) -> Option<String> {
-        let sentence = format!("Mako resolves the DNS seeds of {} whatever its options; it runs on regtest", network.name);
+        let sentence =
+            format!("Mako resolves the DNS seeds of {} whatever its options; it runs on regtest", network.name);
         (network.name != REGTEST).then_some(sentence)
     }
 

@@ -58,9 +58,10 @@ pub fn adapter_with(name: &str, path: Option<&Path>, file: &LabFile) -> Result<B
     {
         return Err(LabError::Usage(format!("--node-path {name}={}: there is no such file", path.display())));
     }
-    let (base, path, args) = match file.fork(kind) {
-        Some(fork) => (fork.base, path.or(Some(&fork.path)), fork.args.as_slice()),
-        None => (kind, path.or_else(|| file.path_of(kind)), file.args_of(kind)),
+    let (base, path, args) = match (file.fork(kind), path) {
+        (Some(fork), path) => (fork.base, Some(path.map_or_else(|| fork.program.path(), Ok)?), fork.args.as_slice()),
+        (None, Some(path)) => (kind, Some(path), file.args_of(kind)),
+        (None, None) => (kind, file.path_of(kind)?, file.args_of(kind)),
     };
     let plain = known(base, path)
         .ok_or_else(|| LabError::Usage(format!("--nodes: {name} is none of {}", kinds().join(", "))))??;
