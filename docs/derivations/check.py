@@ -109,6 +109,59 @@ def points():
         assert to_affine(t) == multiple and to_affine(d) == affine_add(a, a)
 
 
+def shared(points):
+    """Sums of pairs of affine points with one inversion; a pair of the same point is doubled. None if exceptional."""
+    denominators = [2 * a[1] if a == b else b[0] - a[0] for a, b in points]
+    marked = [d % P == 0 for d in denominators]
+    denominators = [1 if mark else d for d, mark in zip(denominators, marked)]
+    before, product = [], 1
+    for d in denominators:
+        before.append(product)
+        product = product * d % P
+    assert product != 0
+    inverse, sums = inv(product), []
+    for (a, b), q, d, mark in reversed(list(zip(points, before, denominators, marked))):
+        slope = (3 * a[0] ** 2 if a == b else b[1] - a[1]) * q * inverse % P
+        inverse = inverse * d % P
+        x = (slope * slope - a[0] - b[0]) % P
+        sums.insert(0, None if mark else (x, (slope * (a[0] - x) - a[1]) % P))
+    return sums
+
+
+def affine():
+    key, u = times(rng.randrange(1, N), G), rng.randrange(N // 2) * 2 + 1
+    v = [rng.randrange(2**129) * 2 + 1 for _ in "ab"]
+    windows = (u - 1) // 2 + 2**259
+    tree = [times((2 * (windows >> 13 * i & 8191) - 8191) << 13 * i, G) for i in range(20)]
+    multiples, power, inversions = [key], key, 0
+    for level in range(5):
+        pairs = list(zip(tree[::2], tree[1::2]))
+        more = [(m, power) for m in multiples] if level else []
+        sums = shared(pairs + more + [(power, power)])
+        tree = sums[: len(pairs)] + tree[2 * len(pairs) :]
+        multiples += sums[len(pairs) : -1]
+        power, inversions = sums[-1], inversions + 1
+    assert tree == [times(u, G)] and multiples == [times(2 * i + 1, key) for i in range(16)] and inversions == 5
+    halves = [(k + 2**130 - 1) // 2 for k in v]
+    digits = lambda half: [2 * (half >> 5 * i & 31) - 31 for i in reversed(range(26))]
+    entry = lambda d: (multiples[abs(d) // 2][0], multiples[abs(d) // 2][1] * (1 if d > 0 else -1) % P)
+    image = lambda point: (BETA * point[0] % P, point[1])
+    pairs = [(entry(a), image(entry(b))) for a, b in zip(*map(digits, halves))]
+    total = None
+    for pair in shared(pairs):
+        total = affine_add(times(32, total), pair) if total else pair
+    assert total == times(v[0] + v[1] * LAMBDA, key)
+    # Signs, and exceptions: one pair does not change another.
+    a, b = multiples[3], multiples[7]
+    minus = lambda point: (point[0], -point[1] % P)
+    assert minus(shared([(a, minus(b))])[0]) == affine_add(minus(a), b)
+    assert shared([(a, b), (a, minus(a)), (b, key)]) == [affine_add(a, b), None, affine_add(b, key)]
+    # The only exception of the tree: the last sum.
+    low = -(N % 2**208)
+    k = N + 2 * low
+    assert 0 < k < N and k % 2 == 1 and (k - low - low) == N and (k - low) >> 208 & 1 and (k - low) % 2**208 == 0
+
+
 def scalars():
     assert pow(LAMBDA, 3, N) == 1 and pow(BETA, 3, P) == 1 and times(LAMBDA, G) == (BETA * G[0] % P, G[1])
     assert (A1 - B1 * LAMBDA) % N == 0 and (A2 + A1 * LAMBDA) % N == 0 and A1 % 2 == B1 % 2 == 1 and A2 % 2 == 0
@@ -218,6 +271,6 @@ def batch():
         assert sum(p << i for i, p in enumerate(places)) == sum((2 * j + 1) * s for j, s in enumerate(buckets))
 
 
-for part in (field, doubles, points, scalars, no_square_root, batch):
+for part in (field, doubles, points, affine, scalars, no_square_root, batch):
     part()
     print(part.__name__, "holds")

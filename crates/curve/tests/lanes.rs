@@ -387,6 +387,21 @@ fn exceptional_multipliers() {
         assert!(tally.reference >= u64::try_from(2 * multipliers.len()).unwrap(), "{}: {tally:?}", engine.name());
         assert!(tally.lanes >= u64::try_from(multipliers.len()).unwrap(), "{}: {tally:?}", engine.name());
     }
+    // The same among enough others for affine additions, which share an inversion: the others stay in lanes.
+    let others: Vec<Check> = checks.iter().filter(|check| !is_exceptional(check)).take(64).copied().collect();
+    for engine in engines() {
+        for (valid, wrong) in checks.chunks(EXCEPTIONAL_LANES_MAX).zip(wrong.chunks(EXCEPTIONAL_LANES_MAX)) {
+            let batch = [&others, valid, &others, wrong].concat();
+            assert_eq!(compare(&engine, &batch), batch.len() - wrong.len());
+        }
+    }
+}
+
+/// Whether the plain lanes send a check to the reference.
+fn is_exceptional(check: &Check) -> bool {
+    let plain = LaneEngine::plain();
+    plain.verify(&[*check; LANE_CHECKS_MIN], &mut [false; LANE_CHECKS_MIN]);
+    plain.tally().lanes == 0
 }
 
 /// Opposite points give infinity, which has no x, so no r is valid.

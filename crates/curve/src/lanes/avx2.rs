@@ -116,6 +116,7 @@ macro_rules! both {
 impl Lanes for Avx2 {
     const NAME: &'static str = "avx2";
     const IS_SIGNED: bool = true;
+    const IS_AFFINE: bool = true;
     const LOW_EXCESS: u64 = MIDDLE.to_bits().wrapping_neg();
     const HIGH_EXCESS: u64 = TWO_104.to_bits();
     const WIDTH: usize = 8;

@@ -6,6 +6,7 @@
 //! pass. Cost: about 45 multiplications in addition to the two point multiplications. Must never: let a zero into the
 //! product that is inverted. Derivations: `docs/derivations/no-square-root.md`, `docs/derivations/inversion.md`.
 
+use super::affine::{Points, Shared};
 use super::field::{Carried, Masked, Raw};
 use super::generator::Group;
 use super::point::{Jacobian, minus, multiply, multiply_generator};
@@ -49,18 +50,22 @@ pub(crate) fn decide<L: Lanes>(
         || scalars(l, kind, checks),
     );
     let mut pending = Vec::with_capacity(groups.len());
-    let (mut wasted, mut useful) = (0, 0);
-    for (group, scalars) in groups.clone().zip(&scalars) {
-        if wasted > useful + EXCEPTIONAL_LANES_MAX {
+    let mut worth = Worth::default();
+    let alone = groups_alone::<L>(groups.len());
+    for (group, scalars) in groups.clone().zip(&scalars).take(alone) {
+        if worth.is_lost() {
             break;
         }
         let one = l.run(
             #[inline(always)]
             || sum(l, kind, group, scalars, curve),
         );
-        let exceptional = (0..group.len()).filter(|lane| l.bits(one.exceptional) >> lane & 1 == 1).count();
-        (wasted, useful) = (wasted + exceptional, useful + group.len() - exceptional);
+        worth.count(l, group, &one);
         pending.push(one);
+    }
+    if L::IS_AFFINE && alone < groups.len() {
+        let (checks, scalars) = (&checks[alone * L::WIDTH..], &scalars[alone..]);
+        sum_together(l, kind, checks, scalars, curve, &mut worth, &mut pending);
     }
     let inverses = l.run(
         #[inline(always)]
@@ -77,6 +82,107 @@ pub(crate) fn decide<L: Lanes>(
         }
     }
     checks.iter().skip(pending.len() * L::WIDTH).for_each(|check| verdict(check.index, None));
+}
+
+/// Most groups that add points in affine coordinates together: more share an inversion, fewer stay in the cache.
+const GROUPS_TOGETHER_MAX: usize = 32;
+/// Fewer groups are faster alone.
+const GROUPS_TOGETHER_MIN: usize = 8;
+
+/// The number of groups at the start of a portion that do not share their inversions.
+///
+/// The first ones never do: if all checks of a portion are exceptional, they show it before work for many groups is
+/// begun.
+pub(crate) fn groups_alone<L: Lanes>(groups: usize) -> usize {
+    let first = EXCEPTIONAL_LANES_MAX / L::WIDTH + 1;
+    if L::IS_AFFINE && groups >= first + GROUPS_TOGETHER_MIN { first } else { groups }
+}
+
+/// The lanes that were exceptional so far, and those that were not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Worth {
+    wasted: usize,
+    useful: usize,
+}
+
+impl Worth {
+    fn is_lost(&self) -> bool {
+        self.wasted > self.useful + EXCEPTIONAL_LANES_MAX
+    }
+
+    fn count<L: Lanes>(&mut self, l: L, group: &[Prepared], pending: &Pending<L>) {
+        let exceptional = (0..group.len()).filter(|lane| l.bits(pending.exceptional) >> lane & 1 == 1).count();
+        (self.wasted, self.useful) = (self.wasted + exceptional, self.useful + group.len() - exceptional);
+    }
+}
+
+/// Sums of groups that share their inversions. Appends to `pending` until the lanes are lost.
+fn sum_together<L: Lanes>(
+    l: L,
+    kind: Kind,
+    checks: &[Prepared],
+    scalars: &[Pair<L>],
+    curve: Group<'_>,
+    worth: &mut Worth,
+    pending: &mut Vec<Pending<L>>,
+) {
+    let parts = scalars.len().div_ceil(GROUPS_TOGETHER_MAX);
+    let size = scalars.len().div_ceil(parts);
+    let mut points = vec![Points::new(l); size];
+    let mut shared = Shared::new(size);
+    for (checks, scalars) in checks.chunks(size * L::WIDTH).zip(scalars.chunks(size)) {
+        if worth.is_lost() {
+            return;
+        }
+        let points = &mut points[..scalars.len()];
+        add_points(l, kind, checks, scalars, curve, points, &mut shared);
+        for ((group, (u, _)), points) in checks.chunks(L::WIDTH).zip(scalars).zip(&*points) {
+            if worth.is_lost() {
+                return;
+            }
+            let one = l.run(
+                #[inline(always)]
+                || sum_of(l, kind, group, u, points, curve),
+            );
+            worth.count(l, group, &one);
+            pending.push(one);
+        }
+    }
+}
+
+/// All additions of affine points.
+fn add_points<L: Lanes>(
+    l: L,
+    kind: Kind,
+    checks: &[Prepared],
+    scalars: &[Pair<L>],
+    curve: Group<'_>,
+    points: &mut [Points<L>],
+    shared: &mut Shared<L>,
+) {
+    l.run(
+        #[inline(always)]
+        || {
+            for ((group, (u, _)), points) in checks.chunks(L::WIDTH).zip(scalars).zip(&mut *points) {
+                points.load_generator(l, &u.generator_windows(l).0, curve.tables);
+                let key = Key::new(l, group, curve.b);
+                points.load_key(l, &key.x, &key.y);
+            }
+        },
+    );
+    shared.add_levels(l, points, kind != Kind::Tweak);
+    if kind == Kind::Tweak {
+        return;
+    }
+    l.run(
+        #[inline(always)]
+        || {
+            for ((_, v), points) in scalars.iter().zip(&mut *points) {
+                points.load_windows(l, &v.split(l));
+            }
+        },
+    );
+    shared.add_pairs(l, points);
 }
 
 /// Loads one number of every check of a group; lanes without a check repeat the last.
@@ -124,26 +230,71 @@ fn scalars<L: Lanes>(l: L, kind: Kind, checks: &[Prepared]) -> Vec<Pair<L>> {
 /// A and B of a group, and the equation that y must solve.
 #[inline(always)]
 fn sum<L: Lanes>(l: L, kind: Kind, group: &[Prepared], (u, v): &Pair<L>, curve: Group<'_>) -> Pending<L> {
-    let x = Masked::new(l, load(l, group, |check| &check.key));
-    let r = Masked::new(l, load(l, group, |check| &check.r));
     let (windows, is_even) = u.generator_windows(l);
     let mut a = multiply_generator(l, &windows, curve.tables);
     a.is_negative = l.differ(a.is_negative, is_even);
-    // On the curve isomorphic by y, the key is (c x, c^2) for any y.
-    let x_factor = x.factor(l);
-    let constant = Masked::constant(l, [curve.b, 0, 0, 0, 0]);
-    let c = x_factor.square(l).carry(l).times_plus(l, &x_factor, &constant.raw()).mask(l);
-    let c_factor = c.factor(l);
-    let key_x = c_factor.times(l, &x_factor).mask(l);
-    let key_y = c_factor.square(l).mask(l);
-    let mut b = match kind {
-        Kind::Tweak => Jacobian::affine(l, key_x, key_y, l.mask(0)),
-        Kind::Ecdsa | Kind::Schnorr => multiply(l, &key_x, &key_y, &v.split(l)),
+    let key = Key::new(l, group, curve.b);
+    let b = match kind {
+        Kind::Tweak => Jacobian::affine(l, key.x, key.y, l.mask(0)),
+        Kind::Ecdsa | Kind::Schnorr => multiply(l, &key.x, &key.y, &v.split(l)),
     };
+    join(l, kind, group, &a, b, &key.c)
+}
+
+/// The same, from additions of affine points.
+#[inline(always)]
+fn sum_of<L: Lanes>(
+    l: L,
+    kind: Kind,
+    group: &[Prepared],
+    u: &Canonical<L>,
+    points: &Points<L>,
+    curve: Group<'_>,
+) -> Pending<L> {
+    let mut a = points.generator(l);
+    a.is_negative = l.differ(a.is_negative, u.is_even(l));
+    let key = Key::new(l, group, curve.b);
+    let b = match kind {
+        Kind::Tweak => Jacobian::affine(l, key.x, key.y, l.mask(0)),
+        Kind::Ecdsa | Kind::Schnorr => points.multiple(l),
+    };
+    join(l, kind, group, &a, b, &key.c)
+}
+
+/// A key on the curve isomorphic by its y: (c x, c^2) for any y.
+#[derive(Clone, Copy, Debug)]
+struct Key<L: Lanes> {
+    x: Masked<L>,
+    y: Masked<L>,
+    /// x^3 + b of the key.
+    c: Masked<L>,
+}
+
+impl<L: Lanes> Key<L> {
+    #[inline(always)]
+    fn new(l: L, group: &[Prepared], b: u64) -> Key<L> {
+        let x = Masked::new(l, load(l, group, |check| &check.key)).factor(l);
+        let constant = Masked::constant(l, [b, 0, 0, 0, 0]);
+        let c = x.square(l).carry(l).times_plus(l, &x, &constant.raw()).mask(l);
+        let factor = c.factor(l);
+        Key { x: factor.times(l, &x).mask(l), y: factor.square(l).mask(l), c }
+    }
+}
+
+#[inline(always)]
+fn join<L: Lanes>(
+    l: L,
+    kind: Kind,
+    group: &[Prepared],
+    a: &Jacobian<L>,
+    mut b: Jacobian<L>,
+    c: &Masked<L>,
+) -> Pending<L> {
     if kind == Kind::Schnorr {
         b.is_negative = l.differ(b.is_negative, l.mask(u8::MAX));
     }
-    equation(l, &a, &b, &r, &c)
+    let r = Masked::new(l, load(l, group, |check| &check.r));
+    equation(l, a, &b, &r, c)
 }
 
 /// The equation of `docs/derivations/no-square-root.md`, section 3, with the same names.

@@ -7,6 +7,7 @@
 //! `docs/derivations/`.
 #![allow(clippy::needless_range_loop, reason = "one index walks the limbs of several values and columns")]
 
+mod affine;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod batch;
@@ -60,6 +61,8 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     /// The constants that [`Lanes::multiply_loose`] adds to `low` and `high` besides the product, modulo 2^64.
     const LOW_EXCESS: u64 = 0;
     const HIGH_EXCESS: u64 = 0;
+    /// Whether groups of lanes add points in affine coordinates with one inversion for many of them (`affine`).
+    const IS_AFFINE: bool = false;
     /// Lanes in a vector.
     const WIDTH: usize;
     /// One word for each lane.

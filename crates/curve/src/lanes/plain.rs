@@ -11,6 +11,7 @@ pub(crate) struct Plain;
 
 impl Lanes for Plain {
     const NAME: &'static str = "plain";
+    const IS_AFFINE: bool = true;
     const WIDTH: usize = 1;
     type Vector = u64;
     type Factor = u64;

@@ -228,15 +228,27 @@ pub(crate) fn multiply_generator<L: Lanes>(
 ) -> Jacobian<L> {
     let mut sum: Option<Jacobian<L>> = None;
     for (i, table) in tables.iter().enumerate() {
-        let digit = l.and(l.shr(windows[i / 4], SHIFTS[i % 4]), l.splat(0x1fff));
-        let window = Window::new(l, digit, 13);
-        let (x, y) = unpack(l, &l.lines(table, window.index));
+        let (x, y, is_negative) = generator_entry(l, windows, i, table);
         sum = Some(match sum {
-            None => Jacobian::affine(l, x, y, window.is_negative),
-            Some(point) => point.add(l, &x.factor(l), &y.factor(l), window.is_negative),
+            None => Jacobian::affine(l, x, y, is_negative),
+            Some(point) => point.add(l, &x.factor(l), &y.factor(l), is_negative),
         });
     }
     sum.unwrap_or(Jacobian::affine(l, Masked::constant(l, [0; 5]), Masked::constant(l, [0; 5]), l.mask(0)))
+}
+
+/// The entry of window i: x, y and its sign.
+#[inline(always)]
+pub(crate) fn generator_entry<L: Lanes>(
+    l: L,
+    windows: &[L::Vector; 5],
+    i: usize,
+    table: &[Line; 4096],
+) -> (Masked<L>, Masked<L>, L::Mask) {
+    let digit = l.and(l.shr(windows[i / 4], SHIFTS[i % 4]), l.splat(0x1fff));
+    let window = Window::new(l, digit, 13);
+    let (x, y) = unpack(l, &l.lines(table, window.index));
+    (x, y, window.is_negative)
 }
 
 /// The positions of the windows in a limb: four windows of 13 bits are 52.

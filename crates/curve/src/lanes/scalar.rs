@@ -169,7 +169,7 @@ impl<L: Lanes> Canonical<L> {
     #[inline(always)]
     pub(crate) fn generator_windows(&self, l: L) -> ([L::Vector; 5], L::Mask) {
         let mut value = self.0;
-        let is_even = l.equal(l.and(value[0], l.splat(1)), l.splat(0));
+        let is_even = self.is_even(l);
         let mut borrow = l.splat(0);
         for i in 0..5 {
             // n - self limb by limb; 2^52 is added to the limb of n so that the difference is not negative.
@@ -184,6 +184,11 @@ impl<L: Lanes> Canonical<L> {
         }
         windows[4] = l.or(l.shr(value[4], 1), l.splat(1 << 51));
         (windows, is_even)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_even(&self, l: L) -> L::Mask {
+        l.equal(l.and(self.0[0], l.splat(1)), l.splat(0))
     }
 
     /// The sum, below 2 n.

@@ -7,7 +7,8 @@
 //! exception, and has one at every window. See also `docs/derivations/README.md`.
 
 use super::super::Line;
-use super::super::decide::decide;
+use super::super::affine::{Points, Shared};
+use super::super::decide::{decide, groups_alone};
 use super::super::generator::{Group, Tables};
 use super::super::prepare::{Kind, Prepared};
 use super::super::scalar::Half;
@@ -117,6 +118,7 @@ on_every_kernel! {
     every_sum_and_double;
     every_pair_of_multipliers;
     multipliers_at_the_last_window;
+    multipliers_at_the_last_addition;
 }
 
 /// All pairs of points, with different Z and signs.
@@ -184,24 +186,51 @@ fn assert_points<L: Lanes>(l: L, world: &World, got: &Jacobian<L>, k: impl Fn(us
 /// The first addition of a multiplication that meets an exception, and whether its points are equal.
 type Exception = (usize, bool);
 
-/// The result of the additions of a multiplication, modulo the order.
+/// The result of the additions of a multiplication, modulo the order, and the exception of each of the two ways to
+/// carry them out: a group of lanes alone, and groups together with affine points.
 #[derive(Clone, Copy, Debug)]
 struct Walk {
     residue: u64,
-    exception: Option<Exception>,
+    exceptions: [Option<Exception>; 2],
 }
 
-/// Adds the terms, each after its number of doublings.
-fn walk(order: u64, terms: &[(u32, u64)]) -> Walk {
-    let (mut sum, mut exception) = (terms[0].1, None);
-    for (step, (doublings, term)) in terms.iter().enumerate().skip(1) {
-        sum = (sum << doublings) % order;
-        if sum == *term || (sum + term) % order == 0 {
-            exception = exception.or(Some((step, sum == *term)));
-        }
-        sum = (sum + term) % order;
+/// Adds two terms; `exception` becomes the first exception.
+fn plus(order: u64, step: usize, (a, b): (u64, u64), exception: &mut Option<Exception>) -> u64 {
+    if a == b || (a + b) % order == 0 {
+        *exception = exception.or(Some((step, a == b)));
     }
-    Walk { residue: sum, exception }
+    (a + b) % order
+}
+
+/// Adds the terms in their order, each after `doublings` doublings if its place is a multiple of `every`. The first
+/// addition has the number `first`.
+fn walk(order: u64, terms: &[u64], first: usize, doublings: u32, every: usize) -> (u64, Option<Exception>) {
+    let (mut sum, mut exception) = (terms[0], None);
+    for (step, term) in terms.iter().enumerate().skip(1) {
+        if step % every == 0 {
+            sum = (sum << doublings) % order;
+        }
+        sum = plus(order, first + step - 1, (sum, *term), &mut exception);
+    }
+    (sum, exception)
+}
+
+/// Adds neighbours, then neighbours of these, and so on.
+fn walk_of_tree(order: u64, terms: &[u64]) -> (u64, Option<Exception>) {
+    let (mut terms, mut step, mut exception) = (terms.to_vec(), 0, None);
+    while terms.len() > 1 {
+        let mut sums = Vec::new();
+        for pair in terms.chunks(2) {
+            sums.push(if let [a, b] = pair {
+                step += 1;
+                plus(order, step - 1, (*a, *b), &mut exception)
+            } else {
+                pair[0]
+            });
+        }
+        terms = sums;
+    }
+    (terms[0], exception)
 }
 
 fn residue(digit: u64, bits: u32, order: u64) -> u64 {
@@ -213,19 +242,21 @@ fn residue(digit: u64, bits: u32, order: u64) -> u64 {
 fn walk_of_generator(world: &World, u: &Big) -> Option<Walk> {
     let (windows, is_opposite) = Canonical(load_bigs(Plain, &[*u; WIDTH_MAX])).generator_windows(Plain);
     let mut base = 1;
-    let terms: Vec<(u32, u64)> = (0..20)
+    let terms: Vec<u64> = (0..20)
         .map(|i| {
             let digit = residue(windows[i / 4] >> (13 * (i % 4)) & 0x1fff, 13, world.order);
             let term = digit * base % world.order;
             base = (base << 13) % world.order;
-            (0, term)
+            term
         })
         .collect();
-    let mut walk = terms.iter().all(|(_, term)| *term != 0).then(|| walk(world.order, &terms))?;
-    if is_opposite {
-        walk.residue = world.negative(walk.residue);
+    if terms.contains(&0) {
+        return None;
     }
-    Some(walk)
+    let ((sum, alone), (same, together)) = (walk(world.order, &terms, 0, 0, 1), walk_of_tree(world.order, &terms));
+    assert_eq!(sum, same);
+    let residue = if is_opposite { world.negative(sum) } else { sum };
+    Some(Walk { residue, exceptions: [alone, together] })
 }
 
 /// v P, for a P of any order.
@@ -234,16 +265,23 @@ fn walk_of_point(world: &World, lambda: u64, v: &Big) -> Walk {
     let mut terms = Vec::new();
     for i in (0..26).rev() {
         let digit = |half: &Half<Plain>| residue(half.window(Plain, i), 5, world.order);
-        terms.push((if i == 25 { 0 } else { 5 }, digit(&halves.first)));
-        terms.push((0, digit(&halves.second) * lambda % world.order));
+        terms.push(digit(&halves.first));
+        terms.push(digit(&halves.second) * lambda % world.order);
     }
-    walk(world.order, &terms)
+    let (residue, alone) = walk(world.order, &terms, 0, 5, 2);
+    // The additions 0 to 25 join a window, the others add it.
+    let mut of_pairs = None;
+    let pairs = terms.chunks(2).enumerate();
+    let pairs: Vec<u64> = pairs.map(|(i, pair)| plus(world.order, i, (pair[0], pair[1]), &mut of_pairs)).collect();
+    let (same, of_sums) = walk(world.order, &pairs, 26, 5, 1);
+    assert_eq!(residue, same);
+    Walk { residue, exceptions: [alone, of_pairs.or(of_sums)] }
 }
 
-/// A number below n for each residue without an exception, and one for each exception.
+/// A number below n for each residue without an exception, and one for each exception of each way.
 struct Multipliers {
     clean: BTreeMap<u64, Big>,
-    exceptional: BTreeMap<Exception, Big>,
+    exceptional: BTreeMap<(usize, Exception), (Walk, Big)>,
 }
 
 impl Multipliers {
@@ -253,45 +291,53 @@ impl Multipliers {
         for _ in 0..60_000 {
             let number = numbers.big(&N);
             // A message may be zero, the other multiplier never is; another test covers zero.
-            let walk = if number == [0; 4] { None } else { walk(&number) };
-            match walk {
-                Some(Walk { exception: Some(exception), .. }) => found.exceptional.entry(exception).or_insert(number),
-                Some(Walk { residue, exception: None }) => found.clean.entry(residue).or_insert(number),
-                _ => continue,
-            };
+            let Some(walk) = (if number == [0; 4] { None } else { walk(&number) }) else { continue };
+            if walk.exceptions == [None; 2] {
+                found.clean.entry(walk.residue).or_insert(number);
+            }
+            for (way, exception) in walk.exceptions.iter().enumerate() {
+                if let Some(exception) = exception {
+                    found.exceptional.entry((way, *exception)).or_insert((walk, number));
+                }
+            }
         }
         found
     }
+
+    /// Whether these additions of a way met equal and opposite points.
+    fn has_all(&self, way: usize, mut steps: std::ops::Range<usize>) -> bool {
+        steps.all(|step| [true, false].iter().all(|equal| self.exceptional.contains_key(&(way, (step, *equal)))))
+    }
 }
 
-/// A check with the verdict expected from `decide`.
+/// A check with the verdict expected from `decide` for each way.
 struct Case {
     kind: Kind,
     prepared: Prepared,
-    expected: Option<bool>,
+    expected: [Option<bool>; 2],
 }
 
 /// u and v with their residues; the key is `d` times the generator.
 #[derive(Clone, Copy)]
 struct Inputs<'a> {
-    u: (u64, &'a Big),
-    v: (u64, &'a Big),
+    u: (Walk, &'a Big),
+    v: (Walk, &'a Big),
     /// 1 / v.
     inverse: &'a SecretKey,
     d: u64,
-    is_exceptional: bool,
 }
 
 /// The three kinds of check, each with the right r, with that of the difference instead of the sum, and with another.
 fn cases(world: &World, inputs: &Inputs<'_>, cases: &mut Vec<Case>) {
-    let Inputs { u: (a, u), v: (b, v), inverse, d, is_exceptional } = *inputs;
+    let Inputs { u: (of_u, u), v: (of_v, v), inverse, d } = *inputs;
+    let (a, b) = (of_u.residue, of_v.residue);
     for kind in [Kind::Ecdsa, Kind::Schnorr, Kind::Tweak] {
         let d = if kind == Kind::Ecdsa { d } else { world.even(d) };
         let key = if kind == Kind::Tweak { d } else { b * d % world.order };
         let (sum, difference) = ((a + key) % world.order, (a + world.negative(key)) % world.order);
         let (right, wrong) = if kind == Kind::Schnorr { (difference, sum) } else { (sum, difference) };
         // Exceptional unless both sides are finite, and neither equal nor opposite.
-        let is_exceptional = (is_exceptional && kind != Kind::Tweak) || a == 0 || key == 0 || right == 0 || wrong == 0;
+        let is_exceptional = a == 0 || key == 0 || right == 0 || wrong == 0;
         for k in [right, wrong, 1 + (a + 3 * b) % (world.order - 1)] {
             let r = world.point(if k == 0 { 1 } else { k }).0;
             let is_same_x = !is_exceptional && r == world.point(right).0;
@@ -310,7 +356,13 @@ fn cases(world: &World, inputs: &Inputs<'_>, cases: &mut Vec<Case>) {
                 v: limbs(numbers.1),
                 is_odd,
             };
-            cases.push(Case { kind, prepared, expected: (!is_exceptional).then_some(holds) });
+            let mut expected = [None; 2];
+            for way in 0..2 {
+                // A tweak has no v.
+                let meets = of_u.exceptions[way].is_some() || (kind != Kind::Tweak && of_v.exceptions[way].is_some());
+                expected[way] = (!is_exceptional && !meets).then_some(holds);
+            }
+            cases.push(Case { kind, prepared, expected });
         }
     }
 }
@@ -346,30 +398,44 @@ fn all_cases(world: &World) -> Vec<Case> {
     assert_eq!((of_generator.clean.len(), of_point.clean.len()), (198, 198));
     // 19 and 51 additions, equal and opposite points at each. The exception is the first addition of a key: a half of
     // 130 bits leaves only a few digits to its highest window.
-    assert_eq!(of_generator.exceptional.len(), 2 * 19);
-    assert!((2..52).all(|step| [true, false].iter().all(|equal| of_point.exceptional.contains_key(&(step, *equal)))));
-    assert!(of_point.exceptional.keys().any(|(step, _)| *step == 1));
+    for way in 0..2 {
+        assert!(of_generator.has_all(way, 0..19) && of_point.has_all(way, 1..51), "{way}");
+        assert!(of_point.exceptional.keys().any(|(of, (step, _))| *of == way && *step == 0));
+    }
     let inverses: BTreeMap<u64, SecretKey> = of_point.clean.iter().map(|(b, v)| (*b, inverse(v))).collect();
+    let clean = |residue| Walk { residue, exceptions: [None; 2] };
     let mut all = Vec::new();
     for a in 1..199 {
         for b in 1..199 {
-            let (u, v) = ((a, &of_generator.clean[&a]), (b, &of_point.clean[&b]));
+            let (u, v) = ((clean(a), &of_generator.clean[&a]), (clean(b), &of_point.clean[&b]));
             let d = 1 + (7 * a + 13 * b) % 198;
-            cases(world, &Inputs { u, v, inverse: &inverses[&b], d, is_exceptional: false }, &mut all);
+            cases(world, &Inputs { u, v, inverse: &inverses[&b], d }, &mut all);
         }
     }
-    for (b, u) in (1..).zip(of_generator.exceptional.values()) {
-        let v = (b, &of_point.clean[&b]);
-        // The formulas see an infinite A.
-        cases(world, &Inputs { u: (0, u), v, inverse: &inverses[&b], d: 5, is_exceptional: true }, &mut all);
+    for (b, (walk, u)) in (1..).zip(of_generator.exceptional.values()) {
+        let v = (clean(b), &of_point.clean[&b]);
+        cases(world, &Inputs { u: (*walk, u), v, inverse: &inverses[&b], d: 5 }, &mut all);
     }
-    for (a, v) in (1..).zip(of_point.exceptional.values()) {
-        let u = (a, &of_generator.clean[&a]);
-        // A tweak has no v.
-        cases(world, &Inputs { u, v: (2, v), inverse: &inverse(v), d: 9, is_exceptional: true }, &mut all);
+    for (a, (walk, v)) in (1..).zip(of_point.exceptional.values()) {
+        let a = 1 + a % 198;
+        let u = (clean(a), &of_generator.clean[&a]);
+        cases(world, &Inputs { u, v: (*walk, v), inverse: &inverse(v), d: 9 }, &mut all);
+    }
+    // Distributed, so that exceptions do not exclude their neighbours.
+    let count = all.len();
+    assert!(count % STRIDE != 0);
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_unstable_by_key(|at| at * STRIDE % count);
+    let mut all: Vec<Option<Case>> = all.into_iter().map(Some).collect();
+    let mut all: Vec<Case> = order.iter().map(|at| all[*at].take().unwrap()).collect();
+    for (index, case) in all.iter_mut().enumerate() {
+        case.prepared.index = index;
     }
     all
 }
+
+/// A prime.
+const STRIDE: usize = 7_919;
 
 /// The world with its tables and cases, built once for all kernels.
 fn prepared_world() -> &'static (World, Tables, Vec<Case>) {
@@ -381,30 +447,46 @@ fn prepared_world() -> &'static (World, Tables, Vec<Case>) {
     })
 }
 
-/// Every case gets the expected verdict, and is reported as exceptional if and only if it is.
+/// Every case gets the expected verdict, and is reported as exceptional if and only if it is: in large portions, and a
+/// part of them in portions that are too small to be added together.
 fn every_pair_of_multipliers<L: Lanes>(l: L) {
-    let (world, tables, all) = prepared_world();
     // Debug builds of the plain lanes are slow, so they test only a part of the pairs, with every residue.
     let step = if L::WIDTH == 1 { 23 } else { 1 };
-    let mut got = vec![None; all.len()];
+    decide_cases(l, step, PORTION_CHECKS_MAX);
+    if L::IS_AFFINE {
+        decide_cases(l, 5 * step, 40);
+    }
+}
+
+/// Decides every `step`th case of each kind, in portions of this size.
+fn decide_cases<L: Lanes>(l: L, step: usize, size: usize) {
+    let (world, tables, all) = prepared_world();
+    let mut counts = [[0; 3]; 2];
     for kind in [Kind::Ecdsa, Kind::Schnorr, Kind::Tweak] {
-        let checks = all.iter().step_by(step).filter(|case| case.kind == kind).map(|case| case.prepared);
-        for portion in checks.collect::<Vec<_>>().chunks(PORTION_CHECKS_MAX) {
-            let group = Group { b: world.b, tables };
-            decide(l, kind, portion, group, &mut |index, verdict| got[index] = Some(verdict));
+        let checks: Vec<Prepared> =
+            all.iter().filter(|case| case.kind == kind).step_by(step).map(|case| case.prepared).collect();
+        for portion in checks.chunks(size) {
+            let groups = portion.len().div_ceil(L::WIDTH);
+            let (group, mut got) = (Group { b: world.b, tables }, BTreeMap::new());
+            decide(l, kind, portion, group, &mut |index, verdict| {
+                assert!(got.insert(index, verdict).is_none(), "one verdict for each check");
+            });
+            for (i, check) in portion.iter().enumerate() {
+                let way = usize::from(i / L::WIDTH >= groups_alone::<L>(groups));
+                let case = &all[check.index];
+                assert_eq!(got[&check.index], case.expected[way], "{kind:?} {way} {:?}", case.prepared);
+                counts[way][case.expected[way].map_or(2, usize::from)] += 1;
+            }
         }
     }
-    let (mut valid, mut invalid, mut exceptional) = (0, 0, 0);
-    for (case, got) in all.iter().zip(&got).step_by(step) {
-        assert_eq!(*got, Some(case.expected), "{:?} {:?}", case.kind, case.prepared);
-        match case.expected {
-            Some(true) => valid += 1,
-            Some(false) => invalid += 1,
-            None => exceptional += 1,
-        }
+    for [invalid, valid, exceptional] in counts {
+        let count = valid + invalid + exceptional;
+        assert!(valid * 5 >= count && invalid * 5 >= count && exceptional * 200 >= count, "{counts:?}");
     }
-    let count = valid + invalid + exceptional;
-    assert!(valid * 5 > count && invalid * 5 > count && exceptional * 100 > count, "{valid} {invalid} {exceptional}");
+    // Most groups of a large portion are added together.
+    let [alone, together] = counts.map(|counts| counts.iter().sum::<usize>());
+    let is_shared = L::IS_AFFINE && size == PORTION_CHECKS_MAX;
+    assert!(if is_shared { together > 10 * alone } else { together == 0 }, "{counts:?}");
 }
 
 /// The possible exceptions on secp256k1 itself, all known in advance.
@@ -450,6 +532,56 @@ fn multipliers_at_the_last_window<L: Lanes>(l: L) {
     assert!(exceptional >= 2 && regular > 1_000, "{exceptional} {regular}");
 }
 
+/// The same for affine additions (docs/derivations/scalar.md, section 4): one u and its opposite for the last sum of
+/// the tree, and one 2 e + 2 e' lambda for the last window of a key.
+fn multipliers_at_the_last_addition<L: Lanes>(l: L) {
+    let key = PublicKey::from_secret_key(&secret(&[77, 0, 0, 0]));
+    let (x, y) = coordinates(&key);
+    let (x, y) = (Masked::new(l, load_bigs(l, &[x; WIDTH_MAX])), Masked::new(l, load_bigs(l, &[y; WIDTH_MAX])));
+    // n - 2 (n modulo 2^208), and 2 (n modulo 2^208).
+    let rest = [N[0], N[1], N[2], N[3] & 0xffff];
+    let twice = add_words(&rest, &rest).0;
+    let last = [sub_words(&N, &twice), twice];
+    let near = last.map(|u| [add_mod(&u, &[2, 0, 0, 0], &N), sub_mod(&u, &[2, 0, 0, 0], &N)]).concat();
+    let usual = [12_345, 6, 7, 8];
+    let mut all: Vec<([Big; 2], bool)> = last.map(|u| ([u, usual], true)).to_vec();
+    all.extend(near.iter().map(|u| ([*u, usual], false)));
+    let small = |i: i64| signed_scalar([i.unsigned_abs(), 0, 0, 0], i < 0);
+    for (e, other) in (-62..=62).step_by(2).flat_map(|e| (-62..=62).step_by(2).map(move |other| (e, other))) {
+        let v = add_mod(&small(e), &mul_mod(&small(other), &LAMBDA, &N), &N);
+        if v != [0; 4] {
+            all.push(([usual, v], meets_an_affine_exception(&v)));
+        }
+    }
+    // Two u, and of all these v only 54 - 14 lambda has the halves for it.
+    let found: Vec<&Big> = all.iter().filter(|(_, meets)| *meets).map(|([_, v], _)| v).collect();
+    assert_eq!(found, [&usual, &usual, &add_mod(&small(54), &mul_mod(&small(-14), &LAMBDA, &N), &N)]);
+    let width = L::WIDTH;
+    let mut points = vec![Points::new(l); all.len().div_ceil(width)];
+    let mut shared = Shared::new(points.len());
+    let lanes = |group: usize, part: usize| -> [Big; WIDTH_MAX] {
+        std::array::from_fn(|lane| all[(group * width + lane).min(all.len() - 1)].0[part])
+    };
+    for (group, points) in points.iter_mut().enumerate() {
+        let u = Canonical(load_bigs(l, &lanes(group, 0)));
+        points.load_generator(l, &u.generator_windows(l).0, tables());
+        points.load_key(l, &x, &y);
+    }
+    shared.add_levels(l, &mut points, true);
+    for (group, points) in points.iter_mut().enumerate() {
+        points.load_windows(l, &Canonical(load_bigs(l, &lanes(group, 1))).split(l));
+    }
+    shared.add_pairs(l, &mut points);
+    for (group, points) in points.iter().enumerate() {
+        let (of_u, of_v) = (points.generator(l), points.multiple(l));
+        let (of_u, of_v) = (bigs(l, &of_u.z.times(l, &Carried::one(l))), bigs(l, &of_v.z.times(l, &Carried::one(l))));
+        for lane in 0..width {
+            let ([u, v], meets) = all[(group * width + lane).min(all.len() - 1)];
+            assert_eq!(of_u[lane] == [0; 4] || of_v[lane] == [0; 4], meets, "{u:x?} {v:x?}");
+        }
+    }
+}
+
 fn signed_scalar(value: Big, is_negative: bool) -> Big {
     if is_negative { sub_mod(&[0; 4], &value, &N) } else { value }
 }
@@ -476,6 +608,27 @@ fn meets_an_exception(v: &Big) -> bool {
                 }
             });
         }
+    }
+    false
+}
+
+/// Whether v P from the sums of windows meets an exception, computed with numbers modulo n.
+fn meets_an_affine_exception(v: &Big) -> bool {
+    let halves = Canonical(load_bigs(Plain, &[*v; WIDTH_MAX])).split(Plain);
+    let digit = |half: &Half<Plain>, i| {
+        let digit = i64::try_from(2 * half.window(Plain, i)).unwrap() - 31;
+        signed_scalar([digit.unsigned_abs(), 0, 0, 0], digit < 0)
+    };
+    let are_exceptional = |a: &Big, b: &Big| a == b || add_mod(a, b, &N) == [0; 4];
+    let mut sum = None;
+    for i in (0..26).rev() {
+        let (first, second) = (digit(&halves.first, i), mul_mod(&digit(&halves.second, i), &LAMBDA, &N));
+        let pair = add_mod(&first, &second, &N);
+        let before = sum.map(|sum| mul_mod(&sum, &[32, 0, 0, 0], &N));
+        if are_exceptional(&first, &second) || before.is_some_and(|sum| are_exceptional(&sum, &pair)) {
+            return true;
+        }
+        sum = Some(before.map_or(pair, |sum| add_mod(&sum, &pair, &N)));
     }
     false
 }
