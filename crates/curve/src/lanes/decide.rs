@@ -370,7 +370,13 @@ fn finish<L: Lanes>(l: L, kind: Kind, group: &[Prepared], pending: &Pending<L>, 
     }
     let y_odd = l.bits(y.is_odd(l));
     let holds = if kind == Kind::Ecdsa {
-        on_curve & !(y_odd ^ wanted)
+        let mut holds = on_curve & !(y_odd ^ wanted);
+        for (lane, check) in group.iter().enumerate() {
+            if check.y.is_some_and(|given| given != y.lane(l, lane)) {
+                holds &= !(1 << lane);
+            }
+        }
+        holds
     } else {
         let minus_offset = pending.offset.raw().negate::<2>(l);
         let along = y.factor(l).times_plus(l, &pending.slope.factor(l), &minus_offset).carry(l);

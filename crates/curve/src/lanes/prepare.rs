@@ -3,7 +3,7 @@
 //! Input: a [`Check`]. Output: its kind and numbers, or `None` for an unusual check, which the reference decides. Cost:
 //! about ten nanoseconds; for Schnorr, two more blocks of SHA-256 for the challenge. Must never: decide anything.
 
-use crate::Check;
+use crate::{Check, PublicKeyBytes};
 use lydian_hash::BIP0340_CHALLENGE;
 
 /// p, least significant word first.
@@ -28,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) index: usize,
     /// x of the key, below p.
     pub(crate) key: [u64; 5],
+    /// y of a key that is not compressed, below p; not checked to be that of a point.
+    pub(crate) y: Option<[u64; 5]>,
     /// Required x of the sum, below p.
     pub(crate) r: [u64; 5],
     /// ECDSA: the message modulo n. Schnorr: s. Tweak: the tweak.
@@ -41,16 +43,12 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(index: usize, check: &Check) -> Option<(Kind, Prepared)> {
     match check {
         Check::Ecdsa { key, message, signature } => {
-            let [prefix, x @ ..] = key.as_bytes() else { return None };
+            let (key, y, is_odd) = coordinates(key)?;
             let (r, s) = halves(signature);
-            let is_usual = key.is_compressed() && is_below(&r, &ORDER) && !is_below(&r, &PRIME_LESS_ORDER);
+            let is_usual = is_below(&r, &ORDER) && !is_below(&r, &PRIME_LESS_ORDER);
             let v = Some(s).filter(|s| is_below(s, &ORDER) && *s != [0; 4])?;
             let u = modulo_order(words(message));
-            let key = below_prime(words(x.first_chunk()?))?;
-            is_usual.then_some((
-                Kind::Ecdsa,
-                Prepared { index, key, r: limbs(r), u: limbs(u), v: limbs(v), is_odd: prefix & 1 == 1 },
-            ))
+            is_usual.then_some((Kind::Ecdsa, Prepared { index, key, y, r: limbs(r), u: limbs(u), v: limbs(v), is_odd }))
         }
         Check::Schnorr { key, message, signature } => {
             let (r, s) = halves(signature);
@@ -60,6 +58,7 @@ pub(crate) fn prepare(index: usize, check: &Check) -> Option<(Kind, Prepared)> {
             let prepared = Prepared {
                 index,
                 key: below_prime(words(key))?,
+                y: None,
                 r: below_prime(r)?,
                 u: limbs(u),
                 v: limbs(v),
@@ -70,8 +69,23 @@ pub(crate) fn prepare(index: usize, check: &Check) -> Option<(Kind, Prepared)> {
         Check::Tweak { output, is_odd, internal, tweak } => {
             let u = Some(words(tweak)).filter(|tweak| is_below(tweak, &ORDER))?;
             let (key, r) = (below_prime(words(internal))?, below_prime(words(output))?);
-            Some((Kind::Tweak, Prepared { index, key, r, u: limbs(u), v: [0; 5], is_odd: *is_odd }))
+            Some((Kind::Tweak, Prepared { index, key, y: None, r, u: limbs(u), v: [0; 5], is_odd: *is_odd }))
         }
+    }
+}
+
+/// x, y if the key has one, and whether y is odd; `None` for a coordinate from p up, or a hybrid key with the wrong
+/// prefix.
+fn coordinates(key: &PublicKeyBytes) -> Option<([u64; 5], Option<[u64; 5]>, bool)> {
+    let (prefix, rest) = key.as_bytes().split_first()?;
+    match (prefix, rest.as_chunks::<32>().0) {
+        (2 | 3, [x]) => Some((below_prime(words(x))?, None, prefix & 1 == 1)),
+        (4 | 6 | 7, [x, y]) => {
+            let is_odd = y[31] & 1 == 1;
+            let is_usual = *prefix == 4 || (*prefix == 7) == is_odd;
+            is_usual.then_some((below_prime(words(x))?, Some(below_prime(words(y))?), is_odd))
+        }
+        _ => None,
     }
 }
 

@@ -340,17 +340,21 @@ fn cases(world: &World, inputs: &Inputs<'_>, cases: &mut Vec<Case>) {
         let is_exceptional = a == 0 || key == 0 || right == 0 || wrong == 0;
         for k in [right, wrong, 1 + (a + 3 * b) % (world.order - 1)] {
             let r = world.point(if k == 0 { 1 } else { k }).0;
+            let case = a + b + k;
+            // A given y that is not that of the key.
+            let is_wrong_y = kind == Kind::Ecdsa && case % 4 == 3;
             let is_same_x = !is_exceptional && r == world.point(right).0;
             let parity = |k| !is_exceptional && world.is_odd(k);
-            let flip = (a + b + k) % 5 == 0;
+            let flip = case % 5 == 0;
             let (numbers, is_odd, holds) = match kind {
-                Kind::Ecdsa => (of_ecdsa(u, inverse, &r), world.is_odd(d), is_same_x),
+                Kind::Ecdsa => (of_ecdsa(u, inverse, &r), world.is_odd(d), is_same_x && !is_wrong_y),
                 Kind::Schnorr => ((*u, *v), false, is_same_x && !parity(right)),
                 Kind::Tweak => ((*u, [0; 4]), parity(right) != flip, is_same_x && !flip),
             };
             let prepared = Prepared {
                 index: cases.len(),
                 key: limbs(world.point(d).0),
+                y: key_y(world, kind, d, case),
                 r: limbs(r),
                 u: limbs(numbers.0),
                 v: limbs(numbers.1),
@@ -365,6 +369,13 @@ fn cases(world: &World, inputs: &Inputs<'_>, cases: &mut Vec<Case>) {
             cases.push(Case { kind, prepared, expected });
         }
     }
+}
+
+/// y of an ECDSA key in every second case, and one that differs from it in its second bit in half of these.
+fn key_y(world: &World, kind: Kind, d: u64, case: u64) -> Option<[u64; 5]> {
+    let mut y = world.point(d).1;
+    y[0] ^= if case % 4 == 3 { 2 } else { 0 };
+    (kind == Kind::Ecdsa && case % 2 == 1).then(|| limbs(y))
 }
 
 fn product(a: &SecretKey, b: &SecretKey) -> SecretKey {
