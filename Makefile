@@ -36,7 +36,7 @@ CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup setup-test build run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak clean-cache
+.PHONY: help setup setup-test build man run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -50,10 +50,14 @@ setup-test: ## the same for what the tests need: what Bitcoin Core and btcd are 
 build: setup ## build target/release/lydian, lydian-cli and lydian-lab
 	cargo build --locked --release --bins
 
+man: build ## write the manual pages to target/man
+	@mkdir -p target/man
+	@date=$$(git log -1 --format=%cs) && target/release/lydian "-help-manual=$$date" >target/man/lydian.1 && target/release/lydian-cli "-help-manual=$$date" >target/man/lydian-cli.1 && target/release/lydian-lab manual --out target/man --date "$$date"
+
 run: build ## sync a mainnet-like chain from a second node over loopback, verify all scripts, and keep running; Ctrl-C stops both nodes
 	@tools/run.sh
 
-test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus tests generated ## run everything that CI checks, except test-peers
+test: setup-test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated ## run everything that CI checks, except test-peers
 
 format:
 	cargo fmt --all -- --check
@@ -93,8 +97,11 @@ wallet: ## install Electrum, the wallet that a test connects to the node
 prometheus: ## install Prometheus, which scrapes a node in a test
 	@tools/setup.sh prometheus || echo "prometheus: the test with Prometheus is skipped"
 
+shells: ## install shells, mandoc and systemd-analyze, with which tests check completions, manual pages and the unit
+	@tools/setup.sh shells || echo "shells: the tests with what is missing are skipped"
+
 tests:
-	LYDIAN_REQUIRE_ELECTRUM=$(if $(shell command -v electrum),1) LYDIAN_REQUIRE_PROMETHEUS=$(if $(shell command -v promtool),1) LYDIAN_REQUIRE_BROWSER=$(if $(shell command -v chromium chromium-browser google-chrome google-chrome-stable | head -1),1) LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
+	LYDIAN_REQUIRE_SHELLS=$(if $(and $(shell command -v fish),$(shell command -v zsh),$(shell command -v mandoc),$(shell command -v systemd-analyze)),1) LYDIAN_REQUIRE_ELECTRUM=$(if $(shell command -v electrum),1) LYDIAN_REQUIRE_PROMETHEUS=$(if $(shell command -v promtool),1) LYDIAN_REQUIRE_BROWSER=$(if $(shell command -v chromium chromium-browser google-chrome google-chrome-stable | head -1),1) LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
 
 generate: ## write the documents that are generated from tables
 	$(TOOL) xtask --bin lydian

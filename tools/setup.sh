@@ -3,7 +3,8 @@
 # changed. The exit code is 1 if something is still missing.
 # Argument: `build` for what `make build` needs (a C compiler), `test` for what Bitcoin Core and btcd need in `make
 # test` too, `browser`, `wallet` and `prometheus` for the packages that only some tests need (those in a browser, that
-# with the Electrum wallet, and that of the node's figures), `clients` for clients in Python and Go, `peers` for what other systems need (`make test-peers`).
+# with the Electrum wallet, and that of the node's figures), `clients` for clients in Python and Go, `shells` for shells,
+# manual pages and the unit of systemd, `peers` for what other systems need (`make test-peers`).
 set -eu
 rust_needed=1.95
 
@@ -44,6 +45,13 @@ case ${1:-build} in
     need python3-venv python3 -c 'import ensurepip, venv'
     need golang-go command -v go
     ;;
+  shells)
+    need bash command -v bash
+    need zsh command -v zsh
+    need fish command -v fish
+    need mandoc command -v mandoc
+    need systemd command -v systemd-analyze
+    ;;
   prometheus) need prometheus command -v promtool ;;
   peers)
     need npm command -v npm         # bcoin, libraries of wallets, axe-core
@@ -66,7 +74,7 @@ case ${1:-build} in
     need golang-go command -v go
     ;;
   *)
-    echo "setup: unknown argument '$1'; build, test, browser, wallet, clients, prometheus or peers" >&2
+    echo "setup: unknown argument '$1'; build, test, browser, wallet, clients, shells, prometheus or peers" >&2
     exit 1
     ;;
 esac

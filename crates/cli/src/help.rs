@@ -16,7 +16,8 @@ pub(crate) fn help() -> String {
          Usage:  lydian-cli [options] <method> [arguments]\n\
          \u{20}       lydian-cli [options] -named <method> [name=value]...\n\
          \u{20}       lydian-cli [options] help [method]     list the methods, or describe one\n\
-         \u{20}       lydian-cli grind <hex-block-header>    find the nonce of a header, as bitcoin-util does\n\n\
+         \u{20}       lydian-cli grind <hex-block-header>    find the nonce of a header, as bitcoin-util does\n\
+         \u{20}       lydian-cli completions <shell>         print the completions of bash, zsh or fish\n\n\
          Examples:\n\
          \u{20}       lydian-cli -getinfo\n\
          \u{20}       lydian-cli getblockhash 1000\n\
@@ -30,14 +31,15 @@ pub(crate) fn help() -> String {
             text += &entry(option, WIDTH);
         }
     }
-    text + &format!("\n{NOTES}")
+    text + &format!("\n{OPTION_NOTES}\n\n{EXIT_CODES}")
 }
 
-const NOTES: &str = "\
+pub(crate) const OPTION_NOTES: &str = "\
 Options come before the method. They are those of Bitcoin Core, in the same form: -name=value or --name=value,
 -name for -name=1, -noname for -name=0; or without the dash in lydian.conf. Results are printed to standard
-output: strings unchanged, anything else as JSON. Errors are printed to standard error.
+output: strings unchanged, anything else as JSON. Errors are printed to standard error.";
 
+pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 success; 1 the node was not reached, or the command line is invalid; otherwise the code of the
 node's error, of which the shell keeps the lowest eight bits";
 

@@ -20,13 +20,17 @@ mod http;
 mod limits;
 mod netinfo;
 mod options;
+mod program;
 mod settings;
 mod stdin;
 mod value;
 
 use call::{Question, call};
 use error::CallError;
+use lydian_options::completions::{self, Shell};
+use lydian_options::manual;
 use lydian_rpc::Json;
+use program::program;
 use settings::Settings;
 use std::env;
 use std::ffi::OsString;
@@ -56,6 +60,21 @@ fn run(arguments: Vec<OsString>) -> u8 {
     if is_empty || ["help", "h", "?"].into_iter().any(|name| settings.is_set(name)) {
         print_line(&help::help());
         return if is_empty { refuse("Error: too few parameters") } else { 0 };
+    }
+    if let Some(date) = settings.text("help-manual") {
+        print_line(manual::page(&program(), &date).trim_end());
+        return 0;
+    }
+    if let [command, rest @ ..] = &words[..]
+        && command == "completions"
+    {
+        return match rest {
+            [name] if let Some(shell) = Shell::named(name) => {
+                print_line(completions::script(&program(), shell).trim_end());
+                0
+            }
+            _ => refuse(&format!("error: completions needs the name of a shell: {}", Shell::NAMES.join(", "))),
+        };
     }
     if let Some(("grind", header)) = words.split_first().map(|(name, rest)| (name.as_str(), rest)) {
         // No node is asked, and no file is read.

@@ -1,7 +1,7 @@
 //! The table of options, used by the parser and by `-help`. Data only. Names and meanings are those of Bitcoin Core's
 //! client. As Core's client, it has no `-includeconf`, so that it includes no files.
 
-use lydian_options::Rules;
+use lydian_options::{Kind, Rules};
 use std::convert::Infallible;
 
 /// An entry; call sites read the value by name, since most options decide the one call of the client together.
@@ -77,6 +77,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     Opt {
         name: "rpccookiefile",
         argument: "<file>",
+        kind: Kind::Path,
         group: group::SERVER,
         default: ".cookie",
         help: "The cookie file with the credentials that the node generated. A relative path is relative to the chain's directory in the data directory",
@@ -142,6 +143,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     Opt {
         name: "color",
         argument: "<when>",
+        choices: &["always", "never", "auto"],
         group: group::CALL,
         may_negate: false,
         default: "auto",
@@ -151,6 +153,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     Opt {
         name: "chain",
         argument: "<chain>",
+        choices: &["main", "test", "testnet4", "signet", "regtest"],
         group: group::CHAIN,
         default: "main",
         help: "main, test, testnet4, signet or regtest",
@@ -163,6 +166,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     Opt {
         name: "datadir",
         argument: "<dir>",
+        kind: Kind::Path,
         group: group::FILES,
         may_negate: false,
         default: "~/.lydian",
@@ -172,6 +176,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     Opt {
         name: "conf",
         argument: "<file>",
+        kind: Kind::Path,
         group: group::FILES,
         default: "lydian.conf, or bitcoin.conf if only that exists",
         help: "The configuration file. A relative path is relative to the data directory",
@@ -179,6 +184,8 @@ pub(crate) const OPTIONS: &[Opt] = &[
     },
     Opt { name: "help", group: group::FILES, help: "Print this help and exit (also -h or -?)", ..SWITCH },
     Opt { name: "version", group: group::FILES, help: "Print the version and exit", ..SWITCH },
+    // For the manual page lydian-cli(1).
+    Opt { name: "help-manual", argument: "<yyyy-mm-dd>", ..TEXT },
     // Accepted as by Core's client, so that its command lines and files keep working.
     Opt { name: "h", ..SWITCH },
     Opt { name: "?", ..SWITCH },

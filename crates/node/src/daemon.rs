@@ -7,6 +7,7 @@
 //! pipe ends without it, the start has failed.
 
 use crate::exit;
+use crate::service;
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -65,8 +66,9 @@ pub(crate) fn start(log: Option<&Path>) -> u8 {
     code.filter(|code| *code != exit::DONE).unwrap_or(exit::DIRECTORY)
 }
 
-/// Lets the parent exit.
+/// Lets the parent exit, and the service manager go on.
 pub(crate) fn ready() {
+    service::is_ready();
     if is_background() {
         // If the parent is gone, nothing waits for this line.
         let _ = writeln!(io::stdout().lock(), "{READY}");

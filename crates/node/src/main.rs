@@ -35,6 +35,7 @@ mod report;
 mod run;
 mod screen;
 mod serve;
+mod service;
 mod settings;
 mod signals;
 mod status;
@@ -47,7 +48,8 @@ use cli::{Cli, Command};
 use display::Style;
 use host::Host;
 use lydian_disk::{RealDisk, WipingAllocator};
-use lydian_options::Notice;
+use lydian_options::completions::{self, Shell};
+use lydian_options::{Notice, manual};
 use rustix::fs::Mode;
 use screen::Screen;
 use settings::{Settings, Words, help};
@@ -110,6 +112,9 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     };
     if print_and_exit(&words) {
         return exit::DONE;
+    }
+    if let (Some("completions"), [shell, ..]) = (words.command, &words.arguments[..]) {
+        return print_completions(shell);
     }
     let host = Host::this();
     let mut notices = words.notices.clone();
@@ -175,10 +180,21 @@ fn print_and_exit(words: &Words) -> bool {
         screen.line(lydian_rpc::document().trim_end());
     } else if words.has_switch("help-interface") {
         screen.line(lydian_rpc::interface(&lydian_zmq::Topic::ALL.map(lydian_zmq::Topic::name)).trim_end());
+    } else if let Some(date) = words.text("help-manual") {
+        screen.line(manual::page(&settings::program::program(), &date).trim_end());
     } else {
         return false;
     }
     true
+}
+
+/// `lydian completions SHELL`.
+fn print_completions(name: &str) -> u8 {
+    let Some(shell) = Shell::named(name) else {
+        return refuse(&settings::SettingsError::UnknownShell { name: name.to_owned() });
+    };
+    Screen::new().line(completions::script(&settings::program::program(), shell).trim_end());
+    exit::DONE
 }
 
 /// The text of `bitcoind -version`, which programs parse: the version is the word after "version".

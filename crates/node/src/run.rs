@@ -11,6 +11,7 @@ use crate::exit;
 use crate::listening::Listening;
 use crate::log::{Log, iso8601};
 use crate::notify::Notifier;
+use crate::service;
 use crate::settings::Settings;
 use crate::signals::{self, Hangups, Stop};
 use lydian_disk::{Change, Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, RealDisk};
@@ -161,6 +162,7 @@ impl Ending {
     fn end(&self) {
         if !self.is_announced.swap(true, Ordering::Relaxed) {
             self.log.info("Shutdown in progress...");
+            service::is_stopping();
             self.notifier.run_all(&self.commands);
         }
         self.notifier.flush();
@@ -198,6 +200,7 @@ impl Session<'_> {
     pub(crate) fn announce_shutdown(&self) {
         if !self.ending.swap(true, Ordering::Relaxed) {
             self.log.info("Shutdown in progress...");
+            service::is_stopping();
             self.notifier.run_all(&self.settings.shutdownnotify);
         }
     }

@@ -8,6 +8,8 @@
 
 mod fields;
 mod indexes;
+mod service;
+mod shells;
 
 use fields::keys;
 use lydian_chains::files::BlockWriter;

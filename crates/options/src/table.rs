@@ -15,6 +15,8 @@ pub struct Opt<S: 'static, E: 'static> {
     pub name: &'static str,
     /// The text after `=`, as shown in help; empty for a switch.
     pub argument: &'static str,
+    /// The values that a shell offers; empty if there are too many.
+    pub choices: &'static [&'static str],
     pub kind: Kind,
     /// May be given several times, and every value counts.
     pub is_list: bool,
@@ -81,6 +83,7 @@ impl<S, E> Opt<S, E> {
     pub const SWITCH: Opt<S, E> = Opt {
         name: "",
         argument: "",
+        choices: &[],
         kind: Kind::Switch,
         is_list: false,
         may_negate: true,

@@ -22,6 +22,7 @@ pub mod limits;
 mod port;
 mod rpc;
 mod scratch;
+pub mod terminal;
 pub mod wire;
 
 use std::path::PathBuf;

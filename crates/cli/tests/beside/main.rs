@@ -12,6 +12,7 @@ mod bcli;
 mod cases;
 mod pretender;
 mod server;
+mod shells;
 
 use cases::{AFTER, BEFORE};
 use lydian_oracle::Scratch;

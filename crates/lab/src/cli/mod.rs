@@ -4,6 +4,7 @@ mod compare;
 mod electrum;
 mod index_size;
 mod interrupt;
+mod manual;
 mod mempool;
 mod peers;
 mod progress;
@@ -20,6 +21,7 @@ mod validity;
 use crate::cli::compare::{CompareArgs, compare};
 use crate::cli::electrum::{ElectrumArgs, electrum};
 use crate::cli::index_size::{IndexSizeArgs, index_size};
+use crate::cli::manual::{ManualArgs, completions, manual};
 use crate::cli::mempool::{MempoolArgs, mempool};
 use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::project::{ProjectArgs, project};
@@ -85,6 +87,14 @@ enum Command {
     Validity(ValidityArgs),
     /// List and install other nodes and servers.
     Peers(PeersArgs),
+    /// Print the completions of a shell: source <(lydian-lab completions bash).
+    Completions {
+        /// Shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one for each command.
+    #[command(hide = true)]
+    Manual(ManualArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -177,6 +187,8 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Validity(args) => validity(args),
         Command::Peers(args) => peers(args),
         Command::Report(args) => report(args),
+        Command::Completions { shell } => Ok(completions(*shell).into()),
+        Command::Manual(args) => manual(args),
     }
 }
 

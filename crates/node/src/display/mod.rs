@@ -109,12 +109,12 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Display {
-    /// `keep_status` is called every few seconds, `write_log` with each line for the log.
+    /// `keep_status` is called every few seconds with the line of the display, `write_log` with each line for the log.
     pub(crate) fn start(
         style: Style,
         workers: usize,
         write_log: WriteLog,
-        keep_status: impl Fn() + Send + 'static,
+        keep_status: impl Fn(&str) + Send + 'static,
     ) -> io::Result<Display> {
         let doing = Mutex::new((Doing::Something("starting".to_owned()), false));
         let shared = Arc::new(Shared { doing, ended: Condvar::new(), seen: Mutex::default() });
@@ -181,7 +181,7 @@ impl Viewer {
         Viewer { style, workers, shared, bar, watch, history, shown, write_log }
     }
 
-    fn run(mut self, keep_status: &dyn Fn()) {
+    fn run(mut self, keep_status: &dyn Fn(&str)) {
         let mut tick: u64 = 0;
         loop {
             let doing = {
@@ -196,10 +196,20 @@ impl Viewer {
             tick += 1;
             self.look(&doing, tick);
             if tick.is_multiple_of(STATUS_TICKS) {
-                keep_status();
+                keep_status(&self.sentence());
             }
         }
         self.bar.finish_and_clear();
+    }
+
+    /// What the node is doing, in one line.
+    fn sentence(&self) -> String {
+        match &*lock(&self.shared.seen) {
+            Seen::Nothing => String::new(),
+            Seen::Something(words) => words.clone(),
+            Seen::Validating(figures) => text::line(&figures.0, &figures.1),
+            Seen::Syncing(figures) => figures.0.line(&figures.1, &figures.2),
+        }
     }
 
     fn saw(&self, seen: Seen) {

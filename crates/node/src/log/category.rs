@@ -5,7 +5,7 @@
 use super::Level;
 
 /// Core's names in its order; `lock` only exists in its debug builds.
-pub(super) const NAMES: [&str; 30] = [
+pub(crate) const NAMES: [&str; 30] = [
     "net",
     "tor",
     "mempool",

@@ -14,7 +14,7 @@ mod lines;
 mod rate;
 mod recent;
 
-pub(crate) use category::{Categories, Category, Levels};
+pub(crate) use category::{Categories, Category, Levels, NAMES as CATEGORIES};
 pub(crate) use lines::{TipLine, expected_transactions, iso8601, log2, progress, update_tip};
 pub(crate) use recent::Line;
 

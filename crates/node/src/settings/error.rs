@@ -6,6 +6,7 @@ use super::net::NetProblem;
 use super::unused::UnusedProblem;
 use super::values::PRUNE_MIB_MIN;
 use lydian_consensus::DeploymentError;
+use lydian_options::completions::Shell;
 use lydian_options::{
     ArgumentProblem, ChainCombination, ConfProblem, DatadirProblem, FileProblem, Origin, ReadProblem,
 };
@@ -28,6 +29,9 @@ pub(crate) enum SettingsError {
     MissingWord {
         command: &'static str,
         argument: &'static str,
+    },
+    UnknownShell {
+        name: String,
     },
     /// An option that belongs to other commands.
     WrongCommand {
@@ -160,6 +164,9 @@ impl fmt::Display for SettingsError {
                 write!(f, "Command line contains unexpected token '{word}' after {}", command(name))
             }
             Self::MissingWord { command, argument } => write!(f, "lydian {command} needs {argument}"),
+            Self::UnknownShell { name } => {
+                write!(f, "lydian completions: no completions for '{name}', only for {}", Shell::NAMES.join(", "))
+            }
             Self::WrongCommand { name, command: used, belongs } => {
                 write!(
                     f,

@@ -23,6 +23,7 @@ mod mempool;
 mod mining;
 pub(crate) mod net;
 pub(crate) mod page;
+pub(crate) mod program;
 mod resolve;
 pub(crate) mod rpc;
 mod settled;

@@ -91,6 +91,12 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         help: "Verify blocks from files, without a data directory",
     },
     CommandInfo { name: "explain", argument: "[RULE]", words_max: 1, help: "Explain a consensus or policy rule" },
+    CommandInfo {
+        name: "completions",
+        argument: "SHELL",
+        words_max: 1,
+        help: "Print the completions of bash, zsh or fish: source <(lydian completions bash)",
+    },
 ];
 
 const SWITCH: Opt = Opt { group: group::OPTIONS, ..Opt::SWITCH };

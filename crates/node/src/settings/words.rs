@@ -25,6 +25,10 @@ impl Words {
         value.is_some_and(|value| switch(value.setting.text()))
     }
 
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.sources.on_command_line(name).last().map(|value| value.setting.text().to_owned())
+    }
+
     pub(crate) fn wants_help(&self) -> bool {
         ["help", "h", "?", "help-debug"].into_iter().any(|name| self.has_switch(name))
     }

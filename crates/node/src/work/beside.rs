@@ -44,7 +44,7 @@ pub(crate) fn utxohash(settings: &Settings, style: Style) -> Option<u8> {
 }
 
 fn hash(settings: &Settings, pinned: &PinnedCoins, style: Style) -> Result<UtxoHashes, Failure> {
-    let display = Display::start(style, settings.threads, Box::new(|_| {}), || {})?;
+    let display = Display::start(style, settings.threads, Box::new(|_| {}), |_| {})?;
     display.show(Doing::Something("reading all coins of the last checkpoint".to_owned()));
     // Before the first checkpoint there are no coins.
     let tip = pinned.tip().unwrap_or(Tip { height: Height(0), hash: settings.params.genesis_hash });

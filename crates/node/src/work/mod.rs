@@ -33,6 +33,7 @@ use crate::exit;
 use crate::page::{self, PageNode};
 use crate::run::Session;
 use crate::serve::Serving;
+use crate::service;
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
 use lydian_index::{IndexKind, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndexReader};
@@ -102,7 +103,11 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let keeper = Arc::clone(&watcher);
     let log = Arc::clone(&session.log);
     let to_log = Box::new(move |line: &str| log.info(line));
-    let display = Display::start(style, session.settings.threads, to_log, move || keeper.keep_status())?;
+    let keep_status = move |sentence: &str| {
+        keeper.keep_status();
+        service::is_alive(sentence);
+    };
+    let display = Display::start(style, session.settings.threads, to_log, keep_status)?;
     session.stop.set_open_ended(true);
     let (server, observer) = serve(session, task, &watcher)?;
     let page =

@@ -206,7 +206,7 @@ fn verify(
     verified: &mut Vec<Verified>,
 ) -> Result<(), CannotVerify> {
     let display =
-        Display::start(style, session.settings.threads, Box::new(|_| {}), || {}).map_err(CannotVerify::Thread)?;
+        Display::start(style, session.settings.threads, Box::new(|_| {}), |_| {}).map_err(CannotVerify::Thread)?;
     let verifier = Verifier { session, display };
     // That of an earlier process which was killed.
     remove_scratch(session.disk.as_ref(), &session.settings.datadir)?;

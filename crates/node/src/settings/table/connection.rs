@@ -158,6 +158,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "onlynet",
         argument: "<net>",
+        choices: &["ipv4", "ipv6", "onion", "i2p", "cjdns"],
         is_list: true,
         group: group::CONNECTION,
         help: "Make automatic outbound connections only to network <net> (ipv4, ipv6, onion, i2p, cjdns). Inbound and manual connections are not affected by this option",

@@ -61,6 +61,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "debug",
         argument: "<category>",
+        choices: &crate::log::CATEGORIES,
         kind: Kind::Text,
         is_list: true,
         group: group::DEBUG,
@@ -72,6 +73,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "debugexclude",
         argument: "<category>",
+        choices: &crate::log::CATEGORIES,
         kind: Kind::Text,
         is_list: true,
         group: group::DEBUG,
@@ -174,6 +176,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         name: "sigengine",
         is_own: true,
         argument: "<name>",
+        choices: &lydian_curve::ENGINE_NAMES,
         kind: Kind::Text,
         may_negate: false,
         group: group::DEBUG,

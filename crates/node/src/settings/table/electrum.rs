@@ -161,6 +161,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "addressindex",
         argument: "<profile>",
+        choices: &["compact", "full", "0"],
         is_own: true,
         kind: Kind::Text,
         group: group::ELECTRUM,

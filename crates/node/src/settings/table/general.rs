@@ -80,6 +80,14 @@ pub(super) const OPTIONS: &[Opt] = &[
     },
     Opt { name: "help-config", is_own: true, group: Group::HIDDEN, help: "Print docs/config.md and exit", ..SWITCH },
     Opt {
+        name: "help-manual",
+        is_own: true,
+        argument: "<yyyy-mm-dd>",
+        group: Group::HIDDEN,
+        help: "Print the manual page lydian(1) with this date and exit",
+        ..TEXT
+    },
+    Opt {
         name: "copy",
         is_own: true,
         group: group::COMMAND,
@@ -124,6 +132,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "blockfilterindex",
         argument: "<type>",
+        choices: &["basic", "0"],
         kind: Kind::Text,
         default: "0",
         help: "Maintain an index of compact filters by block. <type> is basic, or 1 for all types; 0 for none",
@@ -258,6 +267,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "chain",
         argument: "<chain>",
+        choices: &["main", "test", "testnet4", "signet", "regtest"],
         kind: Kind::Text,
         group: group::START,
         default: "main",

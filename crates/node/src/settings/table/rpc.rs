@@ -58,6 +58,7 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt {
         name: "rpccookieperms",
         argument: "<readable-by>",
+        choices: &["owner", "group", "all"],
         group: group::RPC,
         default: "owner",
         help: "Set permissions on the RPC auth cookie file so that it is readable by [owner|group|all]",

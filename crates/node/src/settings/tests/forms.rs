@@ -191,8 +191,18 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
 ];
 
 /// Options that act before the settings are loaded.
-const EARLY: &[&str] =
-    &["help", "h", "?", "help-debug", "help-config", "help-interface", "help-metrics", "help-rpc", "version"];
+const EARLY: &[&str] = &[
+    "help",
+    "h",
+    "?",
+    "help-debug",
+    "help-config",
+    "help-interface",
+    "help-manual",
+    "help-metrics",
+    "help-rpc",
+    "version",
+];
 
 #[test]
 fn every_option_is_read_and_refuses_what_it_cannot_take() {
