@@ -442,7 +442,7 @@ fn a_reader_that_does_not_read_loses_its_place() {
     page.node.text.store(TEXT_SIZE, Ordering::Relaxed);
     let slow: Vec<TcpStream> = (0..3).map(|_| page.open_live("")).collect();
     let began = Instant::now();
-    let mut change = || {
+    let change = || {
         assert!(began.elapsed() < Duration::from_secs(120), "{} readers", page.server.hub.readers());
         page.node.value.fetch_add(1, Ordering::Relaxed);
         assert_eq!(page.get("/", &[]).status(), 200, "others are served");

@@ -168,13 +168,13 @@ fn a_thousand_idle_streams_cost_no_service() {
         answer.status.contains(" 503 ").then_some(answer)
     });
     assert!(refused.body.contains("64 pages are open already. Close one and try again."), "{refused:?}");
-    let mut status = |stream: &mut TcpStream| {
+    let status = |stream: &mut TcpStream| {
         let mut first = [0; 12];
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.read_exact(&mut first).unwrap();
         String::from_utf8_lossy(&first).into_owned()
     };
-    let all: Vec<String> = streams.iter_mut().map(&mut status).collect();
+    let all: Vec<String> = streams.iter_mut().map(status).collect();
     let count = |status: &str| all.iter().filter(|one| *one == status).count();
     assert_eq!((count("HTTP/1.1 200"), count("HTTP/1.1 503")), (64, READERS - 64));
     for _ in 0..3 {
