@@ -180,7 +180,7 @@ impl Bench {
         let wallet = self.wallet;
         let scripts: Vec<Vec<u8>> = parallel::map(self.threads, &numbers, |&number| {
             let key = |part| wallet.keypair(1_000_000 + number, part).public_key().serialize().to_vec();
-            multisig(1, &(0..MULTISIG_KEYS).map(key).collect::<Vec<_>>())
+            multisig(1, (0..MULTISIG_KEYS).map(key).collect::<Vec<_>>())
         });
         let outputs: Vec<Vec<u8>> = scripts.iter().map(|script| p2wsh(script)).collect();
         let coins = self.fund(&outputs)?;

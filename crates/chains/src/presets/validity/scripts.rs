@@ -49,7 +49,7 @@ impl Funded {
 /// 2-of-2 multisigs; in the second signature one bit of the byte before the hash type is flipped.
 fn multisigs(wallet: &Wallet) -> [ScriptCase; 2] {
     let keys = [wallet.keypair(50, 0), wallet.keypair(50, 1)];
-    let script = multisig(2, &keys.map(|key| key.public_key().serialize().to_vec()));
+    let script = multisig(2, keys.map(|key| key.public_key().serialize().to_vec()));
     let legacy = {
         let script = script.clone();
         move |signing: &Signing<'_>, is_false: bool| -> Unlocked {
