@@ -8,6 +8,7 @@
 use crate::error::ChainsError;
 use crate::limits::CHAIN_FILE_SIZE_MAX;
 use lydian_consensus::Coin;
+use lydian_consensus::params::{Chain, Params};
 use lydian_consensus::utxo_hash::hash_serialized_3;
 use lydian_disk::{Disk, PathKind, RealDisk, read_whole};
 use lydian_hash::Sha256;
@@ -40,6 +41,23 @@ pub struct Network {
     pub name: &'static str,
     /// Subfolder of the data directory; empty for the main network.
     pub folder: &'static str,
+}
+
+impl Network {
+    /// The bytes before each message of the network and before each block in its files.
+    pub fn magic(&self) -> [u8; 4] {
+        self.magic
+    }
+
+    pub fn genesis_hash(&self) -> BlockHash {
+        let chain = Chain::ALL.into_iter().find(|chain| chain.name() == self.name).unwrap_or(Chain::Main);
+        Params::new(chain).genesis_hash
+    }
+}
+
+/// Names of the networks, for messages.
+pub fn network_names() -> Vec<&'static str> {
+    NETWORKS.iter().map(|network| network.name).collect()
 }
 
 /// Finds a network by its `-chain=` name.
@@ -418,6 +436,16 @@ impl Walk {
 #[allow(clippy::disallowed_methods, reason = "tests read and write their own files")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_has_the_magic_and_the_genesis_block_of_its_parameters() {
+        for chain in Chain::ALL {
+            let (params, network) = (Params::new(chain), network(chain.name()).unwrap());
+            assert_eq!((network.magic(), network.genesis_hash()), (params.magic, params.genesis_hash));
+        }
+        assert_eq!(network_names().len(), Chain::ALL.len());
+    }
+
     use crate::presets::{empty, mainnet_mix, reorg};
 
     fn scratch(name: &str) -> PathBuf {

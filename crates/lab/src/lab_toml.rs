@@ -74,6 +74,12 @@ pub fn activate(file: LabFile) {
     let _ = ACTIVE.set(file);
 }
 
+/// The kind of a node by its name in `--nodes`: without its label, and for a fork its base.
+pub fn base_kind(name: &str) -> &str {
+    let kind = name.split(':').next().unwrap_or(name);
+    active().fork(kind).map_or(kind, |fork| fork.base)
+}
+
 impl LabFile {
     /// Loads the given file, which must exist, or the first one of the usual places.
     pub fn load(given: Option<&Path>) -> Result<LabFile, LabError> {

@@ -17,9 +17,10 @@ use lydian_chains::chain_files::{ChainFiles, network};
 use lydian_chains::presets::validity::make;
 use lydian_lab::LabError;
 use lydian_lab::runs::adapter::Adapter;
+use lydian_lab::runs::cgroup::Group;
 use lydian_lab::runs::progress::{Moment, Progress};
 use lydian_lab::runs::rpc::Server;
-use lydian_lab::runs::{Comparison, Contender, More, Servers, Source, system};
+use lydian_lab::runs::{Comparison, Contender, Counter, More, Servers, Source, system};
 use lydian_lab::validity::{Patience, Terms, examine};
 use lydian_oracle::Scratch;
 use lydian_report::results::{
@@ -140,6 +141,29 @@ fn a_node_that_fills_the_disk_is_ended() {
     assert_eq!(outcomes(&bench.run(vec![("good", bench.good("sleep 0.4"))])), [("good", Outcome::Counted)]);
 }
 
+/// The kernel kills what needs more, with the page cache counted in.
+#[test]
+fn a_control_group_limits_memory() {
+    let mut bench = Bench::new("cgroup");
+    if let Err(reason) = Group::with_memory(1 << 30) {
+        eprintln!("SKIPPED a_control_group_limits_memory: {reason}");
+        return;
+    }
+    bench.settings.cgroup_memory_bytes = Some(64 << 20);
+    // A line without end is kept in memory.
+    let eats = bench.good("exec tail /dev/zero");
+    // More than the limit goes through the page cache, which the kernel empties.
+    let writes = bench.good("head -c 200000000 /dev/zero > \"$1/file\"");
+    let results = bench.run(vec![("eats", eats), ("writes", writes)]);
+    let expected = [("eats", Outcome::MemoryExceeded), ("writes", Outcome::Counted)];
+    assert_eq!(outcomes(&results), expected, "{}", to_markdown(&results));
+    assert_eq!(
+        reason(&results.runs[0]),
+        "the kernel killed it: it needed more than 67108864 bytes with its page cache"
+    );
+    assert_eq!(results.settings.cgroup_memory_bytes, Some(64 << 20));
+}
+
 #[test]
 fn a_chain_of_another_network_is_reported_before_the_run() {
     let mut bench = Bench::new("network");
@@ -216,7 +240,8 @@ fn network_bytes_are_what_the_server_counted_between() {
         json!({ "totalbytesrecv": 1_000 * asked, "totalbytessent": 50_000 * asked, "timemillis": 1 })
     });
     let counter = Some(Server { port, credentials: "a:b".into() });
-    let source = Source { name: "here".into(), peers: vec!["127.0.0.1:7".parse().unwrap()], counter };
+    let source =
+        Source { name: "here".into(), peers: vec!["127.0.0.1:7".parse().unwrap()], counter: counter.map(Counter::Rpc) };
     let results = bench.run_with(vec![("a", bench.good(":"))], More::default(), Some(source)).unwrap();
     assert_eq!(results.runs[0].network, Some(NetworkBytes { received: 50_000, sent: 1_000 }));
     let figures = results.summary[0].figures.as_ref().unwrap();

@@ -92,6 +92,67 @@ fn good_runs_give_a_table_and_a_file() {
     assert!(results.nodes[0].arguments.contains(&"-stopatheight=5".into()));
 }
 
+/// One run with each number of workers that this machine has.
+#[test]
+fn workers_are_compared_and_fitted() {
+    let bench = Bench::new("workers");
+    let node = format!("lydian={}", bench.node("node", "sleep 0.1", 5));
+    let nodes = ["--nodes", "lydian", "--node-path", &node, "--runs", "1", "--no-validity"];
+    let output = bench.compare(&[&nodes[..], &["--workers", "1,4096"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("left out [4096]"), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.contains("| lydian | 1 |") && table.contains("lydian: no fit"), "{table}");
+    let results = bench.results();
+    assert_eq!((results.runs.len(), results.nodes[0].name.as_str()), (1, "lydian:par1"));
+    assert_eq!(results.nodes[0].arguments.last().map(String::as_str), Some("-par=1"));
+    for (workers, node, word) in [("0", "lydian", "numbers from 1"), ("1", "parity", "parity has no -par")] {
+        let refused =
+            bench.compare(&["--workers", workers, "--nodes", node, "--node-path", &format!("{node}=/bin/sh")]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(word), "{}", text(&refused.stderr));
+    }
+}
+
+#[test]
+fn a_comparison_is_repeated_from_its_file() {
+    let bench = Bench::new("rerun");
+    let node = format!("lydian={}", bench.node("node", ":", 5));
+    let first = bench.compare(&["--nodes", "lydian", "--node-path", &node, "--runs", "2", "--no-validity"]);
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first.stderr));
+    let file = bench.0.path().join("results.json");
+    let before = std::fs::read(&file).unwrap();
+    let rerun = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lydian-lab"));
+        command.arg("rerun").arg(&file).args(more).env("XDG_CACHE_HOME", bench.0.path().join("cache"));
+        command.env("XDG_CONFIG_HOME", bench.0.path()).stdin(Stdio::null()).output().unwrap()
+    };
+    let again = rerun(&[]);
+    // 1 if this machine was slower the second time.
+    assert!(matches!(again.status.code(), Some(0 | 1)), "{}", text(&again.stderr));
+    assert!(text(&again.stdout).contains("wall"), "{}", text(&again.stdout));
+    let new: Results =
+        serde_json::from_slice(&std::fs::read(bench.0.path().join("results.rerun.json")).unwrap()).unwrap();
+    let old = bench.results();
+    let arguments = |results: &Results| results.nodes[0].arguments.clone();
+    assert_eq!((new.runs.len(), arguments(&new), &new.chain), (2, arguments(&old), &old.chain));
+    assert_eq!((&new.lab.command_line, std::fs::read(&file).unwrap()), (&old.lab.command_line, before));
+
+    let refused = rerun(&["--out", file.to_str().unwrap()]);
+    assert!(text(&refused.stderr).contains("that is the file to be repeated"), "{}", text(&refused.stderr));
+    // Another chain in the same place.
+    std::fs::remove_dir_all(bench.0.path().join("chain")).unwrap();
+    lydian_chains::presets::empty::write(6, &bench.0.path().join("chain")).unwrap();
+    let refused = rerun(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("another chain: its block files have SHA-256"), "{}", text(&refused.stderr));
+    // A file of another command.
+    let mut other = old;
+    other.lab.command_line = ["lydian-lab", "limits"].map(str::to_owned).into();
+    std::fs::write(&file, other.to_json()).unwrap();
+    assert!(text(&rerun(&[]).stderr).contains("only results of reindex and sync can be repeated"));
+}
+
 #[test]
 fn a_chain_by_name_is_kept() {
     let bench = Bench::new("kept");

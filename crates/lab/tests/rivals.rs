@@ -5,7 +5,7 @@ use lydian_chains::chain_files::network;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::adapters::adapter;
 use lydian_oracle::Scratch;
-use lydian_report::results::{Experiment, Results};
+use lydian_report::results::{Experiment, Results, Validation};
 use lydian_stdx::lock;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -53,6 +53,8 @@ impl Bench {
             cache_mib: 4_000,
             peers: vec!["127.0.0.1:29811".parse().unwrap()],
             time: None,
+            validation: Validation::Full,
+            next_block: None,
             rpc_port,
             more: vec!["--added-by-the-user".into()],
         }
@@ -107,7 +109,7 @@ fn bcoin_checks_every_script_and_meets_its_peer_alone() {
     assert!(node.notes().iter().any(|note| note.contains("taproot")), "{:?}", node.notes());
 }
 
-/// Regression: without the option, runs on the first blocks of mainnet waited for a longer chain until their time limit.
+/// Regression: without the option, runs on the first blocks of mainnet waited for a longer chain until their limit.
 #[test]
 fn a_short_chain_of_a_real_network_is_enough() {
     let bench = Bench::new("work");
@@ -174,7 +176,50 @@ fn libbitcoin_becomes_the_program_after_its_settings_are_written() {
     }
     let block = settings.lines().find_map(|line| line.strip_prefix("genesis_block = ")).unwrap();
     assert_eq!(block_hash(block), genesis);
-    assert!(node.refuses(network("main").unwrap()).is_some() && node.refuses(job.network).is_none());
+    assert!(node.refuses(network("signet").unwrap()).is_some() && node.refuses(job.network).is_none());
+}
+
+#[test]
+fn libbitcoin_on_mainnet_keeps_the_programs_own_network() {
+    let bench = Bench::new("libbitcoin-main");
+    let (node, job) = (bench.node("libbitcoin"), bench.job(18_443));
+    let settings = |validation: Validation| {
+        let job = Job { network: network("main").unwrap(), validation, ..job.clone() };
+        bench.given(node.sync(&job));
+        read(&job.data.join("lab.cfg"))
+    };
+    let full = settings(Validation::Full);
+    let milestone = "milestone = 000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f:0";
+    assert!(full.lines().any(|line| line == milestone) && full.contains("identifier = 3652501241"), "{full}");
+    assert!(!full.contains("retarget") && !full.contains("_buckets"), "{full}");
+    assert!(!settings(Validation::Default).contains("milestone"));
+    assert!(node.refuses(network("main").unwrap()).is_none() && node.refuses(network("test").unwrap()).is_some());
+}
+
+#[test]
+fn gocoin_trusts_no_block_but_the_first() {
+    let bench = Bench::new("gocoin");
+    let node = bench.node("gocoin");
+    let job = Job { network: network("main").unwrap(), ..bench.job(18_443) };
+    let given = bench.given(node.sync(&job));
+    let (file, data) = (job.data.join("lab.json"), job.data.join("gocoin"));
+    assert_eq!(given[..2], ["-cfg".to_owned(), file.display().to_string()]);
+    assert_eq!(
+        read(&file),
+        r#"{"LastTrustedBlock":"000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"}"#
+    );
+    holds(&given, &["-d", &data.display().to_string(), "-c", "127.0.0.1:29811", "-l=false", "-nowallet"]);
+    holds(&given, &["-webui=127.0.0.1:18443", "--added-by-the-user"]);
+    assert!(bench.written("env").lines().any(|line| line == "GOMAXPROCS=2"));
+    let test = bench.given(node.sync(&Job { network: network("test").unwrap(), ..job.clone() }));
+    assert!(test.iter().any(|one| one == "-t") && !given.iter().any(|one| one == "-t"));
+    // By default it trusts a recent block: that is what its own file says.
+    let other = Job { data: job.data.join("other"), validation: Validation::Default, ..job.clone() };
+    std::fs::create_dir_all(&other.data).unwrap();
+    bench.given(node.sync(&other));
+    assert!(!other.data.join("lab.json").exists());
+    assert!(node.refuses(network("regtest").unwrap()).unwrap().contains("regtest"));
+    assert!(node.refuses(job.network).is_none() && node.cannot(Experiment::Reindex).is_some());
 }
 
 /// The hash of a block in hexadecimal, as displayed.
@@ -189,7 +234,7 @@ fn block_hash(digits: &str) -> String {
 /// They say so without a program, and none is started.
 #[test]
 fn those_that_cannot_say_why() {
-    for (kind, word) in [("gocoin", "regtest"), ("floresta", "utreexo")] {
+    for (kind, word) in [("zebra", "regtest"), ("floresta", "utreexo")] {
         let node = adapter(kind, None).unwrap();
         assert!(node.cannot(Experiment::Sync).unwrap().contains(word), "{kind}");
         assert!(node.cannot(Experiment::Reindex).is_some() && node.version().is_err(), "{kind}");

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod articles;
 pub mod compare;
 pub mod electrum;
 pub mod error;
@@ -19,6 +20,7 @@ pub mod page;
 pub mod project;
 pub mod read;
 pub mod results;
+pub mod scaling;
 pub mod summary;
 pub mod systems;
 pub mod thin;

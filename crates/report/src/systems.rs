@@ -148,8 +148,19 @@ pub const SYSTEMS: &[System] = &[
         how: How::Path("github.com/piotrnar/gocoin"),
         validation: "LastTrustedBlock at the genesis block",
         cannot: &[
-            cannot(Bar::Reindex, "Gocoin has no regtest", "piotrnar/gocoin: client/common/config.go"),
-            cannot(Bar::Sync, "Gocoin has no regtest", "piotrnar/gocoin: client/common/config.go"),
+            cannot(Bar::Reindex, "Gocoin's client reads no block files of Core's", "piotrnar/gocoin: client/main.go"),
+            cannot(
+                Bar::Note,
+                "has no regtest: it takes part in a `sync` of main or test alone",
+                "piotrnar/gocoin: client/common/config.go",
+            ),
+            cannot(
+                Bar::Note,
+                "has neither -par nor -dbcache: its threads are set by GOMAXPROCS, and all coins are in memory",
+                "piotrnar/gocoin: client/common/config.go",
+            ),
+            cannot(Bar::Note, "tells no hash of its UTXO set", "piotrnar/gocoin: client/usif/webui"),
+            cannot(Bar::Note, EXPERIMENTAL, "piotrnar/gocoin: client/common/config.go"),
         ],
     },
     System {
@@ -499,9 +510,9 @@ mod tests {
 
     #[test]
     fn left_out_names_the_bar_first_or_how_to_install() {
-        let gocoin = of("gocoin").unwrap().left_out(Bar::Sync);
-        assert_eq!(gocoin.reason, "Gocoin has no regtest");
-        assert!(gocoin.source.unwrap().starts_with("piotrnar/gocoin"));
+        let floresta = of("floresta").unwrap().left_out(Bar::Sync);
+        assert!(floresta.reason.contains("utreexo proofs"));
+        assert!(floresta.source.unwrap().starts_with("getfloresta/Floresta"));
         let mako = of("mako").unwrap().left_out(Bar::Sync);
         assert!(mako.reason.contains("github.com/chjj/mako") && mako.source.is_none(), "{}", mako.reason);
         assert_eq!(of("lydian").unwrap().role, Role::Node);
@@ -509,6 +520,6 @@ mod tests {
         assert!(parity.starts_with("it was not among --nodes; build it from"), "{parity}");
         assert!(parity.ends_with("; experimental: never run"), "{parity}");
         let never: Vec<&str> = SYSTEMS.iter().filter(|system| system.never_runs()).map(|system| system.title).collect();
-        assert_eq!(never, ["Gocoin", "Floresta", "Zebra BTC"]);
+        assert_eq!(never, ["Floresta", "Zebra BTC"]);
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Report, LabError> {
 }
 
 /// Parses `5%` as 0.05.
-fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let per_cent = text.strip_suffix('%').ok_or("a percentage, for instance 5%")?;
     let share = per_cent.trim().parse::<f64>().map_err(|error| error.to_string())? / 100.0;
     if (0.0..=10.0).contains(&share) { Ok(share) } else { Err("between 0% and 1000%".to_owned()) }

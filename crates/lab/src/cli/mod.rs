@@ -11,6 +11,7 @@ mod progress;
 mod project;
 mod reindex;
 mod report;
+mod rerun;
 mod runs;
 mod scale;
 mod size;
@@ -27,6 +28,7 @@ use crate::cli::peers::{PeersArgs, peers};
 use crate::cli::project::{ProjectArgs, project};
 use crate::cli::reindex::{ReindexArgs, reindex};
 use crate::cli::report::{ReportArgs, report};
+use crate::cli::rerun::{RerunArgs, rerun};
 use crate::cli::scale::{ScaleArgs, scale};
 use crate::cli::size::SizeArgs;
 use crate::cli::sync::{SyncArgs, sync};
@@ -67,6 +69,8 @@ enum Command {
     Sync(SyncArgs),
     /// Compare two results of the same experiment: what became slower or larger, with noise taken into account.
     Compare(CompareArgs),
+    /// Repeat a comparison from its results file: make the chain again, check its hash, repeat every run, compare.
+    Rerun(RerunArgs),
     /// Make results files small enough to keep: fewer samples, no paths of this machine, the same figures.
     Thin(ThinArgs),
     /// Project measured costs to mainnet at a height, with bounds and the formula; never a measurement.
@@ -171,7 +175,7 @@ impl From<String> for Report {
 
 /// Runs the command and returns what to print.
 pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
-    lab_toml::activate(LabFile::load(cli.config.as_deref())?);
+    lab_toml::activate(LabFile::load(config_of(cli)?.as_deref())?);
     match &cli.command {
         Command::Chain(args) => chain(args).map(Report::from),
         Command::Limits(args) => limits(args).map(Report::from),
@@ -183,12 +187,21 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::IndexSize(args) => index_size(args),
         Command::Mempool(args) => mempool(args),
         Command::Scale(args) => scale(args),
+        Command::Rerun(args) => rerun(args, args.earlier()?),
         Command::Thin(args) => thin(args),
         Command::Validity(args) => validity(args),
         Command::Peers(args) => peers(args),
         Command::Report(args) => report(args),
         Command::Completions { shell } => Ok(completions(*shell).into()),
         Command::Manual(args) => manual(args),
+    }
+}
+
+/// A comparison that is repeated uses the `lab.toml` that it named, unless another one is given.
+fn config_of(cli: &Cli) -> Result<Option<PathBuf>, LabError> {
+    match &cli.command {
+        Command::Rerun(args) if cli.config.is_none() => Ok(args.earlier()?.1.config),
+        _ => Ok(cli.config.clone()),
     }
 }
 

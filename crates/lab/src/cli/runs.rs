@@ -13,11 +13,12 @@ use lydian_chains::presets::validity;
 use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
 use lydian_lab::runs::adapters::{adapter_or_absent, cache_folder};
+use lydian_lab::runs::cgroup::{Group, parse_bytes};
 use lydian_lab::runs::chain_cache::{self, ensure};
 use lydian_lab::runs::lock::{Lock, lock};
 use lydian_lab::runs::{Comparison, Contender, More, Servers, chain, floor, left_out, machine_facts};
 use lydian_lab::validity::{Patience, Terms, examine};
-use lydian_report::results::{Cache, Experiment, Outcome, Results, Run, Settings, Validity};
+use lydian_report::results::{Cache, Experiment, Outcome, Results, Run, Settings, Validation, Validity};
 use lydian_report::summary::to_markdown;
 use lydian_report::systems;
 use std::path::{Path, PathBuf};
@@ -38,11 +39,11 @@ const EXIT_INTERRUPTED: u8 = 130;
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     /// Directory with block files; their magic determines the network.
-    #[arg(long, conflicts_with = "preset", required_unless_present = "preset")]
-    chain: Option<PathBuf>,
+    #[arg(long, conflicts_with = "preset")]
+    pub(crate) chain: Option<PathBuf>,
     /// Chain preset, made once and kept in the cache directory: mainnet-mix, worst, empty or reuse.
     #[arg(long, value_enum)]
-    preset: Option<Preset>,
+    pub(crate) preset: Option<Preset>,
     #[command(flatten)]
     size: SizeArgs,
     #[arg(long, default_value_t = 1)]
@@ -58,9 +59,9 @@ pub(crate) struct RunArgs {
     /// Additional argument for a node: NAME=ARGUMENT.
     #[arg(long, allow_hyphen_values = true)]
     node_arg: Vec<String>,
-    /// Number of runs of each node, in turn.
-    #[arg(long, default_value_t = 3)]
-    runs: u32,
+    /// Number of runs of each node, in turn [default: 3; 1 with --peer].
+    #[arg(long)]
+    runs: Option<u32>,
     /// Script threads of each node, including the main one (`-par`) [default: all cores].
     #[arg(long)]
     par: Option<usize>,
@@ -71,9 +72,18 @@ pub(crate) struct RunArgs {
     /// started again. Only for reindex.
     #[arg(long)]
     from_height: Option<u32>,
-    /// Time limit of a run in seconds; a run that takes longer is stopped and does not count.
-    #[arg(long, default_value_t = 3_600)]
-    timeout_seconds: u64,
+    /// Which scripts the nodes check: all of them, or those that each node checks by default (Bitcoin Core's
+    /// assumevalid and the like).
+    #[arg(long, value_enum, default_value_t = ValidationArg::Full)]
+    validation: ValidationArg,
+    /// Memory of a node together with its page cache, as in 2G: a control group of the kernel enforces it, and kills a
+    /// node that needs more. Needs root.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    cgroup_memory: Option<u64>,
+    /// Time limit of a run in seconds; a run that takes longer is stopped and does not count [default: 3600; a week
+    /// with --peer].
+    #[arg(long)]
+    timeout_seconds: Option<u64>,
     /// Memory limit of a node in MiB; a node that uses more is stopped and its run does not count [default: 90 % of the
     /// machine's].
     #[arg(long)]
@@ -95,7 +105,34 @@ pub(crate) struct RunArgs {
     /// Directory in which the nodes run [default: in the cache directory].
     #[arg(long)]
     work: Option<PathBuf>,
+    #[arg(skip)]
+    repeats: Option<Repeats>,
 }
+
+/// What a comparison repeats.
+#[derive(Clone, Debug)]
+struct Repeats {
+    chain_sha256: String,
+    command_line: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ValidationArg {
+    Full,
+    Default,
+}
+
+/// The defaults that depend on where the chain comes from.
+#[derive(Clone, Copy, Debug)]
+struct Defaults {
+    runs: u32,
+    timeout_seconds: u64,
+}
+
+/// A chain in files, which a node validates within minutes.
+const OF_FILES: Defaults = Defaults { runs: 3, timeout_seconds: 3_600 };
+/// A chain of an external peer, which may be that of mainnet.
+const OF_PEER: Defaults = Defaults { runs: 1, timeout_seconds: 7 * 86_400 };
 
 /// The lab's lock, the chain and everything else that the runs need.
 #[derive(Debug)]
@@ -116,16 +153,35 @@ pub(crate) struct Plan<'a> {
     pub(crate) servers: Servers,
     pub(crate) caches: &'a [Cache],
     pub(crate) may_drop_caches: bool,
+    /// [`More::beyond`].
+    pub(crate) beyond: &'a [String],
 }
 
 impl Bench {
     /// From here on a Ctrl-C only sets a flag.
     pub(crate) fn new(args: &RunArgs) -> Result<Bench, LabError> {
         let cache = cache_folder();
-        let lock = lock(&cache)?;
-        let settings = settings(args)?;
+        Bench::with_chain(args, &cache, OF_FILES, || chain(args, &cache))
+    }
+
+    /// For the chain of an external peer.
+    pub(crate) fn of_peer(args: &RunArgs, chain: ChainFiles) -> Result<Bench, LabError> {
+        Bench::with_chain(args, &cache_folder(), OF_PEER, || Ok(chain))
+    }
+
+    fn with_chain(
+        args: &RunArgs,
+        cache: &Path,
+        defaults: Defaults,
+        chain: impl FnOnce() -> Result<ChainFiles, LabError>,
+    ) -> Result<Bench, LabError> {
+        let lock = lock(cache)?;
+        let settings = settings(args, defaults)?;
+        // Reports at once that it cannot be had, not as the failure of every run.
+        settings.cgroup_memory_bytes.map(Group::with_memory).transpose()?;
         let earlier = args.resume_from()?.map(Results::read).transpose()?;
-        let chain = chain(args, &cache)?;
+        let chain = chain()?;
+        args.check_chain(&chain)?;
         if settings.from_height.is_some_and(|height| !(1..chain.facts.height).contains(&height)) {
             let text = format!("--from-height must lie between 1 and {}, below the tip", chain.facts.height - 1);
             return Err(LabError::Usage(text));
@@ -137,6 +193,11 @@ impl Bench {
     }
 
     pub(crate) fn compare(&self, args: &RunArgs, plan: Plan<'_>) -> Result<Report, LabError> {
+        self.results(args, plan).map(|(results, interrupted)| report(&results, interrupted))
+    }
+
+    /// The results, and after an interruption how to continue.
+    pub(crate) fn results(&self, args: &RunArgs, plan: Plan<'_>) -> Result<(Results, Option<String>), LabError> {
         if plan.experiment == Experiment::Sync && self.settings.from_height.is_some() {
             return Err(LabError::Usage("--from-height: only for reindex".into()));
         }
@@ -173,12 +234,13 @@ impl Bench {
             settings: self.settings.clone(),
             floor,
             work: &self.work,
-            command_line: std::env::args().collect(),
+            command_line: args.command_line(),
             interrupted: &self.interrupted,
             more: More {
                 left_out: left_out(&args.nodes, plan.experiment),
                 earlier: self.earlier.as_ref(),
                 progress: Some(&progress),
+                beyond: plan.beyond,
                 examine: ask.as_ref().map(|ask| ask as &dyn Fn(&Contender) -> Validity),
             },
         };
@@ -188,11 +250,36 @@ impl Bench {
         })?;
         save(args, &results)?;
         let is_interrupted = self.interrupted.load(Ordering::Relaxed);
-        Ok(report(&results, is_interrupted.then(|| args.how_to_go_on())))
+        Ok((results, is_interrupted.then(|| args.how_to_go_on())))
     }
 }
 
 impl RunArgs {
+    /// Makes these arguments of an earlier comparison those of its repetition.
+    pub(crate) fn repeat(&mut self, old: &Results, out: &Path) {
+        self.out = Some(out.to_owned());
+        self.resume = None;
+        let (chain_sha256, command_line) = (old.chain.sha256.clone(), old.lab.command_line.clone());
+        self.repeats = Some(Repeats { chain_sha256, command_line });
+    }
+
+    /// Of the comparison that is repeated, so that its repetition can be repeated too.
+    fn command_line(&self) -> Vec<String> {
+        self.repeats.as_ref().map_or_else(|| std::env::args().collect(), |old| old.command_line.clone())
+    }
+
+    fn check_chain(&self, chain: &ChainFiles) -> Result<(), LabError> {
+        let (is, Some(was)) = (&chain.facts.sha256, self.repeats.as_ref().map(|old| &old.chain_sha256)) else {
+            return Ok(());
+        };
+        if is == was {
+            return Ok(());
+        }
+        Err(LabError::Usage(format!(
+            "another chain: its block files have SHA-256 {is}, those of the results had {was}"
+        )))
+    }
+
     fn out(&self) -> Option<&Path> {
         self.out.as_deref().or(self.resume.as_ref().and_then(|path| path.as_deref()))
     }
@@ -291,7 +378,8 @@ fn chain(args: &RunArgs, cache: &Path) -> Result<ChainFiles, LabError> {
         Some(Preset::Worst) => chain_cache::Preset::Worst { seed: args.seed },
         Some(Preset::Empty) => chain_cache::Preset::Empty { blocks: args.size.blocks },
         Some(Preset::Reuse) => chain_cache::Preset::Reuse(args.size.reuse(args.seed)),
-        Some(Preset::Invalid | Preset::Reorg) | None => {
+        None => return Err(LabError::Usage("--chain DIR or --preset NAME says which chain".into())),
+        Some(Preset::Invalid | Preset::Reorg) => {
             let text = "--preset: chains with branches or refused blocks are for tests; take mainnet-mix, worst, empty or reuse";
             return Err(LabError::Usage(text.into()));
         }
@@ -299,21 +387,27 @@ fn chain(args: &RunArgs, cache: &Path) -> Result<ChainFiles, LabError> {
     ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut print_progress).map(|(_, chain)| chain)
 }
 
-fn settings(args: &RunArgs) -> Result<Settings, LabError> {
+fn settings(args: &RunArgs, defaults: Defaults) -> Result<Settings, LabError> {
     let threads = args.par.unwrap_or_else(parallel::default_threads);
-    if args.runs == 0 || threads == 0 {
+    let runs = args.runs.unwrap_or(defaults.runs);
+    if runs == 0 || threads == 0 {
         return Err(LabError::Usage("--runs and --par must be at least 1".into()));
     }
     let memory = machine_facts(Path::new(".")).memory_bytes;
     let share = memory.map_or(MEMORY_MAX_BYTES, |bytes| bytes / 100 * MEMORY_SHARE_PER_CENT);
     Ok(Settings {
-        runs: args.runs,
+        runs,
         threads,
         cache_mib: args.dbcache,
-        timeout_seconds: args.timeout_seconds,
+        timeout_seconds: args.timeout_seconds.unwrap_or(defaults.timeout_seconds),
         memory_max_bytes: args.memory_max_mib.map_or(share, |mib| mib.saturating_mul(1 << 20)),
         disk_free_min_bytes: args.disk_free_min_mib.saturating_mul(1 << 20),
         from_height: args.from_height,
+        validation: match args.validation {
+            ValidationArg::Full => Validation::Full,
+            ValidationArg::Default => Validation::Default,
+        },
+        cgroup_memory_bytes: args.cgroup_memory,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::runs::adapter::{Adapter, Job};
 use crate::runs::measure::Guard;
 use crate::runs::{Folder, arguments_of, chain, log_end, program_facts, rpc, system, validate};
 use lydian_chains::chain_files::ChainFiles;
-use lydian_report::results::NodeFacts;
+use lydian_report::results::{NodeFacts, Validation};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -94,6 +94,8 @@ impl Daemon {
             cache_mib: CACHE_MIB,
             peers: Vec::new(),
             time: None,
+            validation: Validation::Full,
+            next_block: None,
             rpc_port: rpc::free_port()?,
             more,
         };

@@ -19,7 +19,7 @@ pub use rows::{Row, Session};
 
 use crate::electrum::process::Shares;
 use crate::error::LabError;
-use crate::lab_toml;
+use crate::lab_toml::base_kind;
 use crate::runs::{Contender, Folder, log_end, machine, machine_facts, system};
 use lydian_disk::{Disk, RealDisk};
 use lydian_report::mempool::{self as report, MempoolResults, MempoolSettings};
@@ -249,6 +249,5 @@ fn differs(results: &mut MempoolResults, name: &str, content: report::Content) -
 }
 
 fn is_lydian(contender: &Contender) -> bool {
-    let kind = contender.name.split(':').next().unwrap_or(&contender.name);
-    lab_toml::active().fork(kind).map_or(kind, |fork| fork.base) == LYDIAN
+    base_kind(&contender.name) == LYDIAN
 }

@@ -11,6 +11,7 @@ use crate::runs::adapter::Job;
 use crate::runs::measure::Guard;
 use crate::runs::{Contender, Folder, chain, log_end, rpc, system, validate};
 use lydian_report::mempool::{Content, MempoolSettings};
+use lydian_report::results::Validation;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,6 +63,8 @@ impl Common<'_> {
             cache_mib: self.settings.cache_mib,
             peers: Vec::new(),
             time: None,
+            validation: Validation::Full,
+            next_block: None,
             rpc_port: rpc::free_port()?,
             more: more.to_vec(),
         })

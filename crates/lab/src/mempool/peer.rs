@@ -11,7 +11,7 @@ use lydian_primitives::Header;
 use lydian_wire::message::{CMPCTBLOCKS_VERSION, PROTOCOL_VERSION, SendCmpct};
 use lydian_wire::{Endpoint, Message, Services, Transport, Version};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::{Duration, Instant};
 
 const CHUNK_BYTES: usize = 1 << 16;
@@ -30,13 +30,22 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Connects and completes the handshake. `nonce` distinguishes the peers of a session.
+    /// Connects to a node on loopback and completes the handshake. `nonce` distinguishes the peers of a session.
     pub fn connect(port: u16, nonce: u64, height: u32) -> Result<Peer, LabError> {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        let stream = TcpStream::connect(address).map_err(failed)?;
+        let (mut peer, _) = Peer::meet(address.into(), MAGIC, nonce, height)?;
+        // A node ignores compact blocks of a peer that never announced its version of them.
+        peer.send(&Message::SendCmpct(SendCmpct { high_bandwidth: false, version: CMPCTBLOCKS_VERSION }))?;
+        Ok(peer)
+    }
+
+    /// Connects to a node of the network with this magic and completes the handshake. Returns what the node said about
+    /// itself.
+    pub fn meet(address: SocketAddr, magic: [u8; 4], nonce: u64, height: u32) -> Result<(Peer, Version), LabError> {
+        let stream = TcpStream::connect_timeout(&address, HANDSHAKE_TIMEOUT).map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(failed)?;
-        let mut peer = Peer { stream, transport: Transport::v1(MAGIC), chunk: vec![0; CHUNK_BYTES] };
+        let mut peer = Peer { stream, transport: Transport::v1(magic), chunk: vec![0; CHUNK_BYTES] };
         let seconds = Duration::from_secs_f64(system::unix_seconds()).as_secs();
         peer.send(&Message::Version(Box::new(Version {
             version: PROTOCOL_VERSION,
@@ -49,13 +58,12 @@ impl Peer {
             start_height: i32::try_from(height).unwrap_or_default(),
             relay: true,
         })))?;
-        peer.wait_for("version", HANDSHAKE_TIMEOUT, |message| matches!(message, Message::Version(_)))?;
+        let said = peer.wait_for("version", HANDSHAKE_TIMEOUT, |message| matches!(message, Message::Version(_)))?;
+        let Message::Version(version) = said else { return Err(failed("no version")) };
         peer.send(&Message::WtxidRelay)?;
         peer.send(&Message::Verack)?;
         peer.wait_for("verack", HANDSHAKE_TIMEOUT, |message| matches!(message, Message::Verack))?;
-        // A node ignores compact blocks of a peer that never announced its version of them.
-        peer.send(&Message::SendCmpct(SendCmpct { high_bandwidth: false, version: CMPCTBLOCKS_VERSION }))?;
-        Ok(peer)
+        Ok((peer, *version))
     }
 
     /// Asks for new blocks as compact blocks without a request, and announces the node's tip: a node sends a compact

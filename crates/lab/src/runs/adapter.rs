@@ -7,7 +7,8 @@
 use super::rpc::Server;
 use crate::error::LabError;
 use lydian_chains::chain_files::Network;
-use lydian_report::results::{Answer, Experiment, Stage};
+use lydian_report::results::{Answer, Experiment, Stage, Validation};
+use lydian_wire::Services;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::net::SocketAddrV4;
@@ -91,6 +92,12 @@ pub trait Adapter: Debug + Sync {
         None
     }
 
+    /// A service that a peer must offer before this node downloads from it on this network, beyond those that every
+    /// node offers; with the sentence that says so.
+    fn wants_service(&self, _network: &Network) -> Option<(Services, &'static str)> {
+        None
+    }
+
     /// After a run that reached its end: the CPU time of each stage of the node's pipeline, if the node reports it.
     fn stages(&self, _job: &Job) -> Vec<Stage> {
         Vec::new()
@@ -123,6 +130,10 @@ pub struct Job {
     pub time: Option<u32>,
     /// A free loopback port, for a node that is queried while it runs.
     pub rpc_port: u16,
+    pub validation: Validation,
+    /// The hash of the block after the last one, if the peers of the job have it: a node that is started again to be
+    /// queried must not connect it.
+    pub next_block: Option<String>,
     /// Arguments that the user adds to every start of the node.
     pub more: Vec<String>,
 }
@@ -153,6 +164,11 @@ impl Job {
     /// before the network's own; `None` on regtest, where no work is required.
     pub fn any_work(&self) -> Option<&'static str> {
         (self.network.name != REGTEST).then_some("-minimumchainwork=0")
+    }
+
+    /// `option` if the node has to check every script.
+    pub fn if_full<'a>(&self, option: &'a str) -> Option<&'a str> {
+        (self.validation == Validation::Full).then_some(option)
     }
 
     /// `-datadir` and `-chain`.

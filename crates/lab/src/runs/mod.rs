@@ -8,6 +8,7 @@
 
 pub mod adapter;
 pub mod adapters;
+pub mod cgroup;
 pub mod chain;
 pub mod chain_cache;
 mod keeper;
@@ -23,16 +24,19 @@ pub mod resume;
 pub mod rpc;
 pub mod sources;
 pub mod system;
+pub mod traffic;
 
 pub use left_out::left_out;
 pub use machine::{ProgramFile, floor, machine_facts};
 pub(crate) use machine::{program_facts, version_or_reason};
 
 use adapter::{Adapter, Job};
+use cgroup::Group;
 use keeper::keep;
 use lydian_chains::chain_files::ChainFiles;
 use lydian_report::results::{
-    Cache, Experiment, FORMAT, Floor, Lab, LeftOut, NodeFacts, Results, Run, Settings, Validity,
+    Answer, Cache, Experiment, FORMAT, Floor, Lab, LeftOut, NetworkBytes, NodeFacts, Outcome, Results, Run, Settings,
+    Validity,
 };
 use measure::{End, Guard, measure};
 use progress::{Live, Plan, Progress, Step};
@@ -40,10 +44,12 @@ use std::fs::OpenOptions;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::error::LabError;
+use traffic::Traffic;
 
 /// Bytes kept of a log, for a run that does not count.
 const LOG_END_BYTES: u64 = 2_000;
@@ -73,8 +79,31 @@ pub struct Source {
     /// Its name in the results.
     pub name: String,
     pub peers: Vec<SocketAddrV4>,
-    /// The RPC server that reports how many bytes the server sent and received.
-    pub counter: Option<rpc::Server>,
+    pub counter: Option<Counter>,
+}
+
+/// What reports how many bytes the server sent and received.
+#[derive(Clone, Debug)]
+pub enum Counter {
+    /// The server's RPC.
+    Rpc(rpc::Server),
+    /// The lab, through which the bytes of an external peer pass, one counter per connection.
+    Proxies(Vec<Arc<Traffic>>),
+}
+
+impl Counter {
+    fn totals(&self) -> Option<NetworkBytes> {
+        match self {
+            Counter::Rpc(server) => server.net_totals(),
+            Counter::Proxies(all) => {
+                let add = |sum: NetworkBytes, one: NetworkBytes| NetworkBytes {
+                    received: sum.received + one.received,
+                    sent: sum.sent + one.sent,
+                };
+                Some(all.iter().map(|traffic| traffic.totals()).fold(NetworkBytes { received: 0, sent: 0 }, add))
+            }
+        }
+    }
 }
 
 /// The processes that serve the chain in a sync; they run beside every contender.
@@ -111,6 +140,9 @@ pub struct More<'a> {
     /// An earlier file of the same comparison ([`resume::kept`]): its runs that count are kept and not repeated.
     pub earlier: Option<&'a Results>,
     pub progress: Option<&'a dyn Progress>,
+    /// For a peer whose chain goes on: the hashes from the last height of the comparison on, as displayed. A node that
+    /// does not stop by itself is then judged by the block that it reached, and recorded at the last height.
+    pub beyond: &'a [String],
     /// Called once for every installed node, after all runs: finds out which broken blocks it accepts.
     pub examine: Option<&'a dyn Fn(&Contender) -> Validity>,
 }
@@ -238,6 +270,8 @@ impl Comparison<'_> {
             peers: contender.source.as_ref().map_or(Vec::new(), |source| source.peers.clone()),
             time: contender.source.as_ref().filter(|source| source.peers.len() > 1).map(|_| self.chain.last_time),
             rpc_port: 0,
+            validation: self.settings.validation,
+            next_block: self.more.beyond.get(1).cloned(),
             more: contender.more.clone(),
         }
     }
@@ -264,11 +298,19 @@ impl Comparison<'_> {
         capture(&mut command, &output)?;
         let guard = self.guard();
         let counter = contender.source.as_ref().and_then(|source| source.counter.as_ref());
-        let before = counter.and_then(rpc::Server::net_totals);
+        let before = counter.and_then(Counter::totals);
         let live = Live::new(adapter.log(&job));
+        let group = match self.settings.cgroup_memory_bytes.map(Group::with_memory).transpose() {
+            Ok(group) => group,
+            Err(error) => return not_started(error.to_string()),
+        };
+        if let Some(group) = &group {
+            command = group.command(&command);
+            capture(&mut command, &output)?;
+        }
         let runs = || keep(adapter, &job, &live, || measure(command, &job.data, &guard));
-        let (measured, kept) = plan.watch(self.more.progress, &live, runs);
-        let after = counter.and_then(rpc::Server::net_totals);
+        let (measured, mut kept) = plan.watch(self.more.progress, &live, runs);
+        let after = counter.and_then(Counter::totals);
         let measured = match measured {
             Ok(measured) => measured,
             Err(error) => return not_started(error.to_string()),
@@ -276,7 +318,13 @@ impl Comparison<'_> {
         if measured.end == End::Interrupted {
             return Ok(None);
         }
+        kept.end = kept.end.map(|(seconds, answer)| (seconds, self.at_last_height(answer)));
         let mut run = self.record(contender, step, &job, measured, &kept);
+        if group.is_some_and(|group| group.has_killed()) {
+            let limit = self.settings.cgroup_memory_bytes.unwrap_or_default();
+            run.outcome = Outcome::MemoryExceeded;
+            run.reason = Some(format!("the kernel killed it: it needed more than {limit} bytes with its page cache"));
+        }
         run.cache_emptied_by = emptied_by.map(str::to_owned);
         run.network = record::network_between(before, after);
         run.log_end = Some(log_end(&adapter.log(&job), &output));
@@ -306,6 +354,16 @@ impl Comparison<'_> {
         match validate((&name, "before --from-height, it"), adapter, &first, output, &self.guard())? {
             true => Ok(()),
             false => Err(LabError::program(name, "interrupted before --from-height")),
+        }
+    }
+
+    /// A tip that is one of the blocks after the last one counts as the last one: the node reached it and went on.
+    fn at_last_height(&self, answer: Answer) -> Answer {
+        let above = answer.height.checked_sub(self.chain.facts.height).and_then(|above| usize::try_from(above).ok());
+        let is_known = above.and_then(|above| self.more.beyond.get(above)).is_some_and(|hash| *hash == answer.tip);
+        match self.more.beyond.first() {
+            Some(tip) if is_known => Answer { height: self.chain.facts.height, tip: tip.clone(), ..answer },
+            _ => answer,
         }
     }
 
@@ -358,7 +416,6 @@ pub fn arguments_of(command: &Command) -> Vec<String> {
     command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// Redirects the program's output to a file; it may say why the program does not start.
 /// Lets a node validate the chain in its data directory until it exits. `it` names the node in the message of an error.
 /// Returns `false` after an interruption.
 pub(crate) fn validate(
@@ -380,6 +437,7 @@ pub(crate) fn validate(
     }
 }
 
+/// Redirects the program's output to a file; it may say why the program does not start.
 pub(crate) fn capture(command: &mut Command, output: &Path) -> Result<(), LabError> {
     let open = OpenOptions::new().create(true).append(true).open(output);
     let file = open.map_err(|error| LabError::io("create", output, error))?;

@@ -72,8 +72,10 @@ fn chain_of(results: &Results) -> String {
 
 fn settings_of(results: &Results) -> String {
     let settings = &results.settings;
+    let validation = format!("{:?}", settings.validation).to_lowercase();
+    let group = settings.cgroup_memory_bytes.map_or_else(String::new, |bytes| format!(", {bytes} in a control group"));
     format!(
-        "{} runs, {} threads, {} MiB of cache, {} s at most, {} bytes of memory at most, {} bytes of the disk left free, measured from height {}",
+        "{} runs, {} threads, {} MiB of cache, {} s at most, {} bytes of memory at most{group}, {} bytes of the disk left free, {validation} validation, measured from height {}",
         settings.runs,
         settings.threads,
         settings.cache_mib,
@@ -126,6 +128,7 @@ fn without_ports(arguments: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_report::results::Validation;
 
     const DOCUMENT: &str = include_str!("../../../../docs/formats/lab-results.md");
 
@@ -159,6 +162,8 @@ mod tests {
         assert_eq!(what(|fresh| fresh.settings.cache_mib = 1), What::Settings);
         assert_eq!(what(|fresh| fresh.settings.disk_free_min_bytes = 1), What::Settings);
         assert_eq!(what(|fresh| fresh.settings.from_height = Some(5)), What::Settings);
+        assert_eq!(what(|fresh| fresh.settings.cgroup_memory_bytes = Some(1)), What::Settings);
+        assert_eq!(what(|fresh| fresh.settings.validation = Validation::Default), What::Settings);
         assert_eq!(what(|fresh| fresh.machine.cores = 99), What::Machine);
         assert_eq!(what(|fresh| fresh.nodes.reverse()), What::Nodes);
         assert_eq!(what(|fresh| fresh.nodes[1].version = "other".into()), What::Version);

@@ -169,6 +169,23 @@ fn count(mut stream: impl Read, needle: &[u8]) -> std::io::Result<(String, u64, 
     Ok((head.unwrap_or_default(), bytes, found))
 }
 
+/// The JSON at a path of a web server on loopback.
+pub fn get(port: u16, path: &str) -> Result<Value, LabError> {
+    let failed = |reason: String| LabError::program(format!("GET {path}"), reason);
+    let fetch = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(TOTALS_TIMEOUT))?;
+        stream.set_write_timeout(Some(TOTALS_TIMEOUT))?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").as_bytes())?;
+        let mut answer = String::new();
+        stream.take(RPC_ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = fetch().map_err(|error| failed(error.to_string()))?;
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    serde_json::from_str(body).map_err(|_| failed(first_line(&answer)))
+}
+
 /// The value of a header field; the name is in lower case.
 pub(crate) fn header(head: &str, name: &str) -> Option<String> {
     let head = head.to_ascii_lowercase();

@@ -3,13 +3,12 @@
 //! Input: the name of a contender, the reason of its adapter. Output: the text of the results. Must never: drop a
 //! reason that is not in the table of systems.
 
-use crate::lab_toml;
+use crate::lab_toml::base_kind;
 use lydian_report::systems::SYSTEMS;
 
 /// The reason with its source, for the results; a reason that is not in the table is returned unchanged.
 pub fn with_source(name: &str, reason: &str) -> String {
-    let kind = name.split(':').next().unwrap_or(name);
-    let kind = lab_toml::active().fork(kind).map_or(kind, |fork| fork.base);
+    let kind = base_kind(name);
     let mut own = SYSTEMS.iter().filter(|system| system.kind == kind).flat_map(|system| system.cannot);
     own.find(|cannot| cannot.reason == reason)
         .map_or_else(|| reason.to_owned(), |cannot| format!("{reason} ({})", cannot.source))

@@ -60,6 +60,8 @@ impl Server {
             cache_mib: settings.cache_mib,
             peers: Vec::new(),
             time: None,
+            validation: settings.validation,
+            next_block: None,
             rpc_port: rpc::free_port()?,
             more: Vec::new(),
         };

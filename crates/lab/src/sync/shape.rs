@@ -1,4 +1,5 @@
-//! Connections of poor quality: a loopback port that makes a server appear slow, far away, or silent after a while.
+//! Connections of poor quality: a loopback port that makes a server appear slow, far away, or silent after a while; and
+//! the bytes that pass.
 //!
 //! Input: a server's address, a shape. Output: an address that behaves like that. Bytes are forwarded unchanged and in
 //! order; only their timing changes. A rate applies to what the server sends. Half of a latency is added in each
@@ -8,6 +9,7 @@
 
 use crate::error::LabError;
 use crate::runs::system::now;
+use crate::runs::traffic::{Counted, Traffic};
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -81,11 +83,12 @@ impl FromStr for Shape {
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddrV4,
+    traffic: Arc<Traffic>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Proxy {
-    pub fn start(server: SocketAddrV4, shape: Shape) -> Result<Proxy, LabError> {
+    pub fn start(server: SocketAddr, shape: Shape) -> Result<Proxy, LabError> {
         let failed = |error| LabError::program("loopback", error);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let SocketAddr::V4(address) = listener.local_addr().map_err(failed)? else {
@@ -93,20 +96,26 @@ impl Proxy {
         };
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
+        let traffic = Arc::new(Traffic::default());
+        let counted = Arc::clone(&traffic);
         thread::spawn(move || {
             for stream in listener.incoming() {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
                 // If a connection fails, the peers must handle it.
-                let _ = stream.and_then(|client| connect(client, server, shape));
+                let _ = stream.and_then(|client| connect(client, server, shape, &counted));
             }
         });
-        Ok(Proxy { address, is_over })
+        Ok(Proxy { address, traffic, is_over })
     }
 
     pub fn address(&self) -> SocketAddrV4 {
         self.address
+    }
+
+    pub fn traffic(&self) -> Arc<Traffic> {
+        Arc::clone(&self.traffic)
     }
 }
 
@@ -118,21 +127,22 @@ impl Drop for Proxy {
     }
 }
 
-fn connect(client: TcpStream, server: SocketAddrV4, shape: Shape) -> std::io::Result<()> {
+fn connect(client: TcpStream, server: SocketAddr, shape: Shape, traffic: &Arc<Traffic>) -> std::io::Result<()> {
     let server = TcpStream::connect(server)?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (from_client, from_server) = (client.try_clone()?, server.try_clone()?);
+    let (of_client, of_server) = (Arc::clone(traffic), Arc::clone(traffic));
     thread::spawn(move || {
-        let (from, to) = (&from_client, &server);
+        let (from, to) = (Counted(&from_client, &of_client.from_clients), &server);
         match shape {
             Shape::Latency { milliseconds } => late(from, to, Duration::from_micros(milliseconds * 500)),
             Shape::Good | Shape::Stall { .. } | Shape::Rate { .. } => pass(from, to, CHUNK_BYTES, |_| true),
         }
-        let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+        let _ = (from.0.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
     });
     thread::spawn(move || {
-        let (from, to) = (&from_server, &client);
+        let (from, to) = (Counted(&from_server, &of_server.from_server), &client);
         match shape {
             Shape::Good => pass(from, to, CHUNK_BYTES, |_| true),
             Shape::Latency { milliseconds } => late(from, to, Duration::from_micros(milliseconds * 500)),
@@ -156,13 +166,13 @@ fn connect(client: TcpStream, server: SocketAddrV4, shape: Shape) -> std::io::Re
                 }
             }
         }
-        let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+        let _ = (from.0.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
     });
     Ok(())
 }
 
 /// Forwards data until one side ends, or until `goes_on`, called before each piece is written, returns `false`.
-fn pass(mut from: &TcpStream, mut to: &TcpStream, chunk: usize, mut goes_on: impl FnMut(usize) -> bool) {
+fn pass(mut from: Counted<'_>, mut to: &TcpStream, chunk: usize, mut goes_on: impl FnMut(usize) -> bool) {
     let mut buffer = vec![0; chunk];
     while let Some(size) = read(&mut from, &mut buffer) {
         if !goes_on(size) || to.write_all(&buffer[..size]).is_err() {
@@ -172,7 +182,7 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, chunk: usize, mut goes_on: imp
 }
 
 /// Forwards everything with this delay.
-fn late(mut from: &TcpStream, to: &TcpStream, delay: Duration) {
+fn late(mut from: Counted<'_>, to: &TcpStream, delay: Duration) {
     let (sender, receiver): (SyncSender<(Instant, Vec<u8>)>, Receiver<_>) = sync_channel(QUEUE_BYTES_MAX / CHUNK_BYTES);
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -244,7 +254,7 @@ mod tests {
     /// Returns what comes through until nothing more arrives for a second, and the times of the first and the last
     /// byte.
     fn through(shape: Shape, bytes: usize) -> (Vec<u8>, Duration, Duration) {
-        let proxy = Proxy::start(server(bytes), shape).unwrap();
+        let proxy = Proxy::start(server(bytes).into(), shape).unwrap();
         let began = now();
         let mut stream = TcpStream::connect(proxy.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();

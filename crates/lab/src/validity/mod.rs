@@ -15,7 +15,7 @@ pub use document::{Document, Question};
 pub use table::to_markdown;
 
 use crate::error::LabError;
-use crate::lab_toml;
+use crate::lab_toml::base_kind;
 use crate::limits::SAID_CHARS_MAX;
 use crate::runs::adapter::{Adapter, Job};
 use crate::runs::rpc::{self, Server};
@@ -23,7 +23,7 @@ use crate::runs::{Contender, Folder, capture, log_end, system};
 use activation::{active_from, source_of};
 use lydian_chains::chain_files::network;
 use lydian_chains::presets::validity::{Encoded, Group, Suite, genesis_hash};
-use lydian_report::results::{Case, Validity};
+use lydian_report::results::{Case, Validation, Validity};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -79,7 +79,7 @@ pub fn examine(contender: &Contender, terms: &Terms<'_>) -> Validity {
     let never = not_asked(contender, terms.suite).filter(|_| !cases.is_empty());
     let reasons: Vec<String> = reason.into_iter().chain(never).collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
-    let kind = kind_of(contender);
+    let kind = base_kind(&contender.name);
     let active = terms.suite.groups.iter().filter(|group| is_active(kind, group)).count();
     let unasked = active.saturating_sub(cases.len());
     Validity { sha256: terms.suite.sha256.clone(), cases, unasked, reason }
@@ -113,7 +113,7 @@ fn examined(contender: &Contender, terms: &Terms<'_>, cases: &mut Vec<Case>) -> 
     capture(&mut command, &output)?;
     let process = Process::start(command)?;
     let mut session = Session { adapter, job: &job, process: &process, terms, started: system::now(), server: None };
-    let done = session.begin().and_then(|()| session.give(kind_of(contender), cases));
+    let done = session.begin().and_then(|()| session.give(base_kind(&contender.name), cases));
     done.map_err(|stop| session.explained(stop, &output))
 }
 
@@ -126,20 +126,16 @@ fn job(contender: &Contender, terms: &Terms<'_>, data: &Path, rpc_port: u16) -> 
         cache_mib: CACHE_MIB,
         peers: Vec::new(),
         time: None,
+        validation: Validation::Full,
+        next_block: None,
         rpc_port,
         more: contender.more.clone(),
     })
 }
 
-/// The kind of a node; a fork has the heights of its base.
-fn kind_of(contender: &Contender) -> &str {
-    let kind = contender.name.split(':').next().unwrap_or(&contender.name);
-    lab_toml::active().fork(kind).map_or(kind, |fork| fork.base)
-}
-
 /// A sentence on the rules that the node's regtest never enforces.
 fn not_asked(contender: &Contender, suite: &Suite) -> Option<String> {
-    let kind = kind_of(contender);
+    let kind = base_kind(&contender.name);
     let never: Vec<&str> =
         suite.groups.iter().filter(|group| !is_active(kind, group)).map(|group| group.case.rule.title).collect();
     (!never.is_empty())

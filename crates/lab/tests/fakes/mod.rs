@@ -11,7 +11,7 @@ use lydian_lab::LabError;
 use lydian_lab::runs::adapter::{Adapter, Job};
 use lydian_lab::runs::rpc::Server;
 use lydian_oracle::Scratch;
-use lydian_report::results::{Answer, Settings, Stage};
+use lydian_report::results::{Answer, Settings, Stage, Validation};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -35,6 +35,8 @@ pub(crate) fn one_run(timeout_seconds: u64) -> Settings {
         memory_max_bytes: 1 << 40,
         disk_free_min_bytes: 0,
         from_height: None,
+        validation: Validation::Full,
+        cgroup_memory_bytes: None,
     }
 }
 

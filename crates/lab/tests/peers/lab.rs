@@ -11,7 +11,7 @@ use lydian_lab::runs::{Comparison, Contender, More, Servers, Source};
 use lydian_lab::sync::server::Recipe;
 use lydian_lab::sync::{Proxy, Server, Shape};
 use lydian_oracle::{Daemon, or_skip};
-use lydian_report::results::{Cache, Experiment, Outcome, Settings};
+use lydian_report::results::{Cache, Experiment, Outcome, Settings, Validation};
 use lydian_report::summary::to_markdown;
 use std::sync::atomic::AtomicBool;
 
@@ -43,6 +43,8 @@ fn a_comparison_of_syncs() {
         memory_max_bytes: 1 << 40,
         disk_free_min_bytes: 0,
         from_height: None,
+        validation: Validation::Full,
+        cgroup_memory_bytes: None,
     };
     let interrupted = AtomicBool::new(false);
     let serve = |name: &str, adapter: &dyn Adapter| {
@@ -54,7 +56,7 @@ fn a_comparison_of_syncs() {
     let core = || Box::new(Bitcoind::locate(None).unwrap());
     let (from_core, from_lydian) = (serve("bitcoind", core().as_ref()), serve("lydian", lydian().as_ref()));
     let shapes = ["stall@100000", "1MBps", "200ms", "good"].map(|shape| shape.parse::<Shape>().unwrap());
-    let proxies = shapes.map(|shape| Proxy::start(from_core.address(), shape).unwrap());
+    let proxies = shapes.map(|shape| Proxy::start(from_core.address().into(), shape).unwrap());
     let mut four = contender("lydian:four", lydian(), &from_core);
     four.source =
         Some(Source { name: "four".into(), peers: proxies.iter().map(Proxy::address).collect(), counter: None });

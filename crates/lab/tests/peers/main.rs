@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking, and starts processes")]
 
 mod btcd;
+mod external;
 mod knots;
 mod lab;
 mod process;

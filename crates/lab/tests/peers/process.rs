@@ -4,6 +4,7 @@ use lydian_chains::chain_files::network;
 use lydian_lab::runs::adapter::Job;
 use lydian_lab::runs::rpc::{Server, free_port};
 use lydian_oracle::Scratch;
+use lydian_report::results::Validation;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -108,6 +109,8 @@ pub(crate) fn job(scratch: &Scratch, name: &str, more: &[&str]) -> Job {
         cache_mib: 100,
         peers: Vec::new(),
         time: None,
+        validation: Validation::Full,
+        next_block: None,
         rpc_port: free_port().unwrap(),
         more: more.iter().map(|&argument| argument.to_owned()).collect(),
     }

@@ -207,6 +207,8 @@ fn refusals(old: &Results, new: &Results) -> Vec<String> {
     let experiment = |results: &Results| format!("{:?}", results.experiment).to_lowercase();
     differ("different experiments", &experiment(old), &experiment(new));
     differ("different block files, by their SHA-256", &old.chain.sha256, &new.chain.sha256);
+    // Block files of an external peer have no hash.
+    differ("different heights", &old.chain.height, &new.chain.height);
     differ("different processors", &old.machine.cpu, &new.machine.cpu);
     differ("different numbers of cores", &old.machine.cores, &new.machine.cores);
     differ("different numbers of threads", &old.settings.threads, &new.settings.threads);

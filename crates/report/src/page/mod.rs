@@ -15,7 +15,7 @@ mod markdown;
 mod runs;
 mod style;
 mod tables;
-mod words;
+pub(crate) mod words;
 
 pub use input::Input;
 

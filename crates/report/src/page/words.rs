@@ -92,7 +92,7 @@ pub(super) fn count(value: u64) -> String {
 }
 
 /// The UTC date of seconds since 1970: `2026-11-21 14:07 UTC`. Howard Hinnant's algorithm for civil dates.
-pub(super) fn date(unix_seconds: f64) -> String {
+pub(crate) fn date(unix_seconds: f64) -> String {
     let minutes = (unix_seconds / 60.0).floor();
     let (day, minute) = ((minutes / 1_440.0).floor(), minutes.rem_euclid(1_440.0));
     let shifted = day + 719_468.0;

@@ -9,6 +9,8 @@ use crate::runs::adapter::Job;
 use crate::runs::system;
 use lydian_report::results::Answer;
 use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
 
 /// Parses `getblockchaininfo`, which returns height and hash of the same moment.
 pub(super) fn tip_of(node: &str, info: &Value) -> Result<Answer, LabError> {
@@ -16,6 +18,17 @@ pub(super) fn tip_of(node: &str, info: &Value) -> Result<Answer, LabError> {
     let known = height.zip(info["bestblockhash"].as_str());
     let (height, tip) = known.ok_or_else(|| LabError::program(node, format!("unexpected answer: {info}")))?;
     Ok(Answer { height, tip: tip.to_owned(), coins: None, utxo_hash: None })
+}
+
+/// Arguments: program, folder, name of the file, option that takes its path, text.
+const WRITE_AND_START: &str =
+    r#"printf '%s' "$4" > "$1/$2" && f=$1/$2 o=$3 p=$0 && shift 4 && exec "$p" "$o" "$f" "$@""#;
+
+/// A command that first writes a file of settings into the data directory and then becomes the program.
+pub(super) fn with_file(program: &Path, job: &Job, name: &str, option: &str, text: &str) -> Command {
+    let mut command = job.command("sh");
+    command.args(["-c", WRITE_AND_START]).arg(program).arg(&job.data).args([name, option, text]);
+    command
 }
 
 /// Sends SIGTERM to the descendant of this process whose command line contains the data directory of the job; no other
@@ -38,8 +51,8 @@ pub(super) fn end_by_signal(node: &str, job: &Job) -> Result<(), LabError> {
 mod tests {
     use super::*;
     use lydian_chains::chain_files::network;
+    use lydian_report::results::Validation;
     use serde_json::json;
-    use std::process::Command;
 
     #[test]
     fn a_tip_needs_both_fields() {
@@ -70,6 +83,8 @@ mod tests {
             cache_mib: 1,
             peers: Vec::new(),
             time: None,
+            validation: Validation::Full,
+            next_block: None,
             rpc_port: 0,
             more: Vec::new(),
         };

@@ -87,7 +87,8 @@ impl Bcoin {
         let mut prefix = OsString::from("--prefix=");
         prefix.push(&job.data);
         command.arg(format!("--network={}", job.network.name)).arg(prefix);
-        command.args(["--checkpoints=false", "--no-wallet=true", "--listen=false"]);
+        command.args(job.if_full("--checkpoints=false"));
+        command.args(["--no-wallet=true", "--listen=false"]);
         command.args(["--log-console=false", "--log-level=info", "--http-host=127.0.0.1", API_KEY]);
         command.arg(format!("--http-port={}", job.rpc_port));
         let (coins, database) = caches(job.cache_mib);

@@ -51,7 +51,8 @@ impl Btcd {
         // The default is the user's file.
         command.arg(in_data("--configfile=", "none.conf"));
         command.arg(in_data("--datadir=", "data")).arg(in_data("--logdir=", "logs"));
-        command.args(["--regtest", "--nodnsseed", "--nocheckpoints", "--nocfilters", "--nostalldetect", "--notls"]);
+        command.args(["--regtest", "--nodnsseed", "--nocfilters", "--nostalldetect", "--notls"]);
+        command.args(job.if_full("--nocheckpoints"));
         command.arg(format!("--rpcuser={USER}")).arg(format!("--rpcpass={PASSWORD}"));
         command.arg(format!("--rpclisten=127.0.0.1:{}", job.rpc_port));
         command

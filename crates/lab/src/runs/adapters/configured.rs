@@ -9,6 +9,7 @@ use crate::runs::adapter::{Adapter, Job};
 use crate::runs::rpc::Server;
 use lydian_chains::chain_files::Network;
 use lydian_report::results::{Answer, Experiment, Stage};
+use lydian_wire::Services;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -47,6 +48,10 @@ impl Adapter for Configured {
 
     fn refuses(&self, network: &Network) -> Option<String> {
         self.inner.refuses(network)
+    }
+
+    fn wants_service(&self, network: &Network) -> Option<(Services, &'static str)> {
+        self.inner.wants_service(network)
     }
 
     fn take_over(&self, job: &Job) -> Result<(), LabError> {

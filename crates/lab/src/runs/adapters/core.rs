@@ -26,6 +26,8 @@ const QUIET: &[&str] = &[
     "-checkmempool=0",
     "-checkaddrman=0",
 ];
+/// No block is assumed valid.
+const CHECK_ALL: &str = "-assumevalid=0";
 const OFFLINE: &[&str] = &["-listen=0", "-connect=0"];
 
 const START_POLL: Duration = Duration::from_millis(100);
@@ -33,7 +35,7 @@ const START_POLL: Duration = Duration::from_millis(100);
 const START_POLLS_MAX: u32 = 6_000;
 const LOG_END_BYTES: u64 = 2_000;
 
-/// Checks every script, whatever the program assumes valid; the log has microseconds.
+/// Checks every script, unless the job leaves that to the program's defaults; the log has microseconds.
 pub(super) fn reindex(mut command: Command, job: &Job) -> Command {
     command.args(job.place()).args(OFFLINE).arg("-reindex=1");
     validate(command, job)
@@ -56,7 +58,8 @@ pub(super) fn sync(mut command: Command, job: &Job) -> Command {
 }
 
 fn validate(mut command: Command, job: &Job) -> Command {
-    command.args(QUIET).args(job.any_work()).args(["-server=0", "-assumevalid=0", "-logtimemicros=1"]);
+    command.args(QUIET).args(job.any_work()).args(["-server=0", "-logtimemicros=1"]);
+    command.args(job.if_full(CHECK_ALL));
     command.arg(format!("-stopatheight={}", job.height));
     command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
     command.args(&job.more);
@@ -74,7 +77,7 @@ pub(super) fn serve(mut command: Command, job: &Job, port: u16) -> Command {
 
 /// Without peers and blocks; blocks are submitted by RPC, and all their scripts are checked.
 pub(super) fn offline(mut command: Command, job: &Job) -> Command {
-    command.args(job.place()).args(OFFLINE).args(QUIET).args(job.any_work()).arg("-assumevalid=0");
+    command.args(job.place()).args(OFFLINE).args(QUIET).args(job.any_work()).args(job.if_full(CHECK_ALL));
     command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
     command.args(asked(job)).args(&job.more);
     command
@@ -99,6 +102,11 @@ pub(super) fn answer(mut command: Command, job: &Job) -> Result<Answer, LabError
         else {
             continue;
         };
+        if let Some(next) = &job.next_block {
+            // It has the blocks after the last one and connects them as soon as it starts. If it does not know this
+            // block, there is nothing to take back.
+            let _ = server.call("invalidateblock", &json!([next]));
+        }
         let answer = server.call("gettxoutsetinfo", &json!(["hash_serialized_3"])).and_then(|set| answer_of(&set));
         let _ = server.call("stop", &json!([]));
         let _ = running.0.wait();

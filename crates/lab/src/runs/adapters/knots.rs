@@ -7,7 +7,9 @@ use super::{cache_folder, core, found};
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job, ask};
 use crate::runs::rpc::Server;
+use lydian_chains::chain_files::Network;
 use lydian_report::results::Answer;
+use lydian_wire::Services;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,6 +18,12 @@ pub const FOLDER: &str = "knots";
 const PROGRAM: &str = "root/usr/bin/bitcoind";
 const LOADER: &str = "root/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 const LIBRARIES: &str = "root/usr/lib/x86_64-linux-gnu";
+
+/// The service of the nodes that follow its hard fork of mainnet at height 961,640 (`NODE_BLAKE2B`, in the local
+/// services of its `getnetworkinfo`; the height in its `getdeploymentinfo`).
+const BLAKE2B: Services = Services(1 << 28);
+const WANTS_BLAKE2B: &str = "Knots 29.4.3 requests no headers of main from a peer without service bit 28, that of its hard fork, which Bitcoin \
+                             Core and Lydian do not offer; it syncs from Knots";
 
 #[derive(Debug)]
 pub struct Knots {
@@ -62,6 +70,10 @@ impl Adapter for Knots {
         let mut command = Command::new(program);
         command.args(arguments).arg("-version");
         Ok(ask(command)?.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn wants_service(&self, network: &Network) -> Option<(Services, &'static str)> {
+        (network.name == "main").then_some((BLAKE2B, WANTS_BLAKE2B))
     }
 
     fn reindex(&self, job: &Job) -> Command {

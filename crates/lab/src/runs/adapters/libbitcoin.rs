@@ -12,7 +12,7 @@
 
 use super::{asked, found};
 use crate::error::LabError;
-use crate::runs::adapter::{Adapter, Job, ask_version};
+use crate::runs::adapter::{Adapter, Job, REGTEST, ask_version};
 use crate::runs::rpc::Server;
 use lydian_chains::chain_files::Network;
 use lydian_report::results::{Answer, Experiment};
@@ -21,14 +21,8 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The magic of regtest, `fabfb5da` on the wire.
-const MAGIC: u32 = 0xdab5_bffa;
 const USER: &str = "lab";
 const PASSWORD: &str = "lab";
-/// Arguments: program, data directory, settings.
-const WRITE_AND_START: &str =
-    r#"printf '%s' "$2" > "$1/lab.cfg" && f=$1 p=$0 && shift 2 && exec "$p" --config "$f/lab.cfg" "$@""#;
-
 /// Settings for regtest. The genesis block is that of every Bitcoin network except for time, target and nonce.
 const NETWORK: &str = "\
 [forks]
@@ -53,14 +47,21 @@ milestone = 0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206:0
 minimum_work = 0000000000000000000000000000000000000000000000000000000000000000
 ";
 
-/// No peer discovery; smaller tables than mainnet's, which begin at 180 GB; no priority over other processes; an old
-/// tip counts as current.
+/// No peer discovery; no priority over other processes; an old tip counts as current.
 const QUIET: &str = "\
 [outbound]
 connections = 0
 host_pool_capacity = 0
 [inbound]
 connections = 0
+[node]
+thread_priority = false
+memory_priority = false
+currency_window_minutes = 0
+";
+
+/// Smaller tables than mainnet's, which begin at 180 GB.
+const SIZES: &str = "\
 [database]
 header_buckets = 100000
 point_buckets = 4000000
@@ -77,10 +78,6 @@ outs_size = 100000000
 tx_size = 100000000
 txs_size = 100000000
 strong_tx_size = 10000000
-[node]
-thread_priority = false
-memory_priority = false
-currency_window_minutes = 0
 ";
 
 const KIND: &str = "libbitcoin";
@@ -104,8 +101,16 @@ impl Libbitcoin {
     fn settings(job: &Job) -> String {
         let data = job.data.display();
         let peers: String = job.peers.iter().map(|peer| format!("peer = {peer}\n")).collect();
+        let identifier = u32::from_le_bytes(job.network.magic());
+        let (network, sizes) = match (job.network.name, job.if_full("milestone")) {
+            (REGTEST, _) => (NETWORK.to_owned(), SIZES),
+            (_, Some(milestone)) => {
+                (format!("[bitcoin]\n{milestone} = {}:0\nminimum_work = 0\n", job.network.genesis_hash()), "")
+            }
+            (_, None) => (String::new(), ""),
+        };
         format!(
-            "{NETWORK}{QUIET}threads = {}\n[peer]\nidentifier = {MAGIC}\nenable_address = false\npath = {data}\n[manual]\n{peers}\
+            "{network}{sizes}{QUIET}threads = {}\n[peer]\nidentifier = {identifier}\nenable_address = false\npath = {data}\n[manual]\n{peers}\
              [bitcoind]\nbind = 127.0.0.1:{}\nconnections = 4\nusername = {USER}\npassword = {PASSWORD}\n\
              [log]\npath = {data}\n[database]\npath = {data}/store\n",
             job.threads, job.rpc_port
@@ -128,8 +133,8 @@ impl Adapter for Libbitcoin {
     }
 
     fn refuses(&self, network: &Network) -> Option<String> {
-        (network.name != "regtest")
-            .then(|| format!("the lab writes its settings only for regtest, not for {}", network.name))
+        let knows = [REGTEST, "main"].contains(&network.name);
+        (!knows).then(|| format!("the lab writes its settings only for regtest and main, not for {}", network.name))
     }
 
     fn reindex(&self, job: &Job) -> Command {
@@ -137,8 +142,8 @@ impl Adapter for Libbitcoin {
     }
 
     fn sync(&self, job: &Job) -> Command {
-        let mut command = job.command("sh");
-        command.args(["-c", WRITE_AND_START]).arg(&self.program).arg(&job.data).arg(Libbitcoin::settings(job));
+        let text = Libbitcoin::settings(job);
+        let mut command = asked::with_file(&self.program, job, "lab.cfg", "--config", &text);
         command.args(&job.more);
         command
     }

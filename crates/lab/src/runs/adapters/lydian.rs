@@ -29,7 +29,7 @@ impl Lydian {
     fn validate(&self, job: &Job, from: impl IntoIterator<Item = String>) -> Command {
         let mut command = job.command(&self.program);
         command.args(job.place()).args(from).args(job.any_work()).arg("-listen=0");
-        command.args(["-assumevalid=0", "-printtoconsole=0", "-logtimemicros=1"]);
+        command.args(job.if_full("-assumevalid=0")).args(["-printtoconsole=0", "-logtimemicros=1"]);
         command.arg("-server=0").arg(format!("-stopatheight={}", job.height));
         command.arg(format!("-dbcache={}", job.cache_mib)).arg(format!("-par={}", job.threads));
         command.args(&job.more);

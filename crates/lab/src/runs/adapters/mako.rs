@@ -73,7 +73,11 @@ impl Adapter for Mako {
 
     fn sync(&self, job: &Job) -> Command {
         let mut command = job.command(&self.program);
-        command.args(job.place()).args(["-checkpoints=0", "-listen=0", "-discover=0", "-disablewallet=1"]);
+        command.args(job.place()).args(job.if_full("-checkpoints=0")).args([
+            "-listen=0",
+            "-discover=0",
+            "-disablewallet=1",
+        ]);
         command.args(job.peers.iter().map(|peer| format!("-connect={peer}"))).arg("-loglevel=info");
         command.arg(format!("-rpcbind=127.0.0.1:{}", job.rpc_port)).arg(format!("-rpcport={}", job.rpc_port));
         command.arg(format!("-rpcuser={USER}")).arg(format!("-rpcpassword={PASSWORD}"));

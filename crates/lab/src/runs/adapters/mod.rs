@@ -12,6 +12,7 @@ mod btcd;
 mod configured;
 mod core;
 mod dotnet;
+mod gocoin;
 mod knots;
 mod libbitcoin;
 mod lydian;
@@ -25,6 +26,7 @@ pub use bcoin::{Bcoin, FOLDER as BCOIN_FOLDER, NODE as BCOIN_NODE, SCRIPT as BCO
 pub use bitcoind::Bitcoind;
 pub use btcd::{Btcd, FOLDER as BTCD_FOLDER, PROGRAM as BTCD_PROGRAM, VERSION as BTCD_VERSION};
 pub use configured::Configured;
+pub use gocoin::Gocoin;
 pub use knots::{FOLDER as KNOTS_FOLDER, Knots};
 pub use libbitcoin::Libbitcoin;
 pub use lydian::Lydian;
@@ -78,6 +80,7 @@ fn known(kind: &str, path: Option<&Path>) -> Option<Result<Box<dyn Adapter>, Lab
         "bitcoind" => boxed(Bitcoind::locate(path)),
         "btcd" => boxed(Btcd::locate(path)),
         "bcoin" => boxed(Bcoin::locate(path)),
+        "gocoin" => boxed(Gocoin::locate(path)),
         "mako" => boxed(Mako::locate(path)),
         "libbitcoin" => boxed(Libbitcoin::locate(path)),
         "knots" => boxed(Knots::locate(path)),
