@@ -26,18 +26,20 @@ fuzz_target!(|input: &[u8]| {
         disk.write_whole(&dir.join(name), bytes).expect("there is room");
         rest = tail;
     }
-    match read(&disk, dir) {
-        Ok(exported) => assert_eq!(read(&disk, dir), Ok(exported)),
-        Err(error) => {
-            let text = error.to_string();
-            assert!(text.starts_with("/c") && !text.contains('\n'), "{text}");
+    for settings in [Settings::new(1 << 20), Settings::low_memory(1 << 20)] {
+        match read(&disk, dir, settings) {
+            Ok(exported) => assert_eq!(read(&disk, dir, settings), Ok(exported)),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.starts_with("/c") && !text.contains('\n'), "{text}");
+            }
         }
     }
 });
 
 /// Opens the store, visits every coin and looks up each.
-fn read(disk: &SimDisk, dir: &Path) -> Result<u64, CoinsError> {
-    let coins = Coins::open(Arc::new(disk.clone()), dir, Settings::new(1 << 20), [1; 16], 1)?;
+fn read(disk: &SimDisk, dir: &Path, settings: Settings) -> Result<u64, CoinsError> {
+    let coins = Coins::open(Arc::new(disk.clone()), dir, settings, [1; 16], 1)?;
     let mut outpoints = Vec::new();
     let _: ControlFlow<()> = coins.pin()?.export(&mut |outpoint, _| {
         outpoints.push(*outpoint);

@@ -25,7 +25,8 @@ pub(crate) fn document(tree: &Tree) -> Result<String, String> {
         The owners of memory and their upper limits. Each limit is a constant with tests at the limit and\n\
         above it. Not listed: `-dbcache` (450 MiB by default), `-maxmempool` (300 MB by default, as Bitcoin\n\
         Core counts it), `-maxsigcachesize` (32 MiB by default, half of which is used), 9.6 to 13.4 bytes\n\
-        per unspent coin, up to 191 bytes per header, and the socket buffers of the kernel.\n\n\
+        per unspent coin (with `-lowmem` 2.1 to 2.4), up to 191 bytes per header, and the socket buffers of\n\
+        the kernel.\n\n\
         | owner | limit | constant | what counts | tests |\n|---|---|---|---|---|\n"
             .to_owned();
     for (number, line) in (1..).zip(table.lines()).filter(|(_, line)| !line.starts_with('#')) {

@@ -22,6 +22,8 @@ use crate::CheckpointReport;
 use crate::entry::{AGE_MAX, Entry, Place, SHARDS, UNITS_MAX};
 use crate::error::CoinsError;
 use crate::manifest::{DeathsInfo, Manifest, SegmentInfo, is_of_any};
+use crate::moved::{MovedRecord, MovedRecords, Sidecars};
+use crate::old::{Added, Old};
 use crate::open::own;
 use crate::partition::{Partition, in_memory, set_unit, unit_of};
 use crate::record::UNIT_BYTES;
@@ -99,7 +101,7 @@ pub(crate) fn run(
     let segment_units_max = manner.sizes.segment_units_max;
     let ranges = room(&mut next.next_unit, &segment_infos, &plan.victims, &new_bytes, writers, segment_units_max)
         .ok_or_else(|| CoinsError::Full { path: coins.dir.clone() })?;
-    let written = write_all(coins, segments, &plan, &ranges, manner)?;
+    let written = write_all(coins, segments, old, &plan, &ranges, manner)?;
     let mut report = CheckpointReport::default();
     let is_kept = |info: &SegmentInfo| !plan.victims.contain(info.base);
     next.segments = segment_infos.into_iter().filter(is_kept).collect();
@@ -184,11 +186,12 @@ struct Written {
 fn write_all(
     coins: &Coins,
     segments: &Segments,
+    old: &Manifest,
     plan: &Plan,
     ranges: &[Writes],
     manner: Manner<'_>,
 ) -> Result<Vec<Written>, CoinsError> {
-    let write = |range: &Writes| write_range(coins, segments, plan, range, manner);
+    let write = |range: &Writes| write_range(coins, segments, old, plan, range, manner);
     if let [range] = ranges {
         return Ok(vec![write(range)?]);
     }
@@ -205,6 +208,7 @@ fn write_all(
 fn write_range(
     coins: &Coins,
     segments: &Segments,
+    old: &Manifest,
     plan: &Plan,
     range: &Writes,
     manner: Manner<'_>,
@@ -219,9 +223,15 @@ fn write_range(
     };
     let mut writer = SegmentWriter::new(target, manner.sizes, range.units.clone());
     let mut mover = Mover::new(segments);
+    let sidecars =
+        if coins.settings.is_low_memory { Sidecars::open(coins, old, &plan.victims)? } else { Sidecars::default() };
     let mut written = Written::default();
     for number in range.partitions.clone() {
         let gate = &coins.partitions[number];
+        let mut moved = sidecars.records(number)?;
+        if let Some(old) = &mut gate.lock_after_others().old {
+            old.begin_checkpoint();
+        }
         for shard in 0..SHARDS {
             if plan.writes {
                 writer.prepare()?;
@@ -231,9 +241,16 @@ fn write_range(
                 let mut partition = gate.lock_after_others();
                 let growing = segment.as_deref().map(Segment::grow);
                 let mut step = Step { plan, place: (number, shard), writer: &mut writer, growing, mover: &mut mover };
-                step.write_shard(&mut partition, &mut written)?;
+                if partition.old.is_some() {
+                    step.write_shard_low_memory(&mut partition, &mut moved, &mut written)?;
+                } else {
+                    step.write_shard(&mut partition, &mut written)?;
+                }
                 if shard + 1 == SHARDS {
                     partition.grow_older();
+                    if let Some(old) = &mut partition.old {
+                        old.end_checkpoint(&|part| plan.victims.contain(part.first));
+                    }
                 }
             }
             writer.end_shard()?;
@@ -299,6 +316,75 @@ impl Step<'_, '_> {
         }
         table.shrink();
         Ok(())
+    }
+}
+
+impl Step<'_, '_> {
+    /// Like [`Step::write_shard`] in a store with little memory: all coins leave memory, and the live records of
+    /// victims are found in their sidecars. Both are written in the order of their fingerprints.
+    fn write_shard_low_memory(
+        &mut self,
+        partition: &mut Partition,
+        moved: &mut MovedRecords<'_>,
+        written: &mut Written,
+    ) -> Result<(), CoinsError> {
+        let Partition { tables, arena, bytes_by_age, old, .. } = partition;
+        let Some(old) = old else { return Ok(()) };
+        let (_, shard) = self.place;
+        let mut added = Vec::new();
+        let mut moved = moved.of_shard(shard, old)?.into_iter().peekable();
+        let table = &mut tables[shard];
+        for entry in table.slots().iter().filter(|entry| !entry.is_empty()) {
+            let fingerprint = entry.fingerprint();
+            while let Some(record) = moved.next_if(|record| record.fingerprint < fingerprint) {
+                added.push(self.move_record(record, old)?);
+                written.coins_moved += 1;
+            }
+            let Place::Memory { address, .. } = entry.place() else {
+                unreachable!("a coin on disk in the table of a store with little memory")
+            };
+            let record = in_memory(arena.bytes(address));
+            let unit = self.push(fingerprint, record.outpoint, record.coin_bytes)?;
+            added.push(self.add(fingerprint, unit, old)?);
+            written.coins_written += 1;
+        }
+        for record in moved {
+            added.push(self.move_record(record, old)?);
+            written.coins_moved += 1;
+        }
+        // Nothing fails from here on: until then the coins are in memory, where lookups find them.
+        old.rebuild(shard, added, &|part| self.plan.victims.contain(part.first));
+        for entry in std::mem::take(table).slots().iter().filter(|entry| !entry.is_empty()) {
+            if let Place::Memory { address, .. } = entry.place() {
+                bytes_by_age[0] -= arena.slot_bytes(address);
+                arena.release(address);
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, fingerprint: u32, outpoint: &[u8], coin: &[u8]) -> Result<u64, CoinsError> {
+        match &mut self.growing {
+            Some(growing) => self.writer.push(growing, self.place, fingerprint, outpoint, coin),
+            None => unreachable!("a coin to be written in a checkpoint that has none"),
+        }
+    }
+
+    fn move_record(&mut self, record: MovedRecord, old: &mut Old) -> Result<u64, CoinsError> {
+        let Step { place, writer, growing, mover, .. } = self;
+        let unit = mover.take(record.unit, |one| match growing {
+            Some(growing) => writer.push(growing, *place, record.fingerprint, one.outpoint, one.coin_bytes),
+            None => unreachable!("a record to be moved in a checkpoint that moves none"),
+        })??;
+        self.add(record.fingerprint, unit, old)
+    }
+
+    /// Adds the record that was written last. Returns its entry for the filter.
+    fn add(&mut self, fingerprint: u32, unit: u64, old: &mut Old) -> Result<u64, CoinsError> {
+        let shard = self.place.1;
+        let record = Added { shard, fingerprint, unit, end: self.writer.next_unit(), is_dead: false };
+        let segment = self.writer.segment().map_or(0, |segment| segment.info.number);
+        old.append(segment, &record).ok_or_else(|| CoinsError::Full { path: self.writer.dir().to_owned() })
     }
 }
 

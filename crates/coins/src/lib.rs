@@ -17,6 +17,8 @@
 //! * **checkpoint** (`checkpoint`): writes and syncs segments, sidecars and deaths, then atomically replaces the
 //!   `manifest` that names them. `open` rebuilds the index from the sidecars minus the deaths. Coins can be looked up
 //!   while a checkpoint is made (`gate`).
+//! * **little memory** (`old`, `filter`, `moved`): with [`Settings::low_memory`], coins on disk have no entries in the
+//!   index; filters, fences and a bit for each death say which records to read. The files are the same.
 //! * **pin** (`pinned`, `live`, `export`): keeps the files of a checkpoint open, so that all its coins can be read
 //!   while blocks are applied and further checkpoints are made.
 //!
@@ -43,6 +45,10 @@
 //! | checkpoint | one pass over the index: 0.1 ns for each skipped slot; plus the new bytes |
 //! | scan of a pin | 80 bytes read; 0.13 us in the order of the files; ordered 0.5 us, and 65 bytes written and read |
 //!
+//! With little memory: about 2.1 bytes of memory for each coin on disk, 0.37 GB for 180 M; a lookup on disk reads
+//! 4.6 KB and takes 5 us of CPU, and one in 50 (at 180 M coins) reads another group in vain; opening takes 80 ns for
+//! each coin, and a checkpoint 30 ns.
+//!
 //! A scan of 180 M coins takes 6 MB of memory, an ordered one 80 MB. Its pin has 100 to 150 files open.
 
 #![forbid(unsafe_code)]
@@ -53,10 +59,13 @@ mod coin;
 mod entry;
 mod error;
 mod export;
+mod filter;
 mod gate;
 mod key;
 mod live;
 mod manifest;
+mod moved;
+mod old;
 mod open;
 mod partition;
 mod pinned;
@@ -94,12 +103,20 @@ pub struct Settings {
     pub cache_bytes: u64,
     /// Number of bytes not yet on disk at which [`Coins::needs_checkpoint`] asks for a checkpoint.
     pub pending_bytes_max: u64,
+    /// Whether coins on disk have no entries in an index in memory: about 2.1 bytes per coin instead of 9.6 to 13.4,
+    /// and more work for each coin that is read. The files are the same.
+    pub is_low_memory: bool,
 }
 
 impl Settings {
     /// The default limit for bytes not yet on disk: 1 GB, or half the cache if that is less.
     pub fn new(cache_bytes: u64) -> Settings {
-        Settings { cache_bytes, pending_bytes_max: (cache_bytes / 2).min(1 << 30) }
+        Settings { cache_bytes, pending_bytes_max: (cache_bytes / 2).min(1 << 30), is_low_memory: false }
+    }
+
+    /// The same with little memory: all of the cache is for coins that are not yet on disk, at most 1 GB.
+    pub fn low_memory(cache_bytes: u64) -> Settings {
+        Settings { cache_bytes, pending_bytes_max: cache_bytes.min(1 << 30), is_low_memory: true }
     }
 
     /// Bytes of coins that stay in memory after a checkpoint has written them. At most three quarters of the address

@@ -45,6 +45,20 @@ impl Live {
         partition: usize,
         mut visit: impl FnMut(usize, u64, SidecarEntry) -> Result<ControlFlow<B>, CoinsError>,
     ) -> Result<ControlFlow<B>, CoinsError> {
+        self.each_record(
+            partition,
+            |place, unit, entry, is_dead| {
+                if is_dead { Ok(ControlFlow::Continue(())) } else { visit(place, unit, entry) }
+            },
+        )
+    }
+
+    /// Like [`Live::each`], with the dead records too. The last argument is whether the record is dead.
+    pub(crate) fn each_record<B>(
+        &self,
+        partition: usize,
+        mut visit: impl FnMut(usize, u64, SidecarEntry, bool) -> Result<ControlFlow<B>, CoinsError>,
+    ) -> Result<ControlFlow<B>, CoinsError> {
         let mut deaths = Deaths::new(self, partition)?;
         for (place, (info, sidecar)) in self.segments.iter().zip(&self.sidecars).enumerate() {
             let section = sidecar.section(partition);
@@ -58,9 +72,11 @@ impl Live {
                 if bits >> 27 < last || entry.units == 0 || unit.saturating_add(entry.units) > info.end() {
                     return Err(numbers.damaged("an entry out of order or beyond its segment"));
                 }
-                if deaths.first == unit {
+                let is_dead = deaths.first == unit;
+                if is_dead {
                     deaths.advance()?;
-                } else if let ControlFlow::Break(value) = visit(place, unit, entry)? {
+                }
+                if let ControlFlow::Break(value) = visit(place, unit, entry, is_dead)? {
                     return Ok(ControlFlow::Break(value));
                 }
                 unit += entry.units;

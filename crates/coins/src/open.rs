@@ -6,21 +6,27 @@
 //! Every count is compared with the manifest, and an error names the damaged file.
 
 use crate::PARTITIONS;
-use crate::entry::{Entry, SHARDS};
+use crate::entry::{Entry, SHARDS, index};
 use crate::error::CoinsError;
 use crate::gate::Gate;
 use crate::key::Secret;
 use crate::live::Live;
 use crate::manifest::{self, Manifest, SegmentInfo};
+use crate::old::{Added, Old};
 use crate::partition::Partition;
 use crate::sections::{FileId, Kind};
 use crate::segment::{Segment, Segments};
 use crate::table::Table;
+use crate::writer::SidecarEntry;
 use lydian_disk::{Disk, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Number of threads that open a store with little memory: each one takes 8 bytes for each coin of a partition, 90 MB
+/// for 180 million coins.
+const LOW_MEMORY_THREADS: usize = 2;
 
 /// The files that the store writes.
 pub const COINS_FILES: &[OwnFile] = &[
@@ -44,14 +50,24 @@ pub(crate) struct Opened {
     pub(crate) partitions: [Gate<Partition>; PARTITIONS],
 }
 
-pub(crate) fn run(disk: &dyn Disk, dir: &Path, seed: [u8; 16], threads: usize) -> Result<Opened, CoinsError> {
+pub(crate) fn run(
+    disk: &dyn Disk,
+    dir: &Path,
+    seed: [u8; 16],
+    threads: usize,
+    is_low_memory: bool,
+) -> Result<Opened, CoinsError> {
     disk.create_dir(dir)?;
     let manifest = read_manifest(disk, dir, seed)?;
     remove_unnamed(disk, dir, &manifest)?;
     let segments = open_segments(disk, dir, &manifest)?;
     let live = Live::open(disk, dir, &manifest)?;
     let partitions = std::array::from_fn(|_| Gate::new(Partition::new()));
-    build(&live, manifest.coins, &partitions, threads)?;
+    let load = |number, partition: &mut Partition| match is_low_memory {
+        false => load(&live, manifest.coins, number, partition),
+        true => load_low_memory(&live, &manifest, dir, number, partition),
+    };
+    build(&load, &partitions, if is_low_memory { threads.min(LOW_MEMORY_THREADS) } else { threads })?;
     let coins: u64 = partitions.iter().map(|partition| partition.lock().len).sum();
     if coins != manifest.coins {
         return Err(CoinsError::damaged(&dir.join(manifest::NAME), 0, "the number of coins differs from the files"));
@@ -122,8 +138,7 @@ fn remove_unnamed(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()
 }
 
 fn build(
-    live: &Live,
-    coins: u64,
+    load: &(dyn Fn(usize, &mut Partition) -> Result<(), CoinsError> + Sync),
     partitions: &[Gate<Partition>; PARTITIONS],
     threads: usize,
 ) -> Result<(), CoinsError> {
@@ -132,7 +147,7 @@ fn build(
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(partition) = partitions.get(number) else { return Ok(()) };
-            load(live, coins, number, &mut partition.lock())?;
+            load(number, &mut partition.lock())?;
         }
     };
     std::thread::scope(|scope| {
@@ -154,5 +169,36 @@ fn load(live: &Live, coins: u64, number: usize, partition: &mut Partition) -> Re
         Ok(ControlFlow::Continue(()))
     })?;
     partition.len = partition.tables.iter().map(Table::len).sum();
+    Ok(())
+}
+
+/// Like [`load`], for a store with little memory: fences and deaths of all records, and the filters of the live ones.
+/// Takes 8 bytes for each coin of the partition meanwhile.
+fn load_low_memory(
+    live: &Live,
+    manifest: &Manifest,
+    dir: &Path,
+    number: usize,
+    partition: &mut Partition,
+) -> Result<(), CoinsError> {
+    let share = index(manifest.coins / (PARTITIONS * SHARDS) as u64);
+    let mut entries: Vec<Vec<u64>> = (0..SHARDS).map(|_| Vec::with_capacity(share + share / 16)).collect();
+    let mut old = Old::new();
+    let _: ControlFlow<()> = live.each_record(number, |place, unit, entry, is_dead| {
+        let SidecarEntry { shard, fingerprint, units } = entry;
+        let record = Added { shard, fingerprint, unit, end: unit + units, is_dead };
+        let added = old.append(manifest.segments[place].number, &record);
+        let added = added.ok_or_else(|| CoinsError::Full { path: dir.to_owned() })?;
+        if !is_dead {
+            entries[shard].push(added);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    partition.len = entries.iter().map(|entries| entries.len() as u64).sum();
+    for (shard, entries) in entries.into_iter().enumerate() {
+        old.set(shard, entries);
+    }
+    old.end_checkpoint(&|_| false);
+    partition.old = Some(Box::new(old));
     Ok(())
 }

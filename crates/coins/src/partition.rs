@@ -12,6 +12,7 @@ use crate::coin::{Parsed, parse_coin, write_coin};
 use crate::entry::{AGE_MAX, Entry, Place, SHARDS, fingerprint_of, shard_of};
 use crate::error::CoinsError;
 use crate::key::Key;
+use crate::old::{Old, Spot, Wanted};
 use crate::record::OUTPOINT_BYTES;
 use crate::table::Table;
 use lydian_consensus::CoinRef;
@@ -31,9 +32,20 @@ pub(crate) struct Partition {
     pub(crate) deaths: Vec<u64>,
     /// Bytes of the arena's used slots, by age.
     pub(crate) bytes_by_age: [u64; AGE_MAX + 1],
-    /// Number of coins in all tables.
+    /// Number of coins in memory and on disk.
     pub(crate) len: u64,
+    /// With little memory: the coins on disk, which then have no entries in the tables. All coins in memory are new.
+    pub(crate) old: Option<Box<Old>>,
     scratch: Vec<u8>,
+}
+
+/// What may have the coins of keys on disk.
+#[derive(Debug, Default)]
+pub(crate) struct Candidates {
+    /// The unit of a record, and the position of a key.
+    pub(crate) records: Vec<(u64, usize)>,
+    /// With little memory.
+    pub(crate) groups: Vec<Wanted>,
 }
 
 /// Reads the outpoint of the record at a unit.
@@ -47,18 +59,20 @@ impl Partition {
             deaths: Vec::new(),
             bytes_by_age: [0; AGE_MAX + 1],
             len: 0,
+            old: None,
             scratch: Vec::new(),
         }
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         let tables: u64 = self.tables.iter().map(Table::memory_bytes).sum();
-        tables + self.arena.memory_bytes() + self.deaths.capacity() as u64 * 8
+        let old = self.old.as_ref().map_or(0, |old| old.memory_bytes());
+        tables + self.arena.memory_bytes() + self.deaths.capacity() as u64 * 8 + old
     }
 
     /// Approximate number of bytes that the next checkpoint will write.
     pub(crate) fn pending_bytes(&self) -> u64 {
-        self.bytes_by_age[0] + self.deaths.len() as u64 * 8
+        self.bytes_by_age[0] + self.deaths.len() as u64 * 8 + self.old.as_ref().map_or(0, |old| old.pending_bytes())
     }
 
     /// Counts the bytes of each age as one checkpoint older. The entries themselves must be, too.
@@ -69,14 +83,24 @@ impl Partition {
         bytes[0] = 0;
     }
 
-    /// Looks up keys. Calls `found` with the position in `keys` and the coin of each key in memory, and appends the
-    /// unit and position of each that may be on disk.
+    /// Looks up keys. Calls `found` with the position in `keys` and the coin of each key in memory, and appends what
+    /// may have the others on disk.
     pub(crate) fn look_up<'p>(
         &'p self,
         keys: &[Key],
-        on_disk: &mut Vec<(u64, usize)>,
+        candidates: &mut Candidates,
         found: &mut dyn FnMut(usize, &'p [u8]),
     ) {
+        let Candidates { records: on_disk, groups } = candidates;
+        if let Some(old) = &self.old {
+            for (key, place) in keys.iter().zip(0..) {
+                match self.find_in_memory(key) {
+                    Some((_, address)) => found(place, &self.arena.bytes(address)[COIN_START..]),
+                    None => old.look_up(key.hash, place, groups),
+                }
+            }
+            return;
+        }
         let mut in_memory: Vec<(usize, u32)> = Vec::with_capacity(GROUP);
         for (group, start) in keys.chunks(GROUP).zip((0..).step_by(GROUP)) {
             self.touch_homes(group.iter());
@@ -125,18 +149,71 @@ impl Partition {
             if let Some(slot) = self.find(key, true, read)? {
                 self.remove(key, slot);
             }
-            self.scratch.clear();
-            write_coin(*coin, &mut self.scratch);
-            let Some(address) = self.arena.allocate(COIN_START + self.scratch.len()) else { return Ok(None) };
-            let bytes = self.arena.bytes_mut(address);
-            bytes[UNIT_FIELD..UNIT_FIELD + 32].copy_from_slice(&key.outpoint.txid.0);
-            bytes[UNIT_FIELD + 32..COIN_START].copy_from_slice(&key.outpoint.vout.to_le_bytes());
-            bytes[COIN_START..COIN_START + self.scratch.len()].copy_from_slice(&self.scratch);
-            self.bytes_by_age[0] += self.arena.slot_bytes(address);
-            self.tables[shard_of(key.hash)].insert(Entry::memory(fingerprint_of(key.hash), address, 0));
-            self.len += 1;
+            if self.add(key, *coin).is_none() {
+                return Ok(None);
+            }
         }
         Ok(Some(()))
+    }
+
+    /// Removes the coin of a key, which must exist, in a store with little memory. `spot` is where it is on disk, if it
+    /// is there.
+    pub(crate) fn spend_spot(&mut self, key: &Key, spot: Option<&Spot>) -> Result<(), CoinsError> {
+        let Some((slot, _)) = self.find_in_memory(key) else {
+            let is_killed = spot.is_some_and(|spot| self.kill(key, spot));
+            return if is_killed { Ok(()) } else { Err(CoinsError::Missing { outpoint: key.outpoint }) };
+        };
+        self.remove(key, slot);
+        Ok(())
+    }
+
+    /// Adds a coin in a store with little memory, replacing an existing one. Returns `None` if the arena has no
+    /// addresses left.
+    pub(crate) fn create_at(&mut self, key: &Key, coin: CoinRef<'_>, spot: Option<&Spot>) -> Option<()> {
+        if let Some((slot, _)) = self.find_in_memory(key) {
+            self.remove(key, slot);
+        }
+        if let Some(spot) = spot {
+            self.kill(key, spot);
+        }
+        self.add(key, coin)
+    }
+
+    /// Marks the death of a coin on disk. Returns whether it lived.
+    fn kill(&mut self, key: &Key, spot: &Spot) -> bool {
+        let is_killed = self.old.as_mut().is_some_and(|old| old.kill(key.hash, spot));
+        if is_killed {
+            self.deaths.push(spot.unit);
+            self.len -= 1;
+        }
+        is_killed
+    }
+
+    /// The slot and address of a coin in memory.
+    fn find_in_memory(&self, key: &Key) -> Option<(usize, u32)> {
+        let mut found = None;
+        self.each_entry(key, |slot, entry| {
+            if let Place::Memory { address, .. } = entry.place()
+                && is_of(self.arena.bytes(address), &key.outpoint)
+            {
+                found = Some((slot, address));
+            }
+        });
+        found
+    }
+
+    fn add(&mut self, key: &Key, coin: CoinRef<'_>) -> Option<()> {
+        self.scratch.clear();
+        write_coin(coin, &mut self.scratch);
+        let address = self.arena.allocate(COIN_START + self.scratch.len())?;
+        let bytes = self.arena.bytes_mut(address);
+        bytes[UNIT_FIELD..UNIT_FIELD + 32].copy_from_slice(&key.outpoint.txid.0);
+        bytes[UNIT_FIELD + 32..COIN_START].copy_from_slice(&key.outpoint.vout.to_le_bytes());
+        bytes[COIN_START..COIN_START + self.scratch.len()].copy_from_slice(&self.scratch);
+        self.bytes_by_age[0] += self.arena.slot_bytes(address);
+        self.tables[shard_of(key.hash)].insert(Entry::memory(fingerprint_of(key.hash), address, 0));
+        self.len += 1;
+        Some(())
     }
 
     /// The slot of a key's entry. Unless `is_certain` is set, a single entry on disk is assumed to be the key's without

@@ -34,7 +34,6 @@ pub(crate) struct Record<'a> {
     pub(crate) coin: Parsed<'a>,
     /// The encoded coin.
     pub(crate) coin_bytes: &'a [u8],
-    #[cfg(test)]
     pub(crate) units: u64,
 }
 
@@ -64,13 +63,7 @@ pub(crate) fn parse_record(unit: u64, bytes: &[u8]) -> Result<Record<'_>, Record
     if bytes[..CHECKSUM_BYTES] != checksum(unit, covered) && !cfg!(fuzzing) {
         return Err(RecordError::Checksum);
     }
-    Ok(Record {
-        outpoint,
-        coin,
-        coin_bytes: &rest[..coin.size],
-        #[cfg(test)]
-        units: (size / UNIT_BYTES) as u64,
-    })
+    Ok(Record { outpoint, coin, coin_bytes: &rest[..coin.size], units: (size / UNIT_BYTES) as u64 })
 }
 
 /// The outpoint encoded by [`OutPoint::to_bytes`].

@@ -14,11 +14,15 @@ use crate::entry::index;
 use crate::error::CoinsError;
 use crate::gate::Gate;
 use crate::manifest::{Manifest, SegmentInfo};
+use crate::old::Wanted;
 use crate::record::{Record, RecordError, UNIT_BYTES, parse_record};
 use crate::sections::{FileId, Kind};
 use lydian_disk::{AppendFile, Disk, ReadFile, ReadRequest};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
+
+/// A callback for what was read.
+type VisitBytes<'a, W> = &'a mut dyn FnMut(&Segment, &W, &[u8]) -> Result<(), CoinsError>;
 
 /// Bytes of the first read for a record.
 const READ_BYTES: u64 = 128;
@@ -126,6 +130,50 @@ impl Segment {
         Ok(file.read_at(offset, bytes)?)
     }
 
+    /// Like [`Segment::bytes`], for a segment that may be growing: as many bytes as were requested, whether they are in
+    /// the file or not, unless the segment ends before.
+    fn growing_bytes(&self, unit: u64, size: u64) -> Result<Vec<u8>, CoinsError> {
+        let mut bytes = self.bytes(unit, size)?;
+        // The file may end inside the range, at the end of a record.
+        while (bytes.len() as u64) < size {
+            let next = unit + (bytes.len() / UNIT_BYTES) as u64;
+            if self.bytes_from(next) == 0 {
+                break;
+            }
+            bytes.extend(self.bytes(next, size - bytes.len() as u64)?);
+        }
+        Ok(bytes)
+    }
+
+    /// Visits the records of a group, with the unit of each and its number in the group, until `visit` returns true.
+    /// `bytes` are those of the whole group.
+    fn each_record(
+        &self,
+        group: &Wanted,
+        bytes: &[u8],
+        visit: &mut dyn FnMut(u64, u32, Record<'_>) -> bool,
+    ) -> Result<(), CoinsError> {
+        let (mut unit, mut rest) = (group.start, bytes);
+        for number in 0.. {
+            let damaged = |what| Err(CoinsError::damaged(&self.path, self.offset(unit), what));
+            if rest.is_empty() {
+                return if number == group.records { Ok(()) } else { damaged("fewer records than the sidecar has") };
+            }
+            let record = match parse_record(unit, rest) {
+                _ if number == group.records => return damaged("more records than the sidecar has"),
+                Ok(record) => record,
+                Err(RecordError::Checksum) => return damaged("the checksum of a record is wrong"),
+                Err(_) => return damaged("a record that cannot be read"),
+            };
+            if visit(unit, number, record) {
+                break;
+            }
+            unit += record.units;
+            rest = &rest[index(record.units) * UNIT_BYTES..];
+        }
+        Ok(())
+    }
+
     /// Number of bytes that can be read from `unit` on, at least those of its record.
     fn bytes_from(&self, unit: u64) -> u64 {
         let offset = self.offset(unit);
@@ -224,44 +272,78 @@ impl Segments {
         wanted: &[(u64, K)],
         visit: &mut dyn FnMut(&K, Record<'_>),
     ) -> Result<(), CoinsError> {
-        self.prefetch(wanted);
+        self.read_each(wanted, &|(unit, _)| (*unit, READ_BYTES), &mut |segment, (unit, key), bytes| {
+            segment.with_record(*unit, bytes, |record| visit(key, record))
+        })
+    }
+
+    /// Reads the records of groups, which must be ordered by unit. Calls `visit` with each record, its unit and its
+    /// number in the group, until it returns true.
+    pub(crate) fn read_groups(
+        &self,
+        wanted: &[Wanted],
+        visit: &mut dyn FnMut(&Wanted, u64, u32, Record<'_>) -> bool,
+    ) -> Result<(), CoinsError> {
+        let units = |group: &Wanted| (group.start, (group.end - group.start) * UNIT_BYTES as u64);
+        self.read_each(wanted, &units, &mut |segment, group, bytes| {
+            segment.each_record(group, bytes, &mut |unit, number, record| visit(group, unit, number, record))
+        })
+    }
+
+    /// Reads the bytes of each of `wanted`, which must be ordered by unit. `range_of` returns its unit and the number
+    /// of bytes to read; fewer are read at the end of a segment.
+    fn read_each<W>(
+        &self,
+        wanted: &[W],
+        range_of: &dyn Fn(&W) -> (u64, u64),
+        visit: VisitBytes<'_, W>,
+    ) -> Result<(), CoinsError> {
+        self.prefetch(wanted, range_of);
         let mut rest = wanted;
-        while let Some((unit, _)) = rest.first() {
-            let segment = self.segment_of(*unit);
-            let count = rest.partition_point(|(unit, _)| *unit < segment.info.end());
+        while let Some(first) = rest.first() {
+            let segment = self.segment_of(range_of(first).0);
+            let count = rest.partition_point(|one| range_of(one).0 < segment.info.end());
             let (these, others) = rest.split_at(count);
             rest = others;
             let Content::Finished(file) = &segment.content else {
-                for (unit, key) in these {
-                    segment.with_record(*unit, &segment.bytes(*unit, READ_BYTES)?, |record| visit(key, record))?;
+                for one in these {
+                    let (unit, size) = range_of(one);
+                    visit(segment, one, &segment.growing_bytes(unit, size)?)?;
                 }
                 continue;
             };
-            let sizes = || these.iter().map(|(unit, _)| READ_BYTES.min(file.size() - segment.offset(*unit)));
-            let mut bytes = vec![0; index(sizes().sum())];
+            let ranges = || {
+                these.iter().map(|one| {
+                    let (unit, size) = range_of(one);
+                    let offset = segment.offset(unit);
+                    (offset, size.min(file.size() - offset))
+                })
+            };
+            let mut bytes = vec![0; index(ranges().map(|(_, size)| size).sum())];
             let mut requests = Vec::with_capacity(count);
             let mut tail = &mut bytes[..];
-            for ((unit, _), size) in these.iter().zip(sizes()) {
+            for (offset, size) in ranges() {
                 let (buffer, left) = tail.split_at_mut(index(size));
-                requests.push(ReadRequest { offset: segment.offset(*unit), buffer });
+                requests.push(ReadRequest { offset, buffer });
                 tail = left;
             }
             file.read_many(&mut requests)?;
-            for ((unit, key), request) in these.iter().zip(&requests) {
-                segment.with_record(*unit, request.buffer, |record| visit(key, record))?;
+            for (one, request) in these.iter().zip(&requests) {
+                visit(segment, one, request.buffer)?;
             }
         }
         Ok(())
     }
 
-    /// Prefetches the records of all files but the first, so that the disk works on the whole batch at once: a
-    /// `read_many` covers only one file.
-    fn prefetch<K>(&self, wanted: &[(u64, K)]) {
-        let first_end = wanted.first().map_or(0, |(unit, _)| self.segment_of(*unit).info.end());
-        for (unit, _) in &wanted[wanted.partition_point(|(unit, _)| *unit < first_end)..] {
-            let segment = self.segment_of(*unit);
+    /// Prefetches what is in all files but the first, so that the disk works on the whole batch at once: a `read_many`
+    /// covers only one file.
+    fn prefetch<W>(&self, wanted: &[W], range_of: &dyn Fn(&W) -> (u64, u64)) {
+        let first_end = wanted.first().map_or(0, |one| self.segment_of(range_of(one).0).info.end());
+        for one in &wanted[wanted.partition_point(|one| range_of(one).0 < first_end)..] {
+            let (unit, size) = range_of(one);
+            let segment = self.segment_of(unit);
             if let Content::Finished(file) = &segment.content {
-                file.prefetch(segment.offset(*unit), READ_BYTES);
+                file.prefetch(segment.offset(unit), size);
             }
         }
     }

@@ -10,7 +10,8 @@ use crate::entry::Place;
 use crate::gate::Gate;
 use crate::key::partition_of;
 use crate::manifest::Manifest;
-use crate::partition::{GROUP, Partition, in_memory, parse_in_memory};
+use crate::old::Spot;
+use crate::partition::{Candidates, GROUP, Partition, in_memory, parse_in_memory};
 use crate::pinned::{PinnedCoins, Visit};
 use crate::record::outpoint_of;
 use crate::rewrite::Mover;
@@ -61,9 +62,6 @@ mod state {
     pub(super) const FAILED: u8 = 2;
 }
 
-/// The units of records that may be those of keys, and the position of each key.
-type Candidates = Vec<(u64, usize)>;
-
 /// A checkpoint in progress. If it is dropped, the checkpoint failed.
 struct Attempt<'a>(&'a AtomicU8);
 
@@ -89,7 +87,7 @@ impl Coins {
         seed: [u8; 16],
         threads: usize,
     ) -> Result<Coins, CoinsError> {
-        let opened = open::run(disk.as_ref(), dir, seed, threads)?;
+        let opened = open::run(disk.as_ref(), dir, seed, threads, settings.is_low_memory)?;
         let lens = std::array::from_fn(|number| AtomicU64::new(opened.partitions[number].lock().len));
         Ok(Coins {
             disk,
@@ -132,7 +130,7 @@ impl Coins {
         let (mut on_disk, segments) = self.look_up(partition, keys, &mut |place, coin| {
             found[start + place] = Some(parse_in_memory(coin).to_coin());
         })?;
-        self.read(segments, &mut on_disk, keys, &mut |place, record| {
+        self.read(segments, &mut on_disk, keys, &mut |place, record, _| {
             found[start + place] = Some(record.coin.to_coin());
         })
     }
@@ -142,7 +140,7 @@ impl Coins {
         let start = found.len();
         found.resize(start + keys.len(), false);
         let (mut on_disk, segments) = self.look_up(partition, keys, &mut |place, _| found[start + place] = true)?;
-        self.read(segments, &mut on_disk, keys, &mut |place, _| found[start + place] = true)
+        self.read(segments, &mut on_disk, keys, &mut |place, _, _| found[start + place] = true)
     }
 
     /// Spends and then creates coins of one partition. Spent coins must exist; created coins replace existing ones.
@@ -155,8 +153,48 @@ impl Coins {
         creates: impl Iterator<Item = (Key, CoinRef<'a>)>,
     ) -> Result<(), CoinsError> {
         self.check_writable()?;
+        if self.settings.is_low_memory {
+            return self.apply_low_memory(partition, &spends.collect::<Vec<_>>(), &creates.collect::<Vec<_>>());
+        }
         let mut coins = self.partitions[partition].lock();
         let result = self.apply_to(&mut coins, spends, creates);
+        self.end_apply(partition, &coins, result)
+    }
+
+    /// [`Coins::apply`] in a store with little memory. First finds all coins that are on disk, without the lock while
+    /// they are read: nothing else changes the partition meanwhile.
+    fn apply_low_memory(
+        &self,
+        partition: usize,
+        spends: &[Key],
+        creates: &[(Key, CoinRef<'_>)],
+    ) -> Result<(), CoinsError> {
+        let keys: Vec<Key> = spends.iter().chain(creates.iter().map(|(key, _)| key)).copied().collect();
+        let spots = self.find_spots(partition, &keys);
+        let mut coins = self.partitions[partition].lock();
+        let result = spots.and_then(|spots| {
+            let (of_spends, of_creates) = spots.split_at(spends.len());
+            for (key, spot) in spends.iter().zip(of_spends) {
+                coins.spend_spot(key, spot.as_ref())?;
+            }
+            for ((key, coin), spot) in creates.iter().zip(of_creates) {
+                let full = || CoinsError::Full { path: self.dir.clone() };
+                coins.create_at(key, *coin, spot.as_ref()).ok_or_else(full)?;
+            }
+            Ok(())
+        });
+        self.end_apply(partition, &coins, result)
+    }
+
+    /// Where the coins of keys are on disk. Those that are in memory are not searched.
+    fn find_spots(&self, partition: usize, keys: &[Key]) -> Result<Vec<Option<Spot>>, CoinsError> {
+        let mut spots = vec![None; keys.len()];
+        let (mut on_disk, segments) = self.look_up(partition, keys, &mut |_, _| ())?;
+        self.read(segments, &mut on_disk, keys, &mut |place, _, spot| spots[place] = spot)?;
+        Ok(spots)
+    }
+
+    fn end_apply(&self, partition: usize, coins: &Partition, result: Result<(), CoinsError>) -> Result<(), CoinsError> {
         if result.is_err() {
             self.state.store(state::FAILED, Ordering::SeqCst);
         }
@@ -270,7 +308,19 @@ impl Coins {
                 return Ok(visited);
             }
         }
-        Ok(ControlFlow::Continue(()))
+        let mut visited = ControlFlow::Continue(());
+        for group in partition.old.iter().flat_map(|old| old.groups()) {
+            segments.read_groups(&[group], &mut |group, _, number, record| {
+                if group.dead >> number & 1 == 0 {
+                    visited = visit(&outpoint_of(record.outpoint), &record.coin.to_coin());
+                }
+                visited.is_break()
+            })?;
+            if visited.is_break() {
+                break;
+            }
+        }
+        Ok(visited)
     }
 
     pub(crate) fn segments(&self) -> Segments {
@@ -297,29 +347,40 @@ impl Coins {
         keys: &[Key],
         found: &mut dyn FnMut(usize, &[u8]),
     ) -> Result<(Candidates, Option<Segments>), CoinsError> {
-        let mut on_disk = Vec::new();
+        let mut candidates = Candidates::default();
         let partition = self.partitions[partition].lock();
         self.check_readable()?;
-        partition.look_up(keys, &mut on_disk, found);
-        let segments = (!on_disk.is_empty()).then(|| self.segments());
-        Ok((on_disk, segments))
+        partition.look_up(keys, &mut candidates, found);
+        let is_any = !candidates.records.is_empty() || !candidates.groups.is_empty();
+        let segments = is_any.then(|| self.segments());
+        Ok((candidates, segments))
     }
 
-    /// Reads the candidate records of keys. Calls `found` for those that match.
+    /// Reads the candidate records of keys. Calls `found` for those that match, with the spot of the record in a store
+    /// with little memory.
     fn read(
         &self,
         segments: Option<Segments>,
-        on_disk: &mut [(u64, usize)],
+        candidates: &mut Candidates,
         keys: &[Key],
-        found: &mut dyn FnMut(usize, crate::record::Record<'_>),
+        found: &mut dyn FnMut(usize, crate::record::Record<'_>, Option<Spot>),
     ) -> Result<(), CoinsError> {
         let Some(segments) = segments else { return Ok(()) };
-        on_disk.sort_unstable();
-        self.disk_reads.fetch_add(on_disk.len() as u64, Ordering::Relaxed);
-        segments.read_many(on_disk, &mut |place, record| {
+        let Candidates { records, groups } = candidates;
+        self.disk_reads.fetch_add((records.len() + groups.len()) as u64, Ordering::Relaxed);
+        records.sort_unstable();
+        segments.read_many(records, &mut |place, record| {
             if outpoint_of(record.outpoint) == keys[*place].outpoint {
-                found(*place, record);
+                found(*place, record, None);
             }
+        })?;
+        groups.sort_unstable_by_key(|group| group.start);
+        segments.read_groups(groups, &mut |group, unit, number, record| {
+            let is_found = group.dead >> number & 1 == 0 && outpoint_of(record.outpoint) == keys[group.place].outpoint;
+            if is_found {
+                found(group.place, record, Some(group.spot(unit, number)));
+            }
+            is_found
         })
     }
 
@@ -384,8 +445,8 @@ mod tests {
     }
 
     impl World {
-        fn new(seed: u64, cache_bytes: u64, collides: bool) -> World {
-            let (disk, settings) = (SimDisk::new(seed), Settings::new(cache_bytes));
+        fn new(seed: u64, settings: Settings, collides: bool) -> World {
+            let disk = SimDisk::new(seed);
             let coins = Coins::open(Arc::new(disk.clone()), Path::new("/c"), settings, [1; 16], 1).unwrap();
             let random = SplitMix64::new(seed);
             World { disk, coins, collides, model: Model::new(), durable: Model::new(), random }
@@ -467,10 +528,15 @@ mod tests {
 
     #[test]
     fn coins_are_looked_up_at_every_step_of_a_checkpoint() {
-        for (seed, cache_bytes, collides) in
-            [(1, 0, false), (2, 1 << 14, false), (3, 1 << 20, false), (4, 1 << 13, true)]
-        {
-            let mut world = World::new(seed, cache_bytes, collides);
+        for (seed, settings, collides) in [
+            (1, Settings::new(0), false),
+            (2, Settings::new(1 << 14), false),
+            (3, Settings::new(1 << 20), false),
+            (4, Settings::new(1 << 13), true),
+            (5, Settings::low_memory(1 << 14), false),
+            (6, Settings::low_memory(1 << 13), true),
+        ] {
+            let mut world = World::new(seed, settings, collides);
             let mut report = CheckpointReport::default();
             for height in 1..=14 {
                 world.apply(height);
@@ -493,7 +559,8 @@ mod tests {
     fn coins_are_looked_up_until_a_checkpoint_fails() {
         let mut failures = 0;
         for seed in 0..40 {
-            let mut world = World::new(seed, 1 << (seed % 20), false);
+            let of = if seed % 3 == 0 { Settings::low_memory } else { Settings::new };
+            let mut world = World::new(seed, of(1 << (seed % 20)), false);
             for height in 1..=4 {
                 world.apply(height);
                 if height == 4 {

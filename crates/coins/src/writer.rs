@@ -167,6 +167,15 @@ impl<'a> SegmentWriter<'a> {
         Ok(unit)
     }
 
+    pub(crate) fn dir(&self) -> &Path {
+        self.target.dir
+    }
+
+    /// The unit after the last record that was written.
+    pub(crate) fn next_unit(&self) -> u64 {
+        self.current.as_ref().map_or(self.units.start, |current| current.info.end())
+    }
+
     /// Marks the end of a shard, where a segment may end. No lock may be held.
     pub(crate) fn end_shard(&mut self) -> Result<(), CoinsError> {
         match &self.current {

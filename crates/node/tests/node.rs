@@ -189,7 +189,7 @@ fn a_chain_is_validated_and_reported() {
     assert_eq!(fs::metadata(place.chain_folder().join("blocks/blk00000.dat")).unwrap().len(), 293, "genesis alone");
     let (_, err, code) = place.run(&["-reindex-chainstate", "-stopafterblockimport", "-par=1", "-dbcache=4"]);
     assert_eq!((code, place.coins()), (0, (height, hash.clone())), "{err}");
-    let (_, err, code) = place.run(&["-reindex", "-stopafterblockimport", "-dbcache=4"]);
+    let (_, err, code) = place.run(&["-reindex", "-stopafterblockimport", "-dbcache=4", "-lowmem"]);
     assert_eq!((code, place.coins()), (0, (height, hash.clone())), "what was imported in place is found again: {err}");
     // Importing again changes nothing, and a copy does not need the original files.
     let (out, _, code) = place.import(&MIX);

@@ -1,7 +1,7 @@
 //! Benchmarks the store and a `HashMap` with a mainnet-like workload: `cargo bench -p lydian-coins --bench mix --
-//! [--coins N] [--operations N] [--cache-mb N] [--no-map]`. Without `--bench` it makes a small run that checks every
-//! result. [`workload`] and [`run`] describe input and output. The `rivals` workspace runs RocksDB with the same
-//! workload.
+//! [--coins N] [--operations N] [--cache-mb N] [--low-memory] [--no-map]`. Without `--bench` it makes a small run that
+//! checks every result. [`workload`] and [`run`] describe input and output. The `rivals` workspace runs RocksDB with
+//! the same workload.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 mod ours;
@@ -17,6 +17,10 @@ use workload::Block;
 fn main() {
     let sizes = Sizes::from_arguments();
     ours::bench(sizes);
+    if std::env::args().len() <= 2 {
+        // As a test: the other kind of store, too.
+        ours::bench(Sizes { is_low_memory: !sizes.is_low_memory, ..sizes });
+    }
     if sizes.coins <= 50_000_000 && !std::env::args().any(|argument| argument == "--no-map") {
         run::run(&mut Map::default(), sizes);
     }

@@ -8,7 +8,7 @@ use crate::workload::{Block, Workload};
 use lydian_coins::{Coins, Key, PARTITIONS, Settings, Tip};
 use lydian_consensus::CoinRef;
 use lydian_disk::{Disk, RealDisk};
-use lydian_primitives::{BlockHash, Height};
+use lydian_primitives::{BlockHash, Height, OutPoint};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub(crate) fn bench(sizes: Sizes) {
         ours.checkpoints.1.as_secs_f64(),
         stats.disk_reads
     );
+    ours.count_reads(&mut workload);
     ours.checkpoint_often(&mut workload);
     ours.look_up_during_checkpoints(&mut workload);
     ours.scan(&mut workload);
@@ -50,10 +51,11 @@ pub(crate) fn bench(sizes: Sizes) {
         ours = opened;
         assert_eq!(ours.coins.len(), coins);
         println!(
-            "  open      {:8.2} s after a {what}, {THREADS} threads, {:.2} s of CPU, {:.2} GB of memory",
+            "  open      {:8.2} s after a {what}, {THREADS} threads, {:.2} s of CPU, {:.2} GB of memory, {:.2} bytes a coin",
             spent.as_secs_f64(),
             (cpu_time() - cpu_before).as_secs_f64(),
-            gb(ours.coins.memory_bytes())
+            gb(ours.coins.memory_bytes()),
+            ours.coins.memory_bytes() as f64 / coins as f64
         );
     }
     drop(ours);
@@ -76,9 +78,30 @@ struct Ours {
 
 impl Ours {
     fn open(dir: &Path, sizes: Sizes) -> Ours {
-        let settings = Settings::new(sizes.cache_bytes);
+        let of = if sizes.is_low_memory { Settings::low_memory } else { Settings::new };
+        let settings = of(sizes.cache_bytes);
         let coins = Coins::open(Arc::new(RealDisk), dir, settings, [3; 16], THREADS).unwrap();
         Ours { coins, height: 0, keys: Default::default(), checkpoints: Default::default() }
+    }
+
+    /// Looks up coins on disk and coins that do not exist, one batch of many, and counts the records or groups read.
+    fn count_reads(&mut self, workload: &mut Workload) {
+        self.sync();
+        let sample = workload.sample(100_000);
+        let absent = |outpoint: &OutPoint| OutPoint { vout: outpoint.vout + 1000, ..*outpoint };
+        let absent = Block { spends: sample.spends.iter().map(absent).collect(), ..Block::default() };
+        for (name, block, value) in [("existing", &sample, sample.value), ("absent", &absent, 0)] {
+            let (reads_before, cpu_before) = (self.coins.stats().disk_reads, cpu_time());
+            let (found, spent) = time(|| self.get(block));
+            assert_eq!(found, value);
+            let count = block.spends.len() as f64;
+            println!(
+                "  reads     {:8.4} a lookup of {name} coins; {:.0} ns, {:.0} ns of CPU",
+                (self.coins.stats().disk_reads - reads_before) as f64 / count,
+                spent.as_secs_f64() * 1e9 / count,
+                (cpu_time() - cpu_before).as_secs_f64() * 1e9 / count
+            );
+        }
     }
 
     /// Makes a checkpoint after each block, as at the tip.

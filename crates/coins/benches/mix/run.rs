@@ -26,10 +26,11 @@ pub(crate) struct Sizes {
     pub(crate) coins: usize,
     pub(crate) operations: usize,
     pub(crate) cache_bytes: u64,
+    pub(crate) is_low_memory: bool,
 }
 
 impl Sizes {
-    /// `--coins N --operations N --cache-mb N`; small if run as a test.
+    /// `--coins N --operations N --cache-mb N --low-memory`; small if run as a test.
     pub(crate) fn from_arguments() -> Sizes {
         let is_bench = std::env::args().any(|argument| argument == "--bench");
         if is_bench && !std::env::args().any(|argument| argument == "--test") {
@@ -49,6 +50,7 @@ impl Sizes {
             coins: value("--coins").unwrap_or(coins),
             operations: value("--operations").unwrap_or(operations),
             cache_bytes: (value("--cache-mb").unwrap_or(1_000) as u64) << 20,
+            is_low_memory: arguments.iter().any(|argument| argument == "--low-memory"),
         }
     }
 }
@@ -92,7 +94,13 @@ pub(crate) fn run(subject: &mut dyn Subject, sizes: Sizes) -> Workload {
     assert_eq!(value, sample.value);
     let (memory, disk) = subject.sizes();
     let per_second = in_blocks as f64 / mix_time.as_secs_f64();
-    println!("{}: {} coins, {in_blocks} operations, cache {} MB", subject.name(), sizes.coins, sizes.cache_bytes >> 20);
+    println!(
+        "{}{}: {} coins, {in_blocks} operations, cache {} MB",
+        subject.name(),
+        if sizes.is_low_memory { " with little memory" } else { "" },
+        sizes.coins,
+        sizes.cache_bytes >> 20
+    );
     println!("  fill      {:8.1} s, {:6.1} GB written", fill_time.as_secs_f64(), gb(fill_written));
     println!(
         "  mix       {:8.1} s, {per_second:9.0} operations/s, {:6.0} ns each ({:.0} ns of CPU), {:6.1} GB written, slowest block {:.1} s",

@@ -1,7 +1,7 @@
 //! Damaged files: flipped bits, lost bytes, lost files, files of another store and of newer versions.
 
 use crate::common;
-use crate::common::{DIR, Model, Store, block, files, open, tip};
+use crate::common::{DIR, MODES, Model, Store, block, files, open, settings_of, tip};
 use lydian_coins::{CoinsError, Settings};
 use lydian_disk::{Disk, DiskErrorKind, SimDisk};
 use lydian_stdx::SplitMix64;
@@ -21,9 +21,29 @@ fn scene() -> (SimDisk, Model) {
     (disk, model)
 }
 
-/// Reads all coins.
+/// Reads all coins in a store of both kinds, which find the same coins or damage in the same file.
 fn read(disk: &SimDisk) -> Result<Model, CoinsError> {
-    let store = Store { coins: open(disk, Settings::new(1 << 12))?, collides: false };
+    let [found, with_little_memory] = MODES.map(|is_low_memory| read_with(disk, is_low_memory));
+    match (&found, &with_little_memory) {
+        (Ok(found), Ok(other)) => assert!(found == other),
+        // Groups of records are read as a whole, so damage of dead records is found, too.
+        (Ok(_), Err(CoinsError::Damaged { path, .. })) => assert!(path.extension().is_some_and(|name| name == "coins")),
+        (Err(error), Err(other)) => assert_eq!(std::mem::discriminant(error), std::mem::discriminant(other)),
+        other => panic!("{other:?}"),
+    }
+    match with_little_memory {
+        Err(CoinsError::Damaged { path, offset, what }) => {
+            if let Err(CoinsError::Damaged { path: named, .. }) = found {
+                assert_eq!(named, path);
+            }
+            Err(CoinsError::Damaged { path, offset, what })
+        }
+        _ => found,
+    }
+}
+
+fn read_with(disk: &SimDisk, is_low_memory: bool) -> Result<Model, CoinsError> {
+    let store = Store { coins: open(disk, settings_of(1 << 12, is_low_memory))?, collides: false };
     let all: Vec<_> = (0..NUMBERS).map(common::outpoint).collect();
     let found = store.get(&all)?;
     let exported = store.all()?;

@@ -1,7 +1,7 @@
 //! The examples of `docs/formats/coins.md`: the store writes exactly the files that the page describes, and opens them.
 
-use crate::common::{DIR, Store, collect, files, tip};
-use lydian_coins::{Coins, CoinsError, Settings};
+use crate::common::{DIR, MODES, Store, collect, files, settings_of, tip};
+use lydian_coins::{Coins, CoinsError};
 use lydian_consensus::Coin;
 use lydian_disk::{Disk, SimDisk};
 use lydian_primitives::{Amount, Height, OutPoint, Txid, hex, to_hex};
@@ -30,9 +30,9 @@ fn printed() -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-fn open(disk: &SimDisk) -> Result<Store, CoinsError> {
+fn open(disk: &SimDisk, is_low_memory: bool) -> Result<Store, CoinsError> {
     let seed = std::array::from_fn(|index| u8::try_from(index).unwrap());
-    let coins = Coins::open(Arc::new(disk.clone()), Path::new(DIR), Settings::new(0), seed, 1)?;
+    let coins = Coins::open(Arc::new(disk.clone()), Path::new(DIR), settings_of(0, is_low_memory), seed, 1)?;
     Ok(Store { coins, collides: false })
 }
 
@@ -49,29 +49,33 @@ fn coins() -> [(OutPoint, Coin); 3] {
 
 #[test]
 fn the_example_is_what_is_written() {
-    let disk = SimDisk::new(1);
-    let store = open(&disk).unwrap();
-    store.apply(&[], &coins()).unwrap();
-    store.coins.checkpoint(tip(100), 1).unwrap();
-    store.apply(&[coins()[2].0], &[]).unwrap();
-    store.coins.checkpoint(tip(101), 1).unwrap();
-    let printed = printed();
-    assert_eq!(files(&disk), printed.keys().cloned().collect::<Vec<_>>());
-    for name in files(&disk) {
-        let written = lydian_disk::read_whole(&disk, &Path::new(DIR).join(&name), 1 << 20).unwrap();
-        assert_eq!(to_hex(&written), to_hex(&printed[&name]), "{name}");
+    for is_low_memory in MODES {
+        let disk = SimDisk::new(1);
+        let store = open(&disk, is_low_memory).unwrap();
+        store.apply(&[], &coins()).unwrap();
+        store.coins.checkpoint(tip(100), 1).unwrap();
+        store.apply(&[coins()[2].0], &[]).unwrap();
+        store.coins.checkpoint(tip(101), 1).unwrap();
+        let printed = printed();
+        assert_eq!(files(&disk), printed.keys().cloned().collect::<Vec<_>>());
+        for name in files(&disk) {
+            let written = lydian_disk::read_whole(&disk, &Path::new(DIR).join(&name), 1 << 20).unwrap();
+            assert_eq!(to_hex(&written), to_hex(&printed[&name]), "{name}");
+        }
     }
 }
 
 #[test]
 fn the_example_is_read() {
-    let disk = SimDisk::new(1);
-    disk.create_dir(Path::new(DIR)).unwrap();
-    for (name, bytes) in printed() {
-        disk.write_whole(&Path::new(DIR).join(name), &bytes).unwrap();
+    for is_low_memory in MODES {
+        let disk = SimDisk::new(1);
+        disk.create_dir(Path::new(DIR)).unwrap();
+        for (name, bytes) in printed() {
+            disk.write_whole(&Path::new(DIR).join(name), &bytes).unwrap();
+        }
+        let store = open(&disk, is_low_memory).unwrap();
+        assert_eq!(store.coins.tip(), Some(tip(101)));
+        assert!(collect(|visit| store.coins.pin().unwrap().export(visit)).unwrap() == coins()[..2]);
+        assert!(store.all().unwrap() == coins()[..2].iter().cloned().collect());
     }
-    let store = open(&disk).unwrap();
-    assert_eq!(store.coins.tip(), Some(tip(101)));
-    assert!(collect(|visit| store.coins.pin().unwrap().export(visit)).unwrap() == coins()[..2]);
-    assert!(store.all().unwrap() == coins()[..2].iter().cloned().collect());
 }

@@ -1,7 +1,7 @@
 //! Pins: what was pinned stays readable, whatever is applied, written and removed afterwards.
 
 use crate::common;
-use crate::common::{DIR, Model, Store, block, collect, compare_pinned, files, open, tip};
+use crate::common::{DIR, Model, Store, block, collect, compare_pinned, files, open, settings_of, tip};
 use lydian_coins::{Coins, CoinsError, PinnedCoins, Settings};
 use lydian_disk::{Disk, DiskErrorKind, RealDisk, SimDisk};
 use lydian_stdx::SplitMix64;
@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 /// Blocks and checkpoints, and pins taken at random moments, each compared with the coins of its tip at random moments
 /// and again at the end.
-fn run(disk: &SimDisk, seed: u64, cache_bytes: u64, collides: bool, blocks: u32) {
+fn run(disk: &SimDisk, seed: u64, settings: Settings, collides: bool, blocks: u32) {
     let mut random = SplitMix64::new(seed);
     let numbers = if collides { 150 } else { 1500 };
-    let mut store = Store { coins: open(disk, Settings::new(cache_bytes)).unwrap(), collides };
+    let mut store = Store { coins: open(disk, settings).unwrap(), collides };
     let (mut model, mut durable) = (Model::new(), (None, Model::new()));
     let mut pins: Vec<(PinnedCoins, Model)> = Vec::new();
     for height in 1..=blocks {
@@ -37,7 +37,7 @@ fn run(disk: &SimDisk, seed: u64, cache_bytes: u64, collides: bool, blocks: u32)
         if random.below(10) == 0 {
             // A pin does not need the store it comes from, and its files do not disturb the next one.
             drop(store);
-            store = Store { coins: open(disk, Settings::new(cache_bytes)).unwrap(), collides };
+            store = Store { coins: open(disk, settings).unwrap(), collides };
             assert_eq!(store.coins.tip(), durable.0);
             model.clone_from(&durable.1);
         }
@@ -48,15 +48,16 @@ fn run(disk: &SimDisk, seed: u64, cache_bytes: u64, collides: bool, blocks: u32)
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn a_pin_has_the_coins_of_its_tip(seed: u64, cache in 0u32..22, collides: bool) {
-        run(&SimDisk::new(seed), seed, (1 << cache) - 1, collides, 25);
+    fn a_pin_has_the_coins_of_its_tip(seed: u64, cache in 0u32..22, collides: bool, is_low_memory: bool) {
+        run(&SimDisk::new(seed), seed, settings_of((1 << cache) - 1, is_low_memory), collides, 25);
     }
 }
 
 /// Long enough that every segment and death file of the first pins is removed.
 #[test]
 fn a_pin_has_the_coins_of_its_tip_for_long() {
-    run(&SimDisk::new(3), 3, 1 << 13, false, 120);
+    run(&SimDisk::new(3), 3, Settings::new(1 << 13), false, 120);
+    run(&SimDisk::new(3), 3, Settings::low_memory(1 << 13), false, 120);
 }
 
 /// A store with a pin all of whose files were removed since.

@@ -1,7 +1,7 @@
 //! Lookups from other threads while checkpoints are made: every answer is right at any moment.
 
 use crate::common;
-use crate::common::{DIR, Model, Store, block, tip};
+use crate::common::{DIR, MODES, Model, Store, block, settings_of, tip};
 use lydian_coins::{Coins, Settings};
 use lydian_disk::{Disk, RealDisk, SimDisk};
 use lydian_stdx::SplitMix64;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 /// Blocks are applied while no thread reads, as the model changes, too; checkpoints are made while two threads read.
-fn run(disk: Arc<dyn Disk>, dir: &Path, seed: u64, cache_bytes: u64, collides: bool, blocks: u32) {
+fn run(disk: Arc<dyn Disk>, dir: &Path, seed: u64, settings: Settings, collides: bool, blocks: u32) {
     let mut random = SplitMix64::new(seed);
     let numbers = if collides { 150 } else { 1500 };
-    let coins = Coins::open(disk, dir, Settings::new(cache_bytes), [7; 16], 2).unwrap();
+    let coins = Coins::open(disk, dir, settings, [7; 16], 2).unwrap();
     let store = Store { coins, collides };
     let model = RwLock::new(Model::new());
     let (is_checkpoint, is_done, reads) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
@@ -56,15 +56,18 @@ fn run(disk: Arc<dyn Disk>, dir: &Path, seed: u64, cache_bytes: u64, collides: b
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn lookups_are_right_during_checkpoints(seed: u64, cache in 0u32..22, collides: bool) {
-        run(Arc::new(SimDisk::new(seed)), Path::new(DIR), seed, (1 << cache) - 1, collides, 40);
+    fn lookups_are_right_during_checkpoints(seed: u64, cache in 0u32..22, collides: bool, is_low_memory: bool) {
+        let settings = settings_of((1 << cache) - 1, is_low_memory);
+        run(Arc::new(SimDisk::new(seed)), Path::new(DIR), seed, settings, collides, 40);
     }
 }
 
 #[test]
 fn lookups_are_right_during_checkpoints_on_a_real_disk() {
-    let dir = std::env::temp_dir().join(format!("lydian-reads-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&dir);
-    run(Arc::new(RealDisk), &dir, 1, 1 << 13, false, 60);
-    std::fs::remove_dir_all(&dir).unwrap();
+    for is_low_memory in MODES {
+        let dir = std::env::temp_dir().join(format!("lydian-reads-{}-{is_low_memory}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        run(Arc::new(RealDisk), &dir, 1, settings_of(1 << 13, is_low_memory), false, 60);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -1,7 +1,7 @@
 //! Sizes that consensus allows, and some larger ones: the store must support all of them.
 
 use crate::common;
-use crate::common::{Store, open, tip};
+use crate::common::{MODES, Store, open, settings_of, tip};
 use lydian_coins::Settings;
 use lydian_consensus::Coin;
 use lydian_disk::SimDisk;
@@ -22,22 +22,27 @@ fn all_outputs_of_the_largest_block_in_one_batch() {
     let count = 4_000_000 / (9 * 4);
     let outpoints: Vec<OutPoint> = (0..count).map(|vout| OutPoint { txid: Txid([5; 32]), vout }).collect();
     let creates: Vec<(OutPoint, Coin)> = outpoints.iter().map(|outpoint| (*outpoint, coin(0))).collect();
-    let disk = SimDisk::new(1);
-    let store = Store { coins: open(&disk, Settings::new(1 << 12)).unwrap(), collides: false };
-    store.apply(&[], &creates).unwrap();
-    assert_eq!(store.coins.len(), u64::from(count));
-    store.coins.checkpoint(tip(1), 2).unwrap();
-    assert!(store.get(&outpoints).unwrap().values().all(|found| *found == Some(coin(0))));
-    store.apply(&outpoints, &[]).unwrap();
-    store.coins.checkpoint(tip(2), 2).unwrap();
-    assert_eq!((store.coins.len(), store.coins.stats().segments), (0, 0));
+    for is_low_memory in MODES {
+        let disk = SimDisk::new(1);
+        let store = Store { coins: open(&disk, settings_of(1 << 12, is_low_memory)).unwrap(), collides: false };
+        store.apply(&[], &creates).unwrap();
+        assert_eq!(store.coins.len(), u64::from(count));
+        store.coins.checkpoint(tip(1), 2).unwrap();
+        assert!(store.get(&outpoints).unwrap().values().all(|found| *found == Some(coin(0))));
+        store.apply(&outpoints, &[]).unwrap();
+        store.coins.checkpoint(tip(2), 2).unwrap();
+        assert_eq!((store.coins.len(), store.coins.stats().segments), (0, 0));
+    }
 }
 
 /// checklist: 92
 #[test]
 fn scripts_of_any_size() {
+    MODES.into_iter().for_each(|is_low_memory| store_scripts_of_any_size(settings_of(1 << 12, is_low_memory)));
+}
+
+fn store_scripts_of_any_size(settings: Settings) {
     let disk = SimDisk::new(1);
-    let settings = Settings::new(1 << 12);
     let mut store = Store { coins: open(&disk, settings).unwrap(), collides: false };
     let sizes = [0, 1, 87, 88, 89, 127, 128, 200, 9_999, 10_000, 10_001, 65_490, 65_536, 1_000_000, 4_000_000];
     let creates: Vec<(OutPoint, Coin)> = (0..).map(common::outpoint).zip(sizes.map(coin)).collect();

@@ -38,6 +38,8 @@ pub struct Settings {
     pub cache_bytes: u64,
     /// The most bytes of coins that are not durable yet, so that a stop takes seconds.
     pub pending_bytes_max: u64,
+    /// Whether the coins on disk have no index in memory: `-lowmem`. Either kind of store opens the files of the other.
+    pub is_low_memory: bool,
     /// Seconds between two checkpoints while blocks arrive, so that a kill loses little. Measured by `clock`.
     pub checkpoint_seconds: u64,
     /// The most bytes of blocks between reading and retirement.
@@ -93,6 +95,7 @@ impl Settings {
             workers,
             cache_bytes: 1 << 30,
             pending_bytes_max: 1 << 30,
+            is_low_memory: false,
             checkpoint_seconds: CHECKPOINT_SECONDS,
             window_bytes: WINDOW_BYTES_BASE + workers * WINDOW_BYTES_WORKER,
             checked_bytes: CHECKED_BYTES,

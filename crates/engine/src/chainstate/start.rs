@@ -49,8 +49,11 @@ pub(crate) fn open(
     }
     disk.create_dir(&layout.coins)?;
     lydian_chain::mark(&*disk, &layout.coins, params.chain.name())?;
-    let coins_settings =
-        lydian_coins::Settings { cache_bytes: settings.cache_bytes, pending_bytes_max: settings.pending_bytes_max };
+    let coins_settings = lydian_coins::Settings {
+        cache_bytes: settings.cache_bytes,
+        pending_bytes_max: settings.pending_bytes_max,
+        is_low_memory: settings.is_low_memory,
+    };
     let coins = Coins::open(Arc::clone(&disk), &layout.coins, coins_settings, settings.seed, settings.workers)?;
     opened.store.set_block_file_size_max(settings.block_file_size_max);
     let mut tree = opened.tree;

@@ -26,6 +26,7 @@ pub struct How {
     pub batch_inputs: usize,
     pub cache_bytes: u64,
     pub pending_bytes_max: u64,
+    pub is_low_memory: bool,
     pub stop_at: Option<u32>,
     /// The number of followers, of the manners in their order.
     pub followers: usize,
@@ -56,6 +57,7 @@ impl How {
             batch_inputs: one_of(random, &[1, 7, 512]),
             cache_bytes: one_of(random, &[0, 2_000, 20_000, 1 << 20, 1 << 30]),
             pending_bytes_max: one_of(random, &[0, 300, 3_000, 30_000, 1 << 30]),
+            is_low_memory: false,
             stop_at: None,
             followers: one_of(random, &[0, 1, 2, 3]),
             follower_delay: 0,
@@ -67,7 +69,8 @@ impl How {
             has_lanes: random.chance(400),
             checked_bytes: 0,
         };
-        // No draw of its own, so that a seed gives the other settings that it gave before there was this one.
+        // No draw of its own, so that a seed gives the other settings that it gave before there were these.
+        how.is_low_memory = how.seed >= 128;
         how.checked_bytes = [0, 1_500, 60_000, 64 << 20][usize::from(how.seed % 4)];
         how.catch_up_blocks = [1, 3, 256][usize::from(how.seed % 3)];
         how.fails_at = how.seed.is_multiple_of(5).then(|| 1 + usize::from(how.seed / 5));
@@ -79,6 +82,7 @@ impl How {
         Settings {
             cache_bytes: self.cache_bytes,
             pending_bytes_max: self.pending_bytes_max,
+            is_low_memory: self.is_low_memory,
             window_bytes: self.window_bytes,
             checked_bytes: self.checked_bytes,
             window_blocks: self.window_blocks,

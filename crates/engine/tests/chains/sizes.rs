@@ -64,6 +64,7 @@ fn usual(workers: usize) -> How {
         batch_inputs: settings.batch_inputs,
         cache_bytes: settings.cache_bytes,
         pending_bytes_max: settings.pending_bytes_max,
+        is_low_memory: settings.is_low_memory,
         is_real: false,
         followers: 0,
         ..How::random(&mut Random::new(1, "sizes"))

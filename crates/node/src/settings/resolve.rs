@@ -28,6 +28,8 @@ use std::path::{Component, Path, PathBuf};
 
 /// Core's `DBCACHE_WARNING_RESERVED_RAM`, in MiB.
 const OTHER_MEMORY_MIB: u64 = 2048;
+/// Memory besides `-dbcache` from which on the coins on disk have an index in memory by default.
+const INDEX_MEMORY_MIN_BYTES: u64 = 4 << 30;
 
 /// Reads the files and decides which values count, in Core's order (`InitConfig`, `AppInitParameterInteraction`).
 /// Messages are added to `notices`, even if loading fails.
@@ -110,6 +112,7 @@ fn settle(
     settings.block = block;
     apply(options(), sources, &mut settings)?;
     settings.threads = threads(given.integer("par").unwrap_or(0), host.cores);
+    settings.is_low_memory = given.switch("lowmem").unwrap_or_else(|| is_memory_low(settings.dbcache_bytes, host));
     settings.loadblock = given.texts("loadblock").iter().map(|path| host.absolute(Path::new(path))).collect();
     settings.test = deployments::test_options(chain, &given, notices)?;
     logging::read(&given, &mut settings.log, notices)?;
@@ -233,6 +236,11 @@ fn warn_of_sections(sources: &Sources, notices: &mut Vec<Notice>) {
         let lines = sources.unknown_sections().iter().map(|line| format!("{line}\n"));
         notices.push(Notice::Warning(lines.collect()));
     }
+}
+
+/// Whether `-dbcache` leaves less memory of the machine than the index of all coins and the rest of the node need.
+fn is_memory_low(dbcache_bytes: u64, host: &Host) -> bool {
+    host.memory_bytes.is_some_and(|bytes| bytes.saturating_sub(dbcache_bytes) < INDEX_MEMORY_MIN_BYTES)
 }
 
 /// Core's `LogOversizedDbCache`.

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) has_conf: bool,
     pub(crate) default_datadir: Option<PathBuf>,
     pub(crate) dbcache_bytes: u64,
+    /// Whether the coins on disk have no index in memory: `-lowmem`.
+    pub(crate) is_low_memory: bool,
     /// Number of worker threads, at least one.
     pub(crate) threads: usize,
     pub(crate) prune: Prune,
@@ -158,6 +160,7 @@ impl Settings {
             has_conf: false,
             default_datadir: None,
             dbcache_bytes: dbcache_bytes(DBCACHE_MIB_DEFAULT),
+            is_low_memory: false,
             threads: 1,
             prune: Prune::Never,
             fastprune: false,

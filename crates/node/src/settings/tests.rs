@@ -56,6 +56,21 @@ fn sentence(arguments: &[&str], conf: &str) -> String {
     load_with(arguments, conf).unwrap_err().to_string()
 }
 
+/// `-lowmem`, or the memory that `-dbcache` leaves: of 8 GiB, less than 4 with a cache above 4 GiB.
+#[test]
+fn little_memory_is_an_option_or_follows_from_the_machine() {
+    let is_low = |arguments: &[&str], memory_bytes: Option<u64>| {
+        let words = words(arguments).unwrap();
+        let host = Host { memory_bytes, ..host() };
+        load(&words, &host, &disk(""), &mut words.notices.clone()).unwrap().is_low_memory
+    };
+    assert!(!is_low(&[], Some(8 << 30)) && !is_low(&["-dbcache=4096"], Some(8 << 30)));
+    assert!(is_low(&["-dbcache=4097"], Some(8 << 30)) && is_low(&[], Some(4 << 30)));
+    assert!(is_low(&["-lowmem"], Some(8 << 30)) && is_low(&["-lowmem=1"], None));
+    assert!(!is_low(&["-nolowmem"], Some(1 << 30)) && !is_low(&["-lowmem=0"], Some(1 << 30)));
+    assert!(!is_low(&[], None), "the memory of the machine is not known");
+}
+
 #[test]
 fn the_tables_name_each_option_once() {
     let mut names: Vec<_> = options().map(|option| option.name).collect();

@@ -311,8 +311,14 @@ fn engine_settings(
     background: Arc<dyn Observer + Send>,
 ) -> lydian_engine::Settings {
     let (seed, more_seed) = (random(), random());
+    let usual = lydian_engine::Settings::new(settings.threads);
     lydian_engine::Settings {
         cache_bytes: settings.dbcache_bytes,
+        is_low_memory: settings.is_low_memory,
+        pending_bytes_max: match settings.is_low_memory {
+            false => usual.pending_bytes_max,
+            true => lydian_coins::Settings::low_memory(settings.dbcache_bytes).pending_bytes_max,
+        },
         stop_at: settings.stopatheight,
         check_tree_every: settings.checkblockindex,
         assume_valid: settings
@@ -329,7 +335,7 @@ fn engine_settings(
         signatures,
         background,
         clock: Box::new(NodeClock),
-        ..lydian_engine::Settings::new(settings.threads)
+        ..usual
     }
 }
 

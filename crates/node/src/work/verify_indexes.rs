@@ -312,6 +312,7 @@ impl Verifier<'_> {
         let Session { settings, disk, stop, log, .. } = self.session;
         let engine_settings = lydian_engine::Settings {
             cache_bytes: settings.dbcache_bytes,
+            is_low_memory: settings.is_low_memory,
             background: Arc::new(ToLog(Arc::clone(log))),
             ..lydian_engine::Settings::new(settings.threads)
         };

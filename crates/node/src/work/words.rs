@@ -28,6 +28,9 @@ pub(super) fn before_opening(session: &Session<'_>, begins: &dyn Fn(&str)) {
         "* Using {cache:.1} MiB for in-memory UTXO set (plus up to {:.1} MiB of unused mempool space)",
         0.0
     ));
+    if settings.is_low_memory {
+        log.info("* Using no index in memory for coins on disk (-lowmem)");
+    }
     log.info(format!("Script verification uses {} additional threads", settings.threads.saturating_sub(1)));
     begins("Loading block index…");
     match &settings.assumevalid {

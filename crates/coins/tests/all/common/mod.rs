@@ -22,6 +22,14 @@ pub(crate) struct Store {
     pub(crate) collides: bool,
 }
 
+/// Both kinds of store: with the index of all coins, and with little memory.
+pub(crate) const MODES: [bool; 2] = [false, true];
+
+/// Settings with little memory or not.
+pub(crate) fn settings_of(cache_bytes: u64, is_low_memory: bool) -> Settings {
+    if is_low_memory { Settings::low_memory(cache_bytes) } else { Settings::new(cache_bytes) }
+}
+
 pub(crate) fn open(disk: &SimDisk, settings: Settings) -> Result<Coins, CoinsError> {
     Coins::open(Arc::new(disk.clone()), Path::new(DIR), settings, [7; 16], 2)
 }

@@ -62,7 +62,7 @@ impl Story {
     /// A chain in which most blocks are good; the first bad one ends it.
     pub(crate) fn new(blocks: usize, random: Random<'_>) -> Story {
         let disk = Arc::new(SimDisk::new(1));
-        let settings = Settings { cache_bytes: 1 << 20, pending_bytes_max: 1 << 20 };
+        let settings = Settings { cache_bytes: 1 << 20, pending_bytes_max: 1 << 20, is_low_memory: false };
         let coins = Coins::open(disk, Path::new("coins"), settings, [3; 16], 1).expect("an empty store opens");
         let before = coins_before(&coins);
         let pool = Pool::new(before.keys().copied().collect(), random);

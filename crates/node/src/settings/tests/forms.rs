@@ -148,6 +148,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("checkaddrman", "1", None),
     ("checkblockindex", "1", None),
     ("coinstatsindex", "1", None),
+    ("lowmem", "1", None),
     ("indexrequired", "1", None),
     ("settings", "other.json", None),
     ("signetchallenge", "51", Some("-signet -signetchallenge=5")),
