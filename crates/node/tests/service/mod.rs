@@ -51,6 +51,7 @@ fn a_service_manager_is_told_of_start_state_and_end() {
 const EXPOSURE_MAX: &str = "15";
 
 #[test]
+#[allow(clippy::print_stderr, reason = "a test says what is missing")]
 fn the_unit_is_correct_and_hardened() {
     let unit =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/systemd/lydian.service")).unwrap();
