@@ -2,7 +2,8 @@
 //! compares them with a rebuild (`work::verify_indexes`).
 //!
 //! Input: settings, the words after the command. Output: text or JSON, and an exit code. `status` reads files only, so
-//! that it works beside a running node, whose status file has the progress of its indexes; `drop` needs the lock of the data directory.
+//! that it works beside a running node, whose status file has the progress of its indexes;
+//! `drop` needs the lock of the data directory.
 
 use crate::clock::now;
 use crate::daemon::complain;
