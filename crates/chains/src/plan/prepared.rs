@@ -1,9 +1,9 @@
 //! Plans the blocks that prepare many coins, so that the full blocks spend from a set as large as mainnet's.
 //!
 //! Input: the number of coins. Output: in each block before the full ones, one transaction with as many outputs as a
-//! block holds, or fewer if fewer are wanted. Since the subsidies of regtest soon vanish, the mature coinbases are kept in
-//! one coin, the fund, of which each block spends a share. Invariants: those of [`Planner`]; the fund is spent completely
-//! by the last of these blocks. Cost: that of [`Planner`], and 40 bytes per coin.
+//! block holds, or fewer if fewer are wanted. Since the subsidies of regtest soon vanish, the mature coinbases are kept
+//! in one coin, the fund, of which each block spends a share. Invariants: those of [`Planner`]; the fund is spent
+//! completely by the last of these blocks. Cost: that of [`Planner`], and 40 bytes per coin.
 
 use super::{Coin, PlannedInput, PlannedOutput, PlannedTx, Planner, SEQUENCE_FINAL};
 use crate::error::ChainsError;

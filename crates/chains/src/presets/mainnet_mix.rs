@@ -16,8 +16,8 @@ use std::sync::mpsc::sync_channel;
 /// Blocks that wait between two of the three threads.
 const WAITING_BLOCKS: usize = 4;
 
-/// Passes each block of the chain to `sink`, starting with the genesis block, and returns the counts. Blocks are planned
-/// and made ahead, each on a thread of its own, while `sink` takes them here.
+/// Passes each block of the chain to `sink`, starting with the genesis block, and returns the counts. Blocks are
+/// planned and made ahead, each on a thread of its own, while `sink` takes them here.
 pub fn generate(
     settings: MixSettings,
     threads: usize,
