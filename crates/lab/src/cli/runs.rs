@@ -68,8 +68,8 @@ pub(crate) struct RunArgs {
     /// Cache of each node in MiB (`-dbcache`).
     #[arg(long, default_value_t = 4_000)]
     dbcache: u64,
-    /// Start the clock at this height: each node first validates the blocks up to it and exits, and is measured when it is
-    /// started again. Only for reindex.
+    /// Start the clock at this height: each node first validates the blocks up to it and exits, and is measured when it
+    /// is started again. Only for reindex.
     #[arg(long)]
     from_height: Option<u32>,
     /// Which scripts the nodes check: all of them, or those that each node checks by default (Bitcoin Core's

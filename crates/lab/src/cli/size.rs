@@ -12,8 +12,8 @@ pub(crate) struct SizeArgs {
     /// For mainnet-mix: number of blocks, at the end, that are near the weight limit; they are above height 432.
     #[arg(long, default_value_t = 100)]
     full: u32,
-    /// For mainnet-mix: number of coins that the blocks before the full ones create at least, at most 26,000 each, so that
-    /// the full blocks spend from a large set.
+    /// For mainnet-mix: number of coins that the blocks before the full ones create at least, at most 26,000 each, so
+    /// that the full blocks spend from a large set.
     #[arg(long)]
     pub(crate) coins: Option<u64>,
     /// For reuse: number of scripts with 10 to 999 transactions each.
