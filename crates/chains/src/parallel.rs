@@ -1,7 +1,8 @@
 //! Runs the same function on many items, on all cores.
 //!
 //! Input: a slice and a function. Output: its results in the order of the slice, whatever the number of threads. Cost:
-//! one thread start per further core and call; items are handed out in batches. The schedule must never affect a result.
+//! one thread start per further core and call; items are handed out in batches. The schedule must never affect a
+//! result.
 
 use lydian_stdx::{IgnorePoison, lock};
 use std::sync::Mutex;
