@@ -62,6 +62,10 @@ impl Adapter for Configured {
         self.inner.reindex(&self.job(job))
     }
 
+    fn go_on(&self, job: &Job) -> Option<Command> {
+        self.inner.go_on(&self.job(job))
+    }
+
     fn sync(&self, job: &Job) -> Command {
         self.inner.sync(&self.job(job))
     }
