@@ -49,7 +49,7 @@ fn write_page(args: &ManualArgs, name: &str, command: clap::Command) -> Result<S
         .date(args.date.clone())
         .manual("User Commands")
         .render(&mut page)
-        .map_err(|error| LabError::program("clap_mangen", error))?;
+        .map_err(|error| LabError::Program { program: "clap_mangen".to_owned(), reason: error.to_string() })?;
     RealDisk.write_whole(&path, &page)?;
     Ok(format!("{}\n", path.display()))
 }
