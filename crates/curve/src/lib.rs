@@ -17,6 +17,7 @@ mod referee;
 mod reference;
 mod select;
 mod signing;
+mod test_signature;
 mod test_signer;
 
 pub use der::parse_der_lax;
@@ -26,7 +27,8 @@ pub use referee::{Alarm, Disagreement, Evidence, RefereeCounts, Refereed, Sampli
 pub use reference::Reference;
 pub use select::{ChooseError, Chosen, ENGINE_NAMES, choose, choose_seeded, engines};
 pub use signing::{Scheme, ToSign};
-pub use test_signer::{PublicPoint, TestScheme, TestSignature, TestSigner};
+pub use test_signature::{PublicPoint, TestScheme, TestSignature};
+pub use test_signer::TestSigner;
 
 /// An ECDSA public key in compressed, uncompressed or hybrid form, as bytes that are not decoded yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -435,6 +435,7 @@ fn read_until(stream: &mut TcpStream, got: &mut String, text: &str) {
 
 /// A reader of live data that does not read takes a place, but holds up no one else, and loses its place.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the test gives up after two minutes")]
 fn a_reader_that_does_not_read_loses_its_place() {
     const TEXT_SIZE: usize = 16 << 20;
     let page = Page::start_with(false, true, Duration::from_millis(100));

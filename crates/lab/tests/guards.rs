@@ -7,7 +7,8 @@
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test fails by panicking, and reads its own files"
+    clippy::print_stderr,
+    reason = "a test fails by panicking, reads its own files, and says what it lacks"
 )]
 
 mod fakes;

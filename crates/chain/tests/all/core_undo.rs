@@ -172,8 +172,6 @@ fn undo_records(bytes: &[u8], magic: [u8; 4]) -> Vec<(&[u8], &[u8])> {
     records
 }
 
-/// Our block and undo files contain exactly the same bytes as Core's, and we can read Core's undo data.
-/// checklist: 94
 /// The coins of single transactions are those of the whole.
 fn check_parts(bytes: &[u8], whole: &BlockUndo) {
     let parts = UndoParts::parse(bytes.to_vec()).unwrap();
@@ -191,6 +189,8 @@ fn check_parts(bytes: &[u8], whole: &BlockUndo) {
     }
 }
 
+/// Our block and undo files contain exactly the same bytes as Core's, and we can read Core's undo data.
+/// checklist: 94
 #[test]
 fn files_are_cores_byte_for_byte() {
     let Some(mut daemon) = or_skip("undo files", Daemon::start(&[])) else { return };

@@ -23,7 +23,7 @@ use super::sign::{Point, sign};
 use super::ymm::{Ifma256Avx, Ifma256Vl};
 use crate::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
 use crate::signing::ToSign;
-use crate::test_signer::{PublicPoint, TestSignature};
+use crate::test_signature::{PublicPoint, TestSignature};
 use crate::{Check, Engine, Reference};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -12,7 +12,7 @@ use super::prepare::{modulo_order, words};
 use super::scalar::Canonical;
 use super::sign::{Point, Terms, ecdsa, joined, load, negated, points_by, schnorr, to_bytes, with_low_s};
 use crate::signing::{bip340, rfc6979};
-use crate::test_signer::{TestScheme, TestSignature};
+use crate::test_signature::{TestScheme, TestSignature};
 use lydian_hash::BIP0340_CHALLENGE;
 
 /// k G for each k in words, least significant first, below n and not zero.

@@ -29,6 +29,7 @@ fn settings() -> Settings {
         timeout_seconds: 120,
         memory_max_bytes: 1 << 40,
         disk_free_min_bytes: 0,
+        from_height: None,
         validation: Validation::Full,
         cgroup_memory_bytes: None,
     }

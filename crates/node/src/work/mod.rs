@@ -100,14 +100,7 @@ impl Node<'_> {
 
 fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let watcher = Arc::new(Watcher::new(session));
-    let keeper = Arc::clone(&watcher);
-    let log = Arc::clone(&session.log);
-    let to_log = Box::new(move |line: &str| log.info(line));
-    let keep_status = move |sentence: &str| {
-        keeper.keep_status();
-        service::is_alive(sentence);
-    };
-    let display = Display::start(style, session.settings.threads, to_log, keep_status)?;
+    let display = start_display(session, &watcher, style)?;
     session.stop.set_open_ended(true);
     let (server, observer) = serve(session, task, &watcher)?;
     let page =
@@ -128,10 +121,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     shown.iter().for_each(|node| node.has_engine(&engine));
     let _filler = shown.as_ref().map(|node| node.fill_blocks(&engine)).transpose()?;
     if let Some(reader) = &transactions {
-        let source = |name| transactions::source(reader, name, &engine);
-        let settings = session.settings;
-        indexes.transactions = settings.txindex.then(|| source(TXINDEX_NAME) as Arc<dyn TransactionIndex>);
-        indexes.spenders = settings.txospenderindex.then(|| source(TXOSPENDERINDEX_NAME) as Arc<dyn SpenderIndex>);
+        add_transactions(session, reader, &engine, &mut indexes);
     }
     let filters = indexes.filters.clone().filter(|_| session.settings.peerblockfilters);
     let filters = filters.map(|reader| filters::source(reader, &engine));
@@ -173,16 +163,39 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     match task {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),
-        Task::UtxoHash => {
-            load::reindex(&node)?;
-            node.show("reading all coins");
-            let hashes = node.engine.utxo_hashes()?;
-            drop(node.display);
-            finish::print_hashes(session.settings.json, &hashes);
-            Ok(exit::DONE)
-        }
+        Task::UtxoHash => hash_coins(node),
         Task::VerifyIndexes(_) => unreachable!("it needs no node"),
     }
+}
+
+/// Starts the display, whose thread also keeps the status file and reports to the service manager.
+fn start_display(session: &Session<'_>, watcher: &Arc<Watcher>, style: Style) -> Result<Display, Failure> {
+    let keeper = Arc::clone(watcher);
+    let log = Arc::clone(&session.log);
+    let to_log = Box::new(move |line: &str| log.info(line));
+    let keep_status = move |sentence: &str| {
+        keeper.keep_status();
+        service::is_alive(sentence);
+    };
+    Ok(Display::start(style, session.settings.threads, to_log, keep_status)?)
+}
+
+/// `-txindex` and `-txospenderindex`, which are the tables of the address index.
+fn add_transactions(session: &Session<'_>, reader: &TxIndexReader, engine: &Arc<Engine>, indexes: &mut Indexes) {
+    let source = |name| transactions::source(reader, name, engine);
+    let settings = session.settings;
+    indexes.transactions = settings.txindex.then(|| source(TXINDEX_NAME) as Arc<dyn TransactionIndex>);
+    indexes.spenders = settings.txospenderindex.then(|| source(TXOSPENDERINDEX_NAME) as Arc<dyn SpenderIndex>);
+}
+
+/// `lydian utxohash`, without a node beside it.
+fn hash_coins(node: Node<'_>) -> Result<u8, Failure> {
+    load::reindex(&node)?;
+    node.show("reading all coins");
+    let hashes = node.engine.utxo_hashes()?;
+    drop(node.display);
+    finish::print_hashes(node.session.settings.json, &hashes);
+    Ok(exit::DONE)
 }
 
 /// Starts the RPC server, if it is enabled. Returns it and the observer of everything that the engine does.

@@ -42,8 +42,10 @@ pub(crate) fn busy(name: &str) -> Option<Busy> {
     }
     stage.mine(BLOCKS, 1);
     let mut coins: Vec<Coin> = (1..=12).map(|height| stage.coin(height, 1)).collect();
-    // A branch that loses.
+    // A branch that loses. As Core, a node does not serve blocks that were invalidated, and a peer that has asked for
+    // one waits for minutes.
     let stale = stage.mine(2, 2);
+    wait_for(&stage, &peers, port);
     stage.call("invalidateblock", &json!([stale[0]]));
     stage.mine(1, 3);
     stage.call("reconsiderblock", &json!([stale[0]]));
@@ -63,6 +65,12 @@ pub(crate) fn busy(name: &str) -> Option<Busy> {
     let refused = stage.server.call("sendrawtransaction", &json!([raw(&pay(coin, 1, 7, 1_000).0)]).to_string());
     assert!(refused.body.contains("\"error\":{"), "{refused:?}");
     stage.call("setban", &json!(["203.0.113.0/24", "add", 86_400]));
+    wait_for(&stage, &peers, port);
+    Some(Busy { stage, _peers: peers, coins })
+}
+
+/// Waits until the peers are connected and have the tip.
+fn wait_for(stage: &Stage, peers: &[Server], port: u16) {
     let began = Instant::now();
     let tip = stage.call("getblockcount", &json!([]));
     let is_connected = || stage.call("getpeerinfo", &json!([])).as_array().unwrap().len() == peers.len();
@@ -76,5 +84,4 @@ pub(crate) fn busy(name: &str) -> Option<Busy> {
             peer.call("addnode", &json!([format!("127.0.0.1:{port}"), "onetry"]).to_string());
         }
     }
-    Some(Busy { stage, _peers: peers, coins })
 }

@@ -4,8 +4,9 @@
 //! Input: a node's projection, its checks at libsecp256k1's price, and that of Bitcoin Core from the same experiment.
 //! Output: wall hours with bounds, and the formula. Another processor may lack the instructions of the measured lanes:
 //! the checks then cost their price at libsecp256k1 divided by the speed of the lanes that it has. A node that took
-//! less than that price used lanes. On the machine of the published benchmarks, a node takes Core's published time times
-//! its share of Core's projected CPU time. Invariant: a speed that is not measured has bounds, and the text says so.
+//! less than that price used lanes. On the machine of the published benchmarks, a node takes Core's published time
+//! times its share of Core's projected CPU time. Invariant: a speed that is not measured has bounds, and the text says
+//! so.
 
 use super::{NodeProjection, Projection, Range};
 use crate::history::{Entry, History, Outcome};
