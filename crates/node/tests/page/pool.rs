@@ -66,7 +66,13 @@ fn the_mempool_is_that_of_rpc() {
     let info = stage.call("getmempoolinfo", &json!([]));
     wait_for_fact(&page, "Transactions", &number(&info["size"]));
     wait_for_fact(&page, "Virtual bytes", &number(&info["bytes"]));
-    wait_for_fact(&page, "Not broadcast yet", &number(&info["unbroadcastcount"]));
+    // Its number falls while peers ask for transactions.
+    let unbroadcast = || number(&stage.call("getmempoolinfo", &json!([]))["unbroadcastcount"]);
+    let began = Instant::now();
+    while page.text(&fact("Not broadcast yet")).unwrap() != unbroadcast() {
+        assert!(began.elapsed() < PATIENCE, "{} of RPC is not shown", unbroadcast());
+        std::thread::sleep(SETTLE);
+    }
     for target in [2, 6, 24, 144] {
         let found = stage.call("estimatesmartfee", &json!([target]));
         let expected = match found["feerate"].as_f64() {
