@@ -39,7 +39,7 @@ use lydian_engine::{Engine, Observer};
 use lydian_index::{IndexKind, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndexReader};
 use lydian_mempool::Mempool;
 use lydian_p2p::filters::FilterSource;
-use lydian_rpc::{SpenderIndex, TransactionIndex};
+use lydian_rpc::{Indexes, SpenderIndex, TransactionIndex};
 use lydian_zmq::Publisher;
 use opening::Opened;
 use std::path::PathBuf;
