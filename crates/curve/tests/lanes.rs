@@ -167,8 +167,12 @@ impl Pool {
                 if numbers.below(2) == 0 {
                     s = s.negate();
                 }
-                let key = PublicKeyBytes::new(&key.serialize()).unwrap();
-                Check::Ecdsa { key, message, signature: join(nonce.r, s.to_secret_bytes()) }
+                // Some keys are uncompressed.
+                let with_y = key.serialize_uncompressed();
+                let is_compressed = numbers.below(8) > 0;
+                let key =
+                    if is_compressed { PublicKeyBytes::new(&key.serialize()) } else { PublicKeyBytes::new(&with_y) };
+                Check::Ecdsa { key: key.unwrap(), message, signature: join(nonce.r, s.to_secret_bytes()) }
             }
         }
     }
@@ -244,13 +248,14 @@ fn spoil(check: &mut Check, numbers: &mut Numbers) {
 fn spoiled_key(key: &PublicKeyBytes, way: usize, numbers: &mut Numbers) -> PublicKeyBytes {
     let mut bytes = key.as_bytes().to_vec();
     match way {
-        5 => bytes[0] ^= 1,
+        // Another y, or a hybrid key, right or wrong.
+        5 => bytes[0] = if bytes[0] == 4 { 6 } else { bytes[0] ^ 1 },
         6 => {
             let bit = 8 + numbers.below(8 * bytes.len() - 8);
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         // Half of all x are not the coordinate of a point.
-        7 => bytes[1..].copy_from_slice(&if numbers.below(2) == 0 { edge(numbers) } else { numbers.bytes() }),
+        7 => bytes[1..33].copy_from_slice(&if numbers.below(2) == 0 { edge(numbers) } else { numbers.bytes() }),
         // The same point, uncompressed or hybrid (right or wrong), or off the curve.
         _ => {
             bytes = PublicKey::from_slice(&bytes).unwrap().serialize_uncompressed().to_vec();
@@ -306,6 +311,39 @@ fn compare_random(engine: &LaneEngine, count: usize, seed: u64) {
         done += size;
     }
     assert!(valid * 100 > done * 60 && valid * 100 < done * 75, "{valid} of {done} are valid");
+}
+
+/// Uncompressed and hybrid keys: lanes compare y, the reference decides only what has an unusual form.
+#[test]
+fn keys_with_their_y() {
+    let mut numbers = Numbers::new(91);
+    let pool = Pool::new(&mut numbers);
+    let mut checks = Vec::new();
+    while checks.len() < 180 {
+        let Check::Ecdsa { key, mut message, signature } = pool.check(&mut numbers) else { continue };
+        let point = PublicKey::from_slice(key.as_bytes()).unwrap();
+        let mut bytes = point.serialize_uncompressed();
+        let hybrid = 6 | bytes[64] & 1;
+        match checks.len() % 9 {
+            0 => {}
+            1 => bytes[0] = hybrid,
+            2 => bytes[0] = hybrid ^ 1,
+            // Not on the curve.
+            3 => bytes[64] ^= 2,
+            4 => bytes[20] ^= 0x10,
+            5 => bytes[33..].fill(0xff),
+            6 => bytes[1..33].copy_from_slice(&PRIME),
+            // The opposite point.
+            7 => bytes = point.negate().serialize_uncompressed(),
+            _ => message[7] ^= 1,
+        }
+        checks.push(Check::Ecdsa { key: PublicKeyBytes::new(&bytes).unwrap(), message, signature });
+    }
+    for engine in engines() {
+        assert_eq!(compare(&engine, &checks), 40, "{}", engine.name());
+        // Wrong prefixes, and coordinates from p up.
+        assert_eq!(engine.tally().reference, 60, "{}", engine.name());
+    }
 }
 
 /// The same with fewer checks, for slow kernels too.

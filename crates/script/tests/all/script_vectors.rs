@@ -47,7 +47,7 @@ fn core_script_tests_json() {
     }
     report(&format!("script_tests: {passed} valid, {failed} invalid"));
     assert_eq!(passed + failed, 1222, "{passed} valid, {failed} invalid");
-    assert_eq!(batch.settle("script_tests"), Decided { inputs: 655, held: 644, lanes: 42, reference: 30 });
+    assert_eq!(batch.settle("script_tests"), Decided { inputs: 655, held: 644, lanes: 70, reference: 2 });
 }
 
 fn read(fields: &[Value]) -> ScriptTest {
