@@ -1,7 +1,8 @@
 //! Mouse and keyboard, as a person uses them.
 //!
 //! Input: a CSS selector, also with the text of the element; keys by name. Invariants: a click is three events of the
-//! mouse in the middle of the element, and an error if another element is in the way.
+//! mouse in the middle of the element, and an error if another element is in the way. While a page fills with data, an
+//! element may move before the mouse is there; the click is then repeated.
 
 use crate::error::BrowserError;
 use crate::page::Page;
@@ -19,10 +20,20 @@ const FIND: &str = r"((selector, text) => {
   if (!box || box.width < 1 || box.height < 1) return 'it has no size';
   const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
   const top = document.elementFromPoint(x, y);
-  if (!top || !(element.contains(top) || top.contains(element) || top.closest('label')?.control === element))
+  const isOf = (one) => element.contains(one) || one.closest('label')?.control === element;
+  if (!top || !(isOf(top) || top.contains(element)))
     return 'covered by ' + (top ? top.outerHTML.slice(0, 120) : 'nothing, as it is outside the window');
+  removeEventListener('click', window.clickOfTest?.listener, true);
+  const click = window.clickOfTest = { isMissed: true, listener: ({target}) => {
+    if (target === top || isOf(target)) click.isMissed = false;
+  } };
+  addEventListener('click', click.listener, true);
   return [x, y];
 })";
+/// Whether the last click met another element than the one that [`FIND`] found; false if it opened another document.
+const IS_MISSED: &str = "window.clickOfTest?.isMissed === true";
+/// How often a click is repeated that missed its element.
+const CLICKS: usize = 10;
 
 /// Name, code, virtual key code, text.
 const KEYS: &[(&str, &str, u32, &str)] = &[
@@ -56,10 +67,23 @@ impl Page {
 
     fn click_at(&self, selector: &str, text: &Value) -> Result<(), BrowserError> {
         let failed = |text: String| BrowserError::Element { selector: selector.to_owned(), text };
-        let place = self.evaluate(&format!("{FIND}({}, {text})", json!(selector)))?;
-        let (Some(x), Some(y)) = (place.get(0).and_then(Value::as_f64), place.get(1).and_then(Value::as_f64)) else {
-            return Err(failed(place.as_str().map_or_else(|| place.to_string(), str::to_owned)));
-        };
+        for _ in 0..CLICKS {
+            let place = self.evaluate(&format!("{FIND}({}, {text})", json!(selector)))?;
+            let (Some(x), Some(y)) = (place.get(0).and_then(Value::as_f64), place.get(1).and_then(Value::as_f64))
+            else {
+                return Err(failed(place.as_str().map_or_else(|| place.to_string(), str::to_owned)));
+            };
+            self.click_there(x, y)?;
+            // An error means that the click ended the document.
+            let is_missed = self.evaluate(IS_MISSED).is_ok_and(|is_missed| is_missed == true);
+            if !is_missed {
+                return Ok(());
+            }
+        }
+        Err(failed(format!("{CLICKS} clicks missed it")))
+    }
+
+    fn click_there(&self, x: f64, y: f64) -> Result<(), BrowserError> {
         for (kind, buttons) in [("mouseMoved", 0), ("mousePressed", 1), ("mouseReleased", 0)] {
             let button = if kind == "mouseMoved" { "none" } else { "left" };
             let params = json!({"type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1});

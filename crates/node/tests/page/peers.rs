@@ -162,6 +162,7 @@ fn columns_are_chosen_and_kept() {
         assert!(known.contains(field), "{field}");
     }
     // Words of the filter that no peer has.
+    wait_for_row(&page, "Connected peers", &world.address, true);
     page.fill(".search input", "no such peer").unwrap();
     wait_for_row(&page, "Connected peers", &world.address, false);
     page.fill(".search input", "OTHER").unwrap();
