@@ -86,6 +86,30 @@ def field():
         assert t < 2**42 and value < 2**256 + 2**219 and value % P == product % P
 
 
+def words():
+    """Section 5 of field.md, on words at their edges and random ones."""
+    edges = [0, 1, 2**64 - 1, 2**64 - 2, 2**63, C, 2**64 - C]
+    word = lambda: rng.choice(edges) if rng.random() < 0.8 else rng.randrange(2**64)
+    number = lambda count: sum(word() << 64 * i for i in range(count))
+    for k in (2, 3, 4):
+        assert [2**64 - k * C] + 3 * [2**64 - 1] + [k - 1] == [(k * P) >> 64 * i & 2**64 - 1 for i in range(5)]
+    cases = [(number(8) + rng.randrange(2) * 2**512, number(4) + rng.randrange(2**16) * 2**256) for _ in range(3000)]
+    cases += [(0, 2**256 * (top + 1) - 1) for top in range(2**64 // C - 3, 2**64 // C + 4)]
+    for wide, start in cases:
+        once = wide % 2**256 + (wide >> 256) % 2**256 * C + start + (wide >> 512) * C * 2**256
+        top = once >> 256
+        assert top < 2**35
+        twice = once % 2**256 + top * C
+        value = twice % 2**256 + (twice >> 256) * C
+        assert twice < 2**256 or value < 2**128
+        assert value < 2**256 and value % P == (wide + start) % P
+    for _ in range(1000):
+        raw = number(4) + rng.randrange(2**16) * 2**256
+        once = raw % 2**256 + (raw >> 256) * C
+        value = once % 2**256 + (once >> 256) * C
+        assert (once < 2**256 or value < 2**64) and value < 2**256 and value % P == raw % P
+
+
 def points():
     a, b = times(rng.randrange(1, N), G), times(rng.randrange(1, N), G)
     z = rng.randrange(1, P)
@@ -271,6 +295,6 @@ def batch():
         assert sum(p << i for i, p in enumerate(places)) == sum((2 * j + 1) * s for j, s in enumerate(buckets))
 
 
-for part in (field, doubles, points, affine, scalars, no_square_root, batch):
+for part in (field, words, doubles, points, affine, scalars, no_square_root, batch):
     part()
     print(part.__name__, "holds")

@@ -5,14 +5,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench fails on bad data and prints its ratios")]
 
-use lydian_curve::limits::PORTION_CHECKS_MAX;
 use lydian_curve::{Check, Engine, LaneEngine};
 use rustix::time::{ClockId, clock_gettime};
 use secp256k1::{Keypair, SecretKey, schnorr};
 use std::time::Duration;
 
 /// Sizes of batches, in checks.
-const SIZES: [u32; 4] = [2_000, 2_048, 4_096, 8_192];
+const SIZES: [u32; 9] = [64, 96, 128, 256, 512, 1_024, 2_048, 4_096, 8_192];
 /// Number of rounds; the median is reported.
 const ROUNDS: usize = 31;
 
@@ -20,35 +19,39 @@ fn main() {
     let rounds = if std::env::args().any(|argument| argument == "--test") { 1 } else { ROUNDS };
     println!("| kernel | checks | keys | one by one, us | one equation, us | times |");
     println!("|---|---|---|---|---|---|");
-    for engine in LaneEngine::available() {
-        for size in if rounds == 1 { &SIZES[..1] } else { &SIZES[1..] } {
+    let alone = LaneEngine::available().into_iter().map(|engine| engine.with_batch_checks_min(usize::MAX));
+    let together = LaneEngine::available().into_iter().map(|engine| engine.with_batch_checks_min(1));
+    for engines in alone.zip(together) {
+        for size in if rounds == 1 { &SIZES[..1] } else { &SIZES[..] } {
             for (name, keys) in
                 [("all distinct", u32::MAX), ("4 checks a key", size / 4), ("64 checks a key", size / 64)]
             {
                 let checks: Vec<Check> = (0..*size).map(|number| check(number, number % keys)).collect();
-                report(&engine, name, &checks, None, rounds);
+                report(&engines, name, &checks, None, rounds);
             }
             let mut checks: Vec<Check> = (0..*size).map(|number| check(number, number)).collect();
             let culprit = checks.len() / 3;
             let Check::Schnorr { message, .. } = &mut checks[culprit] else { unreachable!() };
             message[31] ^= 1;
-            report(&engine, "all distinct, one check false", &checks, Some(culprit), rounds);
+            report(&engines, "all distinct, one check false", &checks, Some(culprit), rounds);
         }
     }
 }
 
-fn report(engine: &LaneEngine, name: &str, checks: &[Check], culprit: Option<usize>, rounds: usize) {
+fn report(
+    (one_by_one, equation): &(LaneEngine, LaneEngine),
+    name: &str,
+    checks: &[Check],
+    culprit: Option<usize>,
+    rounds: usize,
+) {
     let mut verdicts = vec![false; checks.len()];
     let mut samples: Vec<[f64; 2]> = Vec::new();
     for _ in 0..rounds {
-        let alone = time(|| {
-            for (checks, verdicts) in checks.chunks(PORTION_CHECKS_MAX).zip(verdicts.chunks_mut(PORTION_CHECKS_MAX)) {
-                engine.verify(checks, verdicts);
-            }
-        });
+        let alone = time(|| one_by_one.verify(checks, &mut verdicts));
         assert!(verdicts.iter().enumerate().all(|(i, verdict)| *verdict == (Some(i) != culprit)), "{name}");
         verdicts.fill(false);
-        let together = time(|| engine.verify(checks, &mut verdicts));
+        let together = time(|| equation.verify(checks, &mut verdicts));
         assert!(verdicts.iter().enumerate().all(|(i, verdict)| *verdict == (Some(i) != culprit)), "{name}");
         let count = f64::from(u32::try_from(checks.len()).unwrap());
         samples.push([alone, together].map(|time| time.as_secs_f64() * 1e6 / count));
@@ -59,7 +62,7 @@ fn report(engine: &LaneEngine, name: &str, checks: &[Check], culprit: Option<usi
         values[values.len() / 2]
     };
     let (alone, together, times) = (median(&|s| s[0]), median(&|s| s[1]), median(&|s| s[0] / s[1]));
-    println!("| {} | {} | {name} | {alone:.2} | {together:.2} | {times:.2} |", engine.name(), checks.len());
+    println!("| {} | {} | {name} | {alone:.2} | {together:.2} | {times:.2} |", equation.name(), checks.len());
 }
 
 /// Measures the CPU time of this thread.

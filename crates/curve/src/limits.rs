@@ -14,8 +14,8 @@ pub const DISAGREEMENTS_MAX: usize = 16;
 /// reference. It bounds the extra cost that an adversary can cause, compared with the reference's time.
 pub const EXCEPTIONAL_LANES_MAX: usize = 32;
 
-/// Minimum number of Schnorr checks that one equation decides together.
-pub const BATCH_CHECKS_MIN: usize = 2_000;
+/// Minimum number of Schnorr checks that one equation decides together, for kernels whose own minimum was not measured.
+pub const BATCH_CHECKS_MIN: usize = 600;
 
 /// Maximum number of Schnorr checks that one equation decides. More would save little, and one false check means that
 /// all of them are verified again.

@@ -8,7 +8,7 @@ use crate::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
 use std::fmt;
 
 /// The values of `-sigengine`.
-pub const ENGINE_NAMES: [&str; 5] = ["auto", "reference", "avx2", "ifma256", "ifma512"];
+pub const ENGINE_NAMES: [&str; 6] = ["auto", "reference", "scalar", "avx2", "ifma256", "ifma512"];
 
 /// The selected engine, and the faster kernels that failed their self-test.
 pub struct Chosen {

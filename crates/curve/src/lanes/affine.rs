@@ -255,16 +255,16 @@ impl<L: Lanes> Points<L> {
         let beta = Masked::constant(l, BETA).factor(l);
         for i in 0..16 {
             let multiple = &self.points[MULTIPLES + i];
-            (x[i], y[i]) = (multiple.x.limbs(), multiple.y.limbs());
-            beta_x[i] = multiple.x.factor(l).times(l, &beta).mask(l).limbs();
+            (x[i], y[i]) = (multiple.x.words(), multiple.y.words());
+            beta_x[i] = multiple.x.factor(l).times(l, &beta).mask(l).words();
         }
         for i in 0..2 * WINDOWS {
             let (half, x) = if i % 2 == 0 { (&v.first, &x) } else { (&v.second, &beta_x) };
             #[allow(clippy::cast_possible_truncation, reason = "below 26")]
             let window = Window::new(l, half.window(l, (WINDOWS - 1 - i / 2) as u32), 5);
             self.points[i] = Affine {
-                x: Masked::new(l, l.pick(x, window.index)),
-                y: Masked::new(l, l.pick(&y, window.index)),
+                x: Masked::of(l, l.pick(x, window.index)),
+                y: Masked::of(l, l.pick(&y, window.index)),
                 is_negative: window.is_negative,
             };
         }

@@ -117,6 +117,7 @@ impl Lanes for Avx2 {
     const NAME: &'static str = "avx2";
     const IS_SIGNED: bool = true;
     const IS_AFFINE: bool = true;
+    const BATCH_CHECKS_MIN: usize = 96;
     const LOW_EXCESS: u64 = MIDDLE.to_bits().wrapping_neg();
     const HIGH_EXCESS: u64 = TWO_104.to_bits();
     const WIDTH: usize = 8;

@@ -150,9 +150,9 @@ fn holds<L: Lanes>(
 #[inline(always)]
 fn weighted<L: Lanes>(l: L, checks: &[Prepared], weights: &[u128]) -> [(Limbs, Limbs); WIDTH_MAX] {
     let last = checks.len() - 1;
-    let k = Scalar::new(l, &load(l, |lane| weight_limbs(weights[lane.min(last)])).limbs()).to_montgomery(l);
-    let e = Scalar::new(l, &load(l, |lane| checks[lane.min(last)].v).limbs());
-    let s = Scalar::new(l, &load(l, |lane| checks[lane.min(last)].u).limbs());
+    let k = Scalar::new(l, &load(l, |lane| weight_limbs(weights[lane.min(last)]))).to_montgomery(l);
+    let e = Scalar::new(l, &load(l, |lane| checks[lane.min(last)].v));
+    let s = Scalar::new(l, &load(l, |lane| checks[lane.min(last)].u));
     let (of_key, of_s) = (k.times_canonical(l, &e).0, k.times_canonical(l, &s).0);
     let mut products = [([0; 5], [0; 5]); WIDTH_MAX];
     for i in 0..5 {
@@ -168,7 +168,7 @@ fn weighted<L: Lanes>(l: L, checks: &[Prepared], weights: &[u128]) -> [(Limbs, L
 #[inline(always)]
 fn split<L: Lanes>(l: L, numbers: &[Limbs]) -> [(Recoded, Recoded); WIDTH_MAX] {
     let numbers = load(l, |lane| numbers[lane.min(numbers.len() - 1)]);
-    let halves = Canonical::<L>(numbers.limbs()).split(l);
+    let halves = Canonical::<L>(numbers).split(l);
     let (first, second) = (recoded(l, &halves.first), recoded(l, &halves.second));
     let mut both = [([0; 3], [0; 3]); WIDTH_MAX];
     for lane in 0..WIDTH_MAX {
@@ -200,7 +200,7 @@ fn is_multiple_of_generator(left: &Coordinates, k: &Limbs, tables: &Tables) -> O
     }
     let (left_z2, right_z2) = (left_z.square(l).carry(l), right.z.square(l).carry(l));
     let (left_z3, right_z3) = (left_z2.times(l, &left_z).carry(l), right_z2.times(l, &right.z).carry(l));
-    let equal = |a: Raw<Plain>, b: Raw<Plain>| a.canonical(l).limbs() == b.canonical(l).limbs();
+    let equal = |a: Raw<Plain>, b: Raw<Plain>| a.canonical(l).words() == b.canonical(l).words();
     let same_x = equal(left_x.times(l, &right_z2), right.x.factor(l).times(l, &left_z2));
     let same_y = equal(left_y.times(l, &right_z3), right.signed_y(l).carry(l).times(l, &left_z3));
     Some(same_x && same_y)
@@ -277,6 +277,7 @@ mod tests {
     #[test]
     fn equations_of_many_sizes() {
         sizes(Plain);
+        sizes(super::super::word::Word);
         #[cfg(target_arch = "x86_64")]
         {
             super::super::ifma512::Ifma512::detect().into_iter().for_each(sizes);

@@ -35,8 +35,8 @@ struct Pending<L: Lanes> {
 
 /// Calls `verdict` with the index of every check.
 ///
-/// If the exceptional lanes outnumber the others by more than [`EXCEPTIONAL_LANES_MAX`], the checks were crafted by an
-/// attacker: the rest skips the lanes, since the reference would have to decide it anyway.
+/// If the exceptional lanes cost more than the others save, by more than [`EXCEPTIONAL_LANES_MAX`] lanes, the checks
+/// were crafted by an attacker: the rest skips the lanes, since the reference would have to decide it anyway.
 pub(crate) fn decide<L: Lanes>(
     l: L,
     kind: Kind,
@@ -53,7 +53,7 @@ pub(crate) fn decide<L: Lanes>(
     let mut worth = Worth::default();
     let alone = groups_alone::<L>(groups.len());
     for (group, scalars) in groups.clone().zip(&scalars).take(alone) {
-        if worth.is_lost() {
+        if worth.is_lost::<L>() {
             break;
         }
         let one = l.run(
@@ -84,8 +84,6 @@ pub(crate) fn decide<L: Lanes>(
     checks.iter().skip(pending.len() * L::WIDTH).for_each(|check| verdict(check.index, None));
 }
 
-/// Most groups that add points in affine coordinates together: more share an inversion, fewer stay in the cache.
-const GROUPS_TOGETHER_MAX: usize = 32;
 /// Fewer groups are faster alone.
 const GROUPS_TOGETHER_MIN: usize = 8;
 
@@ -106,8 +104,8 @@ struct Worth {
 }
 
 impl Worth {
-    fn is_lost(&self) -> bool {
-        self.wasted > self.useful + EXCEPTIONAL_LANES_MAX
+    fn is_lost<L: Lanes>(&self) -> bool {
+        self.wasted > self.useful / L::USEFUL_PER_WASTED + EXCEPTIONAL_LANES_MAX
     }
 
     fn count<L: Lanes>(&mut self, l: L, group: &[Prepared], pending: &Pending<L>) {
@@ -126,18 +124,18 @@ fn sum_together<L: Lanes>(
     worth: &mut Worth,
     pending: &mut Vec<Pending<L>>,
 ) {
-    let parts = scalars.len().div_ceil(GROUPS_TOGETHER_MAX);
+    let parts = scalars.len().div_ceil(L::GROUPS_TOGETHER_MAX);
     let size = scalars.len().div_ceil(parts);
     let mut points = vec![Points::new(l); size];
     let mut shared = Shared::new(size);
     for (checks, scalars) in checks.chunks(size * L::WIDTH).zip(scalars.chunks(size)) {
-        if worth.is_lost() {
+        if worth.is_lost::<L>() {
             return;
         }
         let points = &mut points[..scalars.len()];
         add_points(l, kind, checks, scalars, curve, points, &mut shared);
         for ((group, (u, _)), points) in checks.chunks(L::WIDTH).zip(scalars).zip(&*points) {
-            if worth.is_lost() {
+            if worth.is_lost::<L>() {
                 return;
             }
             let one = l.run(

@@ -19,9 +19,10 @@ use super::lift::lift;
 use super::plain::Plain;
 use super::prepare::{Kind, ORDER, Prepared, below_prime, is_below, prepare, words};
 use super::sign::{Point, sign};
+use super::word::Word;
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
-use crate::limits::{BATCH_CHECKS_MAX, BATCH_CHECKS_MIN, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
+use crate::limits::{BATCH_CHECKS_MAX, LANE_CHECKS_MIN, PORTION_CHECKS_MAX};
 use crate::signing::ToSign;
 use crate::test_signature::{PublicPoint, TestSignature};
 use crate::{Check, Engine, Reference};
@@ -36,6 +37,8 @@ pub struct LaneEngine {
     kernel: Kernel,
     /// The seed of the weights in equations.
     seed: [u8; 32],
+    /// Minimum number of Schnorr checks for an equation.
+    batch_checks_min: usize,
     lanes: AtomicU64,
     together: AtomicU64,
     reference: AtomicU64,
@@ -53,6 +56,7 @@ pub struct Tally {
 #[derive(Clone, Copy, Debug)]
 enum Kernel {
     Plain(Plain),
+    Word(Word),
     #[cfg(target_arch = "x86_64")]
     Ifma512(Ifma512),
     #[cfg(target_arch = "x86_64")]
@@ -61,6 +65,23 @@ enum Kernel {
     Ifma256Avx(Ifma256Avx),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
+}
+
+impl Kernel {
+    fn batch_checks_min(self) -> usize {
+        match self {
+            Kernel::Plain(_) => Plain::BATCH_CHECKS_MIN,
+            Kernel::Word(_) => Word::BATCH_CHECKS_MIN,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma512(_) => Ifma512::BATCH_CHECKS_MIN,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Vl(_) => Ifma256Vl::BATCH_CHECKS_MIN,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Ifma256Avx(_) => Ifma256Avx::BATCH_CHECKS_MIN,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2(_) => Avx2::BATCH_CHECKS_MIN,
+        }
+    }
 }
 
 impl LaneEngine {
@@ -80,6 +101,7 @@ impl LaneEngine {
             engines.extend(ifma256.map(LaneEngine::new));
             engines.extend(Avx2::detect().map(Kernel::Avx2).map(LaneEngine::new));
         }
+        engines.push(LaneEngine::new(Kernel::Word(Word)));
         engines
     }
 
@@ -87,6 +109,7 @@ impl LaneEngine {
         LaneEngine {
             kernel,
             seed: [0; 32],
+            batch_checks_min: kernel.batch_checks_min(),
             lanes: AtomicU64::new(0),
             together: AtomicU64::new(0),
             reference: AtomicU64::new(0),
@@ -110,6 +133,17 @@ impl LaneEngine {
         LaneEngine { seed, ..self }
     }
 
+    /// Sets the minimum number of Schnorr checks that one equation decides, instead of the kernel's.
+    #[must_use]
+    pub fn with_batch_checks_min(self, batch_checks_min: usize) -> LaneEngine {
+        LaneEngine { batch_checks_min, ..self }
+    }
+
+    /// Returns the minimum number of Schnorr checks that one equation decides.
+    pub fn batch_checks_min(&self) -> usize {
+        self.batch_checks_min
+    }
+
     /// Returns for each x whether it is that of a point on the curve.
     pub(crate) fn are_points(&self, xs: &[[u8; 32]]) -> Vec<bool> {
         let mut found = Vec::with_capacity(xs.len());
@@ -120,6 +154,7 @@ impl LaneEngine {
             lines.clear();
             let lifted = match self.kernel {
                 Kernel::Plain(l) => lift(l, &limbs, &mut lines),
+                Kernel::Word(l) => lift(l, &limbs, &mut lines),
                 #[cfg(target_arch = "x86_64")]
                 Kernel::Ifma512(l) => lift(l, &limbs, &mut lines),
                 #[cfg(target_arch = "x86_64")]
@@ -142,6 +177,7 @@ impl LaneEngine {
         let numbers: Vec<[u64; 4]> = secrets.iter().map(known).collect();
         let points = match self.kernel {
             Kernel::Plain(l) => known::points(l, &numbers),
+            Kernel::Word(l) => known::points(l, &numbers),
             #[cfg(target_arch = "x86_64")]
             Kernel::Ifma512(l) => known::points(l, &numbers),
             #[cfg(target_arch = "x86_64")]
@@ -159,6 +195,7 @@ impl LaneEngine {
     pub(crate) fn sign_openly(&self, wanted: &[TestSignature]) -> Vec<Option<[u8; 64]>> {
         match self.kernel {
             Kernel::Plain(l) => known::sign(l, wanted),
+            Kernel::Word(l) => known::sign(l, wanted),
             #[cfg(target_arch = "x86_64")]
             Kernel::Ifma512(l) => known::sign(l, wanted),
             #[cfg(target_arch = "x86_64")]
@@ -171,17 +208,18 @@ impl LaneEngine {
     }
 
     fn decide(&self, kind: Kind, checks: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {
-        let (curve, seed) = (secp256k1(), &self.seed);
+        let (curve, seed, least) = (secp256k1(), &self.seed, self.batch_checks_min);
         let together = match self.kernel {
-            Kernel::Plain(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            Kernel::Plain(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
+            Kernel::Word(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma512(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            Kernel::Ifma512(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma256Vl(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            Kernel::Ifma256Vl(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Ifma256Avx(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            Kernel::Ifma256Avx(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2(l) => decide_with(l, kind, checks, curve, seed, verdict),
+            Kernel::Avx2(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
         };
         self.together.fetch_add(together, Ordering::Relaxed);
     }
@@ -194,12 +232,12 @@ fn decide_with<L: Lanes>(
     kind: Kind,
     checks: &[Prepared],
     curve: Group<'static>,
-    seed: &[u8; 32],
+    (batch_checks_min, seed): (usize, &[u8; 32]),
     verdict: &mut impl FnMut(usize, Option<bool>),
 ) -> u64 {
     let all = checks.len();
     let open: Vec<Prepared>;
-    let checks = if kind == Kind::Schnorr && checks.len() >= BATCH_CHECKS_MIN {
+    let checks = if kind == Kind::Schnorr && checks.len() >= batch_checks_min {
         open = settle(l, checks, curve.tables, seed, verdict);
         &open
     } else {
@@ -215,6 +253,7 @@ impl Engine for LaneEngine {
     fn name(&self) -> &'static str {
         match self.kernel {
             Kernel::Plain(_) => Plain::NAME,
+            Kernel::Word(_) => Word::NAME,
             #[cfg(target_arch = "x86_64")]
             Kernel::Ifma512(_) => Ifma512::NAME,
             #[cfg(target_arch = "x86_64")]
@@ -229,6 +268,8 @@ impl Engine for LaneEngine {
     fn sign(&self, wanted: &[ToSign], seed: &[u8; 32]) -> Vec<Option<[u8; 64]>> {
         let mut made = match self.kernel {
             Kernel::Plain(l) => sign(l, wanted, seed),
+            // It branches on values, and these are secret.
+            Kernel::Word(_) => vec![None; wanted.len()],
             #[cfg(target_arch = "x86_64")]
             Kernel::Ifma512(l) => sign(l, wanted, seed),
             #[cfg(target_arch = "x86_64")]

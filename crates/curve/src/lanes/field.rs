@@ -10,7 +10,7 @@
 use super::{LIMB, Lanes, WIDTH_MAX};
 
 /// 2^256 modulo p.
-const FOLD_256: u64 = 0x0001_0000_03d1;
+pub(super) const FOLD_256: u64 = 0x0001_0000_03d1;
 /// 2^260 modulo p.
 const FOLD_260: u64 = 0x0010_0000_3d10;
 /// The bits of the top limb below 2^256.
@@ -28,6 +28,29 @@ pub(crate) struct Carried<L: Lanes>([L::Factor; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Masked<L: Lanes>([L::Vector; 5]);
 
+/// Arithmetic on values in four words of 64 bits and a fifth for multiples of 2^256, instead of limbs.
+///
+/// [`Raw`] then has any fifth word below 2^16, the other types have zero.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed<L: Lanes> {
+    /// From limbs below 2^62.
+    pub(super) from_limbs: fn(&[L::Vector; 5]) -> [L::Vector; 5],
+    pub(super) to_limbs: fn(&[L::Vector; 5]) -> [L::Vector; 5],
+    pub(super) add: fn(&[L::Vector; 5], &[L::Vector; 5]) -> [L::Vector; 5],
+    /// A multiple of p minus the value.
+    pub(super) negate: fn(&[L::Vector; 5], u64) -> [L::Vector; 5],
+    /// The value modulo p, below 2^256.
+    pub(super) fold: fn(&[L::Vector; 5]) -> [L::Factor; 5],
+    /// The value modulo p, below p.
+    pub(super) canonical: fn(&[L::Vector; 5]) -> [L::Vector; 5],
+    /// Products and sums of products modulo p, below 2^256.
+    pub(super) product: fn(&[L::Factor; 5], &[L::Factor; 5]) -> [L::Vector; 5],
+    pub(super) product_plus: fn(&[L::Factor; 5], &[L::Factor; 5], &[L::Vector; 5]) -> [L::Vector; 5],
+    pub(super) two_products: fn(&[L::Factor; 5], &[L::Factor; 5], &[L::Factor; 5], &[L::Factor; 5]) -> [L::Vector; 5],
+    pub(super) square: fn(&[L::Factor; 5]) -> [L::Vector; 5],
+    pub(super) square_plus: fn(&[L::Factor; 5], &[L::Vector; 5]) -> [L::Vector; 5],
+}
+
 /// A multiple of p from which any value with limbs below 2^60 and a top limb of at most `multiple` - 1 times 2^48 can
 /// be subtracted limb by limb.
 const fn minuend(multiple: u64) -> [u64; 5] {
@@ -39,6 +62,9 @@ const fn minuend(multiple: u64) -> [u64; 5] {
 impl<L: Lanes> Raw<L> {
     #[inline(always)]
     pub(crate) fn add(self, l: L, other: &Raw<L>) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.add)(&self.0, &other.0));
+        }
         let mut limbs = self.0;
         for i in 0..5 {
             limbs[i] = l.add(limbs[i], other.0[i]);
@@ -46,8 +72,21 @@ impl<L: Lanes> Raw<L> {
         Raw(limbs)
     }
 
+    #[cfg(test)]
+    pub(crate) fn from_limbs(limbs: [L::Vector; 5]) -> Raw<L> {
+        Raw(L::PACKED.map_or(limbs, |packed| (packed.from_limbs)(&limbs)))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn limbs(&self) -> [L::Vector; 5] {
+        L::PACKED.map_or(self.0, |packed| (packed.to_limbs)(&self.0))
+    }
+
     #[inline(always)]
     pub(crate) fn double(self, l: L) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.add)(&self.0, &self.0));
+        }
         let mut limbs = self.0;
         for limb in &mut limbs {
             *limb = l.shl(*limb, 1);
@@ -57,6 +96,9 @@ impl<L: Lanes> Raw<L> {
 
     #[inline(always)]
     pub(crate) fn triple(self, l: L) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.add)(&self.0, &(packed.add)(&self.0, &self.0)));
+        }
         let mut limbs = self.0;
         for limb in &mut limbs {
             *limb = l.add(l.shl(*limb, 1), *limb);
@@ -66,6 +108,9 @@ impl<L: Lanes> Raw<L> {
 
     #[inline(always)]
     pub(crate) fn quadruple(self, l: L) -> Raw<L> {
+        if L::PACKED.is_some() {
+            return self.double(l).double(l);
+        }
         let mut limbs = self.0;
         for limb in &mut limbs {
             *limb = l.shl(*limb, 2);
@@ -76,6 +121,9 @@ impl<L: Lanes> Raw<L> {
     /// `MULTIPLE` * p - self, for self below (`MULTIPLE` - 1) * 2^256.
     #[inline(always)]
     pub(crate) fn negate<const MULTIPLE: u64>(self, l: L) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.negate)(&self.0, MULTIPLE));
+        }
         let minuend = const { minuend(MULTIPLE) };
         let mut limbs = self.0;
         for i in 0..5 {
@@ -100,12 +148,18 @@ impl<L: Lanes> Raw<L> {
 
     #[inline(always)]
     pub(crate) fn carry(self, l: L) -> Carried<L> {
+        if let Some(packed) = L::PACKED {
+            return Carried((packed.fold)(&self.0));
+        }
         factors(l, self.chain(l))
     }
 
     /// Only for a value that a multiplication has reduced.
     #[inline(always)]
     pub(crate) fn mask(self, l: L) -> Masked<L> {
+        if L::PACKED.is_some() {
+            return Masked::of(l, self.0);
+        }
         let mut limbs = self.chain(l);
         for limb in &mut limbs[..4] {
             *limb = l.and(*limb, l.splat(LIMB));
@@ -117,6 +171,9 @@ impl<L: Lanes> Raw<L> {
     /// The unique representative below p. Only for a value that a multiplication has reduced.
     #[inline(always)]
     pub(crate) fn canonical(self, l: L) -> Masked<L> {
+        if let Some(packed) = L::PACKED {
+            return Masked((packed.canonical)(&self.0));
+        }
         let value = self.mask(l).0;
         let mut less = value;
         less[0] = l.add(less[0], l.splat(FOLD_256));
@@ -135,6 +192,9 @@ impl<L: Lanes> Masked<L> {
     /// From limbs below 2^52, the top one below 2^49.
     #[inline(always)]
     pub(crate) fn new(l: L, limbs: [L::Vector; 5]) -> Masked<L> {
+        if let Some(packed) = L::PACKED {
+            return Masked::of(l, (packed.from_limbs)(&limbs));
+        }
         for limb in &limbs[..4] {
             debug_assert!(l.is_below(*limb, 52), "a clean limb");
         }
@@ -148,9 +208,49 @@ impl<L: Lanes> Masked<L> {
         Masked::new(l, [l.splat(a), l.splat(b), l.splat(c), l.splat(d), l.splat(e)])
     }
 
+    /// From the words of [`Masked::words`].
     #[inline(always)]
-    pub(crate) fn limbs(&self) -> [L::Vector; 5] {
+    pub(crate) fn of(l: L, words: [L::Vector; 5]) -> Masked<L> {
+        debug_assert!(l.is_below(words[4], if L::PACKED.is_some() { 0 } else { 49 }), "a clean value");
+        Masked(words)
+    }
+
+    /// The limbs, or the packed words.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> [L::Vector; 5] {
         self.0
+    }
+
+    /// From four words of 64 bits.
+    #[inline(always)]
+    pub(crate) fn unpack(l: L, [a, b, c, d]: [L::Vector; 4]) -> Masked<L> {
+        if L::PACKED.is_some() {
+            return Masked::of(l, [a, b, c, d, l.splat(0)]);
+        }
+        let limb = l.splat(LIMB);
+        let limbs = [
+            l.and(a, limb),
+            l.and(l.or(l.shr(a, 52), l.shl(b, 12)), limb),
+            l.and(l.or(l.shr(b, 40), l.shl(c, 24)), limb),
+            l.and(l.or(l.shr(c, 28), l.shl(d, 36)), limb),
+            l.shr(d, 16),
+        ];
+        Masked::new(l, limbs)
+    }
+
+    /// Four words of 64 bits, of a canonical value.
+    #[inline(always)]
+    pub(crate) fn pack(&self, l: L) -> [L::Vector; 4] {
+        let [a, b, c, d, e] = self.0;
+        if L::PACKED.is_some() {
+            return [a, b, c, d];
+        }
+        [
+            l.or(a, l.shl(b, 52)),
+            l.or(l.shr(b, 12), l.shl(c, 40)),
+            l.or(l.shr(c, 24), l.shl(d, 28)),
+            l.or(l.shr(d, 36), l.shl(e, 16)),
+        ]
     }
 
     #[inline(always)]
@@ -160,6 +260,10 @@ impl<L: Lanes> Masked<L> {
 
     #[inline(always)]
     pub(crate) fn factor(&self, l: L) -> Carried<L> {
+        if let Some(packed) = L::PACKED {
+            let [a, b, c, d, _] = self.0;
+            return Carried((packed.fold)(&[a, b, c, d, l.splat(0)]));
+        }
         factors(l, self.0)
     }
 
@@ -188,7 +292,8 @@ impl<L: Lanes> Masked<L> {
     /// The limbs of one lane.
     #[inline(always)]
     pub(crate) fn lane(&self, l: L, lane: usize) -> [u64; 5] {
-        self.0.map(|limb| l.store(limb)[lane % WIDTH_MAX])
+        let limbs = L::PACKED.map_or(self.0, |packed| (packed.to_limbs)(&self.0));
+        limbs.map(|limb| l.store(limb)[lane % WIDTH_MAX])
     }
 }
 
@@ -200,6 +305,9 @@ impl<L: Lanes> Carried<L> {
 
     #[inline(always)]
     pub(crate) fn times(&self, l: L, other: &Carried<L>) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.product)(&self.0, &other.0));
+        }
         l.piece(
             #[inline(always)]
             || {
@@ -215,6 +323,9 @@ impl<L: Lanes> Carried<L> {
     /// self * other + start. The addition is cheap: `start` is the initial value of the columns.
     #[inline(always)]
     pub(crate) fn times_plus(&self, l: L, other: &Carried<L>, start: &Raw<L>) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.product_plus)(&self.0, &other.0, &start.0));
+        }
         l.piece(
             #[inline(always)]
             || {
@@ -231,6 +342,9 @@ impl<L: Lanes> Carried<L> {
     /// self * other + c * d, reduced once.
     #[inline(always)]
     pub(crate) fn times_plus_times(&self, l: L, other: &Carried<L>, c: &Carried<L>, d: &Carried<L>) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.two_products)(&self.0, &other.0, &c.0, &d.0));
+        }
         l.piece(
             #[inline(always)]
             || {
@@ -247,6 +361,9 @@ impl<L: Lanes> Carried<L> {
 
     #[inline(always)]
     pub(crate) fn square(&self, l: L) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.square)(&self.0));
+        }
         l.piece(
             #[inline(always)]
             || {
@@ -258,6 +375,9 @@ impl<L: Lanes> Carried<L> {
 
     #[inline(always)]
     pub(crate) fn square_plus(&self, l: L, start: &Raw<L>) -> Raw<L> {
+        if let Some(packed) = L::PACKED {
+            return Raw((packed.square_plus)(&self.0, &start.0));
+        }
         l.piece(
             #[inline(always)]
             || {

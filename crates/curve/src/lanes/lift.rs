@@ -38,7 +38,7 @@ fn lift_abreast<L: Lanes>(l: L, xs: &[[u64; 5]], lines: &mut [Line]) -> [u8; SID
     let mut cubics = points;
     let mut factors = [Carried::one(l); SIDE_BY_SIDE];
     for k in 0..SIDE_BY_SIDE {
-        points[k] = load(l, |lane| xs[(k * L::WIDTH + lane).min(xs.len() - 1)]);
+        points[k] = Masked::new(l, load(l, |lane| xs[(k * L::WIDTH + lane).min(xs.len() - 1)]));
         let x = points[k].factor(l);
         cubics[k] = x.square(l).carry(l).times_plus(l, &x, &seven).mask(l);
         factors[k] = cubics[k].factor(l);
@@ -121,7 +121,7 @@ pub(crate) fn append_images<L: Lanes>(l: L, lines: &mut Vec<Line>, first: usize)
 
 /// Loads a number for each lane, in clean limbs.
 #[inline(always)]
-pub(crate) fn load<L: Lanes>(l: L, number: impl Fn(usize) -> [u64; 5]) -> Masked<L> {
+pub(crate) fn load<L: Lanes>(l: L, number: impl Fn(usize) -> [u64; 5]) -> [L::Vector; 5] {
     let mut words = [[0; WIDTH_MAX]; 5];
     for lane in 0..L::WIDTH {
         let limbs = number(lane);
@@ -129,7 +129,7 @@ pub(crate) fn load<L: Lanes>(l: L, number: impl Fn(usize) -> [u64; 5]) -> Masked
             words[i][lane] = limbs[i];
         }
     }
-    Masked::new(l, [l.load(&words[0]), l.load(&words[1]), l.load(&words[2]), l.load(&words[3]), l.load(&words[4])])
+    [l.load(&words[0]), l.load(&words[1]), l.load(&words[2]), l.load(&words[3]), l.load(&words[4])]
 }
 
 /// x and y of a packed point for each lane.
@@ -141,18 +141,6 @@ pub(crate) fn point<L: Lanes>(l: L, lines: [&Line; WIDTH_MAX]) -> (Masked<L>, Ma
 /// Packs canonical coordinates into the lines, one lane each.
 #[inline(always)]
 pub(crate) fn store<L: Lanes>(l: L, x: &Masked<L>, y: &Masked<L>, lines: &mut [Line]) {
-    let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (pack(l, x), pack(l, y));
+    let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (x.pack(l), y.pack(l));
     l.store_rows([x0, x1, x2, x3, y0, y1, y2, y3], lines);
-}
-
-/// Five limbs of 52 bits as four words of 64.
-#[inline(always)]
-fn pack<L: Lanes>(l: L, value: &Masked<L>) -> [L::Vector; 4] {
-    let [a, b, c, d, e] = value.limbs();
-    [
-        l.or(a, l.shl(b, 52)),
-        l.or(l.shr(b, 12), l.shl(c, 40)),
-        l.or(l.shr(c, 24), l.shl(d, 28)),
-        l.or(l.shr(d, 36), l.shl(e, 16)),
-    ]
 }

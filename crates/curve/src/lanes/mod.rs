@@ -27,11 +27,14 @@ mod scalar;
 mod sign;
 #[cfg(test)]
 mod tests;
+mod word;
 #[cfg(target_arch = "x86_64")]
 mod ymm;
 
 pub use engine::{LaneEngine, Tally};
 
+use crate::limits::BATCH_CHECKS_MIN;
+use field::Packed;
 use std::fmt::Debug;
 
 /// Lanes of the widest vector of any instruction set.
@@ -63,6 +66,14 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     const HIGH_EXCESS: u64 = 0;
     /// Whether groups of lanes add points in affine coordinates with one inversion for many of them (`affine`).
     const IS_AFFINE: bool = false;
+    /// The field arithmetic of lanes that pack a value into four words; `None` if values are limbs of 52 bits.
+    const PACKED: Option<Packed<Self>> = None;
+    /// Most groups that add points in affine coordinates together: more share an inversion, fewer stay in the cache.
+    const GROUPS_TOGETHER_MAX: usize = 32;
+    /// How many useful lanes save at least the time, compared with the reference, that a wasted lane costs.
+    const USEFUL_PER_WASTED: usize = 1;
+    /// Minimum number of Schnorr checks for which one equation is faster (`docs/benchmarks/lanes-schnorr-batch.md`).
+    const BATCH_CHECKS_MIN: usize = BATCH_CHECKS_MIN;
     /// Lanes in a vector.
     const WIDTH: usize;
     /// One word for each lane.

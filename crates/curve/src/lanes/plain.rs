@@ -135,6 +135,6 @@ fn split(product: u128) -> (u64, u64) {
 /// The mask keeps an index inside its table regardless of what the formulas computed.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "masked to 4 bits")]
-fn low_bits(index: u64) -> usize {
+pub(super) fn low_bits(index: u64) -> usize {
     (index & 15) as usize
 }

@@ -133,7 +133,7 @@ impl<L: Lanes> OddMultiples<L> {
         let mut table =
             OddMultiples { x: zero, y: zero, beta_x: zero, z: y.times(l, &Carried::one(l)).double(l).carry(l) };
         let mut ratios = [Carried::one(l); 16];
-        (table.x[0], table.y[0]) = (x_out.limbs(), y_out.limbs());
+        (table.x[0], table.y[0]) = (x_out.words(), y_out.words());
         for i in 1..16 {
             let h = minus(l, &double_x.raw(), &x_out.raw());
             let c = h.square(l).carry(l);
@@ -143,7 +143,7 @@ impl<L: Lanes> OddMultiples<L> {
             x_out = dy.square_plus(l, &w1.add(l, &w2).negate::<3>(l)).mask(l);
             y_out = dy.times_plus(l, &minus(l, &w1, &x_out.raw()), &a1.negate::<2>(l)).mask(l);
             (double_x, double_y) = (w1.mask(l), a1.mask(l));
-            (table.x[i], table.y[i], ratios[i]) = (x_out.limbs(), y_out.limbs(), h);
+            (table.x[i], table.y[i], ratios[i]) = (x_out.words(), y_out.words(), h);
             table.z = table.z.times(l, &h).carry(l);
         }
         table.rescale(l, &ratios);
@@ -158,10 +158,10 @@ impl<L: Lanes> OddMultiples<L> {
             let i = 15 - i;
             let scale2 = scale.square(l).carry(l);
             let scale3 = scale2.times(l, &scale).carry(l);
-            let x = Masked::new(l, self.x[i]).factor(l).times(l, &scale2).mask(l);
-            self.y[i] = Masked::new(l, self.y[i]).factor(l).times(l, &scale3).mask(l).limbs();
-            self.beta_x[i] = x.factor(l).times(l, &beta).mask(l).limbs();
-            self.x[i] = x.limbs();
+            let x = Masked::of(l, self.x[i]).factor(l).times(l, &scale2).mask(l);
+            self.y[i] = Masked::of(l, self.y[i]).factor(l).times(l, &scale3).mask(l).words();
+            self.beta_x[i] = x.factor(l).times(l, &beta).mask(l).words();
+            self.x[i] = x.words();
             scale = scale.times(l, &ratios[i]).carry(l);
         }
     }
@@ -170,7 +170,7 @@ impl<L: Lanes> OddMultiples<L> {
     #[inline(always)]
     fn entry(&self, l: L, window: &Window<L>, is_second: bool) -> (Masked<L>, Masked<L>) {
         let x = l.pick(if is_second { &self.beta_x } else { &self.x }, window.index);
-        (Masked::new(l, x), Masked::new(l, l.pick(&self.y, window.index)))
+        (Masked::of(l, x), Masked::of(l, l.pick(&self.y, window.index)))
     }
 }
 
@@ -258,19 +258,5 @@ const SHIFTS: [u32; 4] = [0, 13, 26, 39];
 #[inline(always)]
 pub(crate) fn unpack<L: Lanes>(l: L, words: &[L::Vector; 8]) -> (Masked<L>, Masked<L>) {
     let [x0, x1, x2, x3, y0, y1, y2, y3] = *words;
-    (unpack_one(l, [x0, x1, x2, x3]), unpack_one(l, [y0, y1, y2, y3]))
-}
-
-#[inline(always)]
-fn unpack_one<L: Lanes>(l: L, words: [L::Vector; 4]) -> Masked<L> {
-    let limb = l.splat(super::LIMB);
-    let [a, b, c, d] = words;
-    let limbs = [
-        l.and(a, limb),
-        l.and(l.or(l.shr(a, 52), l.shl(b, 12)), limb),
-        l.and(l.or(l.shr(b, 40), l.shl(c, 24)), limb),
-        l.and(l.or(l.shr(c, 28), l.shl(d, 36)), limb),
-        l.shr(d, 16),
-    ];
-    Masked::new(l, limbs)
+    (Masked::unpack(l, [x0, x1, x2, x3]), Masked::unpack(l, [y0, y1, y2, y3]))
 }

@@ -12,9 +12,10 @@ use super::point::{Jacobian, minus, multiply, multiply_generator};
 use super::prepare::limbs;
 use super::scalar::{Canonical, Scalar};
 use super::sign;
+use super::word::Word;
 #[cfg(target_arch = "x86_64")]
 use super::ymm::{Ifma256Avx, Ifma256Vl};
-use super::{LIMB, LaneEngine, Lanes, WIDTH_MAX};
+use super::{LIMB, LaneEngine, Lanes, WIDTH_MAX, word};
 use crate::Engine;
 use crate::signing::{Scheme, ToSign};
 use lydian_stdx::SplitMix64;
@@ -145,7 +146,7 @@ fn load_bigs<L: Lanes>(l: L, values: &[Big; WIDTH_MAX]) -> [L::Vector; 5] {
 
 /// Every lane of a sum modulo p.
 fn bigs<L: Lanes>(l: L, raw: &Raw<L>) -> Vec<Big> {
-    let words = raw.0.map(|limb| l.store(limb));
+    let words = raw.limbs().map(|limb| l.store(limb));
     (0..L::WIDTH).map(|lane| from_limbs(words.map(|limb| limb[lane]), &P)).collect()
 }
 
@@ -159,6 +160,12 @@ macro_rules! on_every_kernel {
             #[test]
             fn plain() {
                 super::$name(Plain);
+            }
+
+            $(#[$attribute])*
+            #[test]
+            fn word() {
+                super::$name(Word);
             }
 
             #[cfg(target_arch = "x86_64")]
@@ -241,6 +248,46 @@ fn products_and_sums<L: Lanes>(l: L) {
     }
 }
 
+/// Words at their edges, for which every carry of a reduction occurs, also the last one, which is too rare for random
+/// numbers.
+#[test]
+fn reductions_of_words() {
+    let mut numbers = Numbers::new(13);
+    // Where the last fold reaches the second word: top * FOLD_256 is just below a multiple of 2^64.
+    let tops = (0..6).map(|more| u64::MAX / 0x1_0000_03d1 - 3 + more);
+    let mut cases: Vec<([u64; 8], u64, [u64; 5])> = Vec::new();
+    for top in tops.chain([0, 1, 2, 4, 0xffff]) {
+        cases.extend(
+            [u64::MAX, u64::MAX - 1, 0x1_0000_03d1].map(|low| ([0; 8], 0, [low, u64::MAX, u64::MAX, u64::MAX, top])),
+        );
+        cases.push(([u64::MAX; 8], 0, [u64::MAX, u64::MAX, u64::MAX, u64::MAX, top]));
+    }
+    let edges = [0, 1, u64::MAX, u64::MAX - 1, P[0], P[0] - 1, P[0] + 1, 1 << 63, 0x1_0000_03d1];
+    for _ in 0..20_000 {
+        let mut edge = || edges[usize::try_from(numbers.next() % 9).unwrap()];
+        let wide = std::array::from_fn(|_| edge());
+        cases.push((wide, edge() & 1, [edge(), edge(), edge(), edge(), edge() & 7]));
+    }
+    let residue = |words: &[u64]| {
+        words.iter().rev().fold([0; 4], |sum, word| {
+            // sum * 2^64 + word: the word that leaves counts 2^256.
+            let [a, b, c, d] = sum;
+            let wide = u128::from(d) * 0x1_0000_03d1 + u128::from(*word);
+            let split =
+                |wide: u128| (u64::try_from(wide & u128::from(u64::MAX)).unwrap(), u64::try_from(wide >> 64).unwrap());
+            let (low, high) = split(wide);
+            let shifted = reduced([low, a, b, c], &P);
+            add_mod(&shifted, &[0, high, 0, 0], &P)
+        })
+    };
+    for (wide, above, start) in &cases {
+        let words: Vec<u64> = wide.iter().copied().chain([*above]).collect();
+        let expected = add_mod(&residue(&words), &residue(start), &P);
+        let got = word::reduce(wide, *above, start);
+        assert_eq!(reduced(got, &P), expected, "{wide:x?} {above} {start:x?}");
+    }
+}
+
 /// Factors near 2^260, with garbage above bit 52 of every lower limb, which a multiplier must not read.
 fn dirty_factors_at_their_bound<L: Lanes>(l: L) {
     let mut numbers = Numbers::new(2);
@@ -257,7 +304,7 @@ fn dirty_factors_at_their_bound<L: Lanes>(l: L) {
             })
         };
         let (a, b) = (dirty(), dirty());
-        let (fa, fb) = (Raw::<L>(load(l, &a)).carry(l), Raw::<L>(load(l, &b)).carry(l));
+        let (fa, fb) = (Raw::from_limbs(load(l, &a)).carry(l), Raw::from_limbs(load(l, &b)).carry(l));
         let both = [bigs(l, &fa.times(l, &fb)), bigs(l, &fa.square(l))];
         for lane in 0..L::WIDTH {
             let (x, y) = (from_limbs(a[lane], &P), from_limbs(b[lane], &P));
@@ -275,7 +322,7 @@ fn canonical_values<L: Lanes>(l: L) {
     cases.extend([[0, 0, 0, 0, 1 << 48], [5, 0, 0, 0, 1 << 48], [LIMB, LIMB, LIMB, LIMB, (1 << 48) - 1]]);
     cases.extend([[LIMB, LIMB, LIMB, LIMB, 1 << 48], [3, LIMB, 7, LIMB, (1 << 48) + 5]]);
     for case in &cases {
-        let value = Raw::<L>(load(l, &[*case; WIDTH_MAX])).canonical(l);
+        let value = Raw::from_limbs(load(l, &[*case; WIDTH_MAX])).canonical(l);
         let expected = from_limbs(*case, &P);
         assert_eq!(value.lane(l, 0), limbs(expected), "{case:x?}");
         assert_eq!(l.bits(value.is_zero(l)) & 1 == 1, expected == [0; 4], "{case:x?}");
@@ -475,7 +522,7 @@ fn the_plain_twin_checks_its_additions() {
 #[test]
 #[should_panic = "a sum has room for its carry"]
 fn bounds_are_asserted() {
-    Raw::<Plain>([1 << 63; 5]).carry(Plain);
+    Raw::<Plain>::from_limbs([1 << 63; 5]).carry(Plain);
 }
 
 /// Every index reads the entry selected by its low bits, with any bits above them.
