@@ -28,28 +28,32 @@ pub(crate) struct Carried<L: Lanes>([L::Factor; 5]);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Masked<L: Lanes>([L::Vector; 5]);
 
-/// Arithmetic on values in four words of 64 bits and a fifth for multiples of 2^256, instead of limbs.
+/// Arithmetic on values in four words of 64 bits and a fifth for multiples of 2^256, instead of limbs: `V` is five
+/// words, `F` a factor.
 ///
 /// [`Raw`] then has any fifth word below 2^16, the other types have zero.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packed<L: Lanes> {
+pub(crate) struct Packed<V, F> {
     /// From limbs below 2^62.
-    pub(super) from_limbs: fn(&[L::Vector; 5]) -> [L::Vector; 5],
-    pub(super) to_limbs: fn(&[L::Vector; 5]) -> [L::Vector; 5],
-    pub(super) add: fn(&[L::Vector; 5], &[L::Vector; 5]) -> [L::Vector; 5],
+    pub(super) from_limbs: fn(&V) -> V,
+    pub(super) to_limbs: fn(&V) -> V,
+    pub(super) add: fn(&V, &V) -> V,
     /// A multiple of p minus the value.
-    pub(super) negate: fn(&[L::Vector; 5], u64) -> [L::Vector; 5],
+    pub(super) negate: fn(&V, u64) -> V,
     /// The value modulo p, below 2^256.
-    pub(super) fold: fn(&[L::Vector; 5]) -> [L::Factor; 5],
+    pub(super) fold: fn(&V) -> F,
     /// The value modulo p, below p.
-    pub(super) canonical: fn(&[L::Vector; 5]) -> [L::Vector; 5],
+    pub(super) canonical: fn(&V) -> V,
     /// Products and sums of products modulo p, below 2^256.
-    pub(super) product: fn(&[L::Factor; 5], &[L::Factor; 5]) -> [L::Vector; 5],
-    pub(super) product_plus: fn(&[L::Factor; 5], &[L::Factor; 5], &[L::Vector; 5]) -> [L::Vector; 5],
-    pub(super) two_products: fn(&[L::Factor; 5], &[L::Factor; 5], &[L::Factor; 5], &[L::Factor; 5]) -> [L::Vector; 5],
-    pub(super) square: fn(&[L::Factor; 5]) -> [L::Vector; 5],
-    pub(super) square_plus: fn(&[L::Factor; 5], &[L::Vector; 5]) -> [L::Vector; 5],
+    pub(super) product: fn(&F, &F) -> V,
+    pub(super) product_plus: fn(&F, &F, &V) -> V,
+    pub(super) two_products: fn(&F, &F, &F, &F) -> V,
+    pub(super) square: fn(&F) -> V,
+    pub(super) square_plus: fn(&F, &V) -> V,
 }
+
+/// The same for an instruction set.
+pub(crate) type PackedLanes<L> = Packed<[<L as Lanes>::Vector; 5], [<L as Lanes>::Factor; 5]>;
 
 /// A multiple of p from which any value with limbs below 2^60 and a top limb of at most `multiple` - 1 times 2^48 can
 /// be subtracted limb by limb.

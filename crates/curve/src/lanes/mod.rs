@@ -34,7 +34,7 @@ mod ymm;
 pub use engine::{LaneEngine, Tally};
 
 use crate::limits::BATCH_CHECKS_MIN;
-use field::Packed;
+use field::PackedLanes;
 use std::fmt::Debug;
 
 /// Lanes of the widest vector of any instruction set.
@@ -67,7 +67,7 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     /// Whether groups of lanes add points in affine coordinates with one inversion for many of them (`affine`).
     const IS_AFFINE: bool = false;
     /// The field arithmetic of lanes that pack a value into four words; `None` if values are limbs of 52 bits.
-    const PACKED: Option<Packed<Self>> = None;
+    const PACKED: Option<PackedLanes<Self>> = None;
     /// Most groups that add points in affine coordinates together: more share an inversion, fewer stay in the cache.
     const GROUPS_TOGETHER_MAX: usize = 32;
     /// How many useful lanes save at least the time, compared with the reference, that a wasted lane costs.

@@ -1,11 +1,11 @@
 //! One lane in 64-bit words, for CPUs without a SIMD kernel.
 //!
 //! Input and output as in [`Lanes`]. A field value is four words of 64 bits and a small fifth, so a product takes 16
-//! multiplications, and 5 to reduce it, where five limbs of 52 bits take 25 and 6. Invariant: the fifth word of a product
-//! and of a factor is zero. Cost: `docs/benchmarks/lanes.md`. Must never: compute with secrets, because it branches on
+//! multiplications, and 5 to reduce it, where five limbs of 52 bits take 25 and 6. Invariant: the fifth word of a
+//! product and of a factor is zero. Cost: `docs/benchmarks/lanes.md`. Must never: compute with secrets, because it branches on
 //! values. Derivation: `docs/derivations/field.md`, section 5.
 
-use super::field::{FOLD_256, Packed};
+use super::field::{FOLD_256, Packed, PackedLanes};
 use super::plain::low_bits;
 use super::{Entries, LIMB, Lanes, Line, WIDTH_MAX};
 
@@ -252,7 +252,7 @@ impl Lanes for Word {
     // A check in lanes takes at most 0.8 of the reference.
     const USEFUL_PER_WASTED: usize = 4;
     const BATCH_CHECKS_MIN: usize = 64;
-    const PACKED: Option<Packed<Word>> = Some(Packed {
+    const PACKED: Option<PackedLanes<Word>> = Some(Packed {
         from_limbs,
         to_limbs,
         add,
