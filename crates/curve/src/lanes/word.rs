@@ -2,8 +2,8 @@
 //!
 //! Input and output as in [`Lanes`]. A field value is four words of 64 bits and a small fifth, so a product takes 16
 //! multiplications, and 5 to reduce it, where five limbs of 52 bits take 25 and 6. Invariant: the fifth word of a
-//! product and of a factor is zero. Cost: `docs/benchmarks/lanes.md`. Must never: compute with secrets, because it branches on
-//! values. Derivation: `docs/derivations/field.md`, section 5.
+//! product and of a factor is zero. Cost: `docs/benchmarks/lanes.md`. Must never: compute with secrets, because
+//! it branches on values. Derivation: `docs/derivations/field.md`, section 5.
 
 use super::field::{FOLD_256, Packed, PackedLanes};
 use super::plain::low_bits;
