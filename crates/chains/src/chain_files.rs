@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 const SCRIPT_SIZE_MAX: usize = 10_000;
 const OP_RETURN: u8 = 0x6a;
 const HEADER_SIZE: usize = 80;
+/// The file with the key that masks the block files.
+const XOR_KEY: &str = "xor.dat";
 const XOR_KEY_SIZE: usize = 8;
 
 /// The networks by the magic of their block files, with Core's options for them.
@@ -139,11 +141,11 @@ pub struct StatsFile {
 impl ChainFiles {
     /// Reads all files. `known` is an answer computed earlier for the same files.
     pub fn open(folder: &Path, known: Option<Answer>) -> Result<ChainFiles, ChainsError> {
-        let mut files = block_files(folder)?;
+        let files = files_of(folder)?;
         let stats = stats_of(folder)?;
         let key = xor_key(folder)?;
         let mut scan = Scan::new(stats.is_some() && known.is_none());
-        for path in &files {
+        for path in files.iter().filter(|path| !path.ends_with(XOR_KEY)) {
             scan.read(path, &key)?;
         }
         let network = scan.network.ok_or_else(|| not_a_chain(folder))?;
@@ -161,9 +163,6 @@ impl ChainFiles {
         };
         let answer = known.or(computed);
         check_stats(folder, &facts, answer.as_ref())?;
-        if !key.is_empty() {
-            files.push(folder.join("xor.dat"));
-        }
         Ok(ChainFiles { files, network, facts, last_time: scan.last_time, bytes_at, answer })
     }
 
@@ -171,7 +170,7 @@ impl ChainFiles {
     pub fn each_block(&self, visit: &mut dyn FnMut(&[u8]) -> Result<(), ChainsError>) -> Result<(), ChainsError> {
         let folder = self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
         let key = xor_key(folder)?;
-        for path in self.files.iter().filter(|path| !path.ends_with("xor.dat")) {
+        for path in self.files.iter().filter(|path| !path.ends_with(XOR_KEY)) {
             let mut bytes = read_whole(&RealDisk, path, CHAIN_FILE_SIZE_MAX)?;
             unhide(&mut bytes, &key);
             (Records { bytes: &bytes, magic: self.network.magic }).try_for_each(&mut *visit)?;
@@ -232,9 +231,16 @@ fn stats_of(folder: &Path) -> Result<Option<StatsFile>, ChainsError> {
     parsed.map(Some).map_err(|error| ChainsError::Usage(format!("{}: {error}", path.display())))
 }
 
+/// The block files of a folder in the order of their names, then `xor.dat` if it exists.
+pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ChainsError> {
+    let mut files = block_files(folder)?;
+    files.extend(Some(folder.join(XOR_KEY)).filter(|path| RealDisk.kind(path).is_ok()));
+    Ok(files)
+}
+
 /// Empty if the files are not obfuscated.
 fn xor_key(folder: &Path) -> Result<Vec<u8>, ChainsError> {
-    let path = folder.join("xor.dat");
+    let path = folder.join(XOR_KEY);
     if RealDisk.kind(&path).is_err() {
         return Ok(Vec::new());
     }

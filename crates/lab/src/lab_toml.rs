@@ -21,6 +21,10 @@ const FILE: &str = "lab.toml";
 /// The usual name for the base of a fork of Bitcoin Core.
 const CORE: &str = "core";
 const BITCOIND: &str = "bitcoind";
+/// The value of a fork's `chain`.
+const OWN: &str = "own";
+/// Blocks that a fork with its own chain mines if its entry has no `blocks`: one period of difficulty adjustment.
+const OWN_BLOCKS: u32 = 2_016;
 
 /// An additional node, based on one that the lab knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub struct Fork {
     /// The kind that determines its options.
     pub base: &'static str,
     pub program: Program,
+    /// With `chain = "own"`: how many blocks it mines for itself, since it accepts no others.
+    pub own_blocks: Option<u32>,
     /// Arguments for every start.
     pub args: Vec<String>,
 }
@@ -72,6 +78,11 @@ pub fn active() -> &'static LabFile {
 /// Sets the file of this process, before any adapter is created; a second call has no effect.
 pub fn activate(file: LabFile) {
     let _ = ACTIVE.set(file);
+}
+
+/// How many blocks the node mines for itself, if it is a fork with its own chain.
+pub fn own_blocks(name: &str) -> Option<u32> {
+    active().fork(name.split(':').next().unwrap_or(name))?.own_blocks
 }
 
 /// The kind of a node by its name in `--nodes`: without its label, and for a fork its base.
@@ -175,6 +186,8 @@ struct ForkForm {
     name: Spanned<String>,
     base: Spanned<String>,
     path: Spanned<PathBuf>,
+    chain: Option<Spanned<String>>,
+    blocks: Option<Spanned<u32>>,
     #[serde(default)]
     args: Vec<String>,
 }
@@ -236,7 +249,28 @@ impl Reader<'_> {
             let text = format!("fork {name}: base = {base:?} is none of {CORE}, {kinds}");
             return Err((self.at)(form.base.span().start, &text));
         };
-        Ok(Fork { name: name.clone(), base, program: self.program(&form.path), args: form.args })
+        let own_blocks = self.own_blocks(&form)?;
+        Ok(Fork { name: name.clone(), base, program: self.program(&form.path), own_blocks, args: form.args })
+    }
+
+    fn own_blocks(&self, form: &ForkForm) -> Result<Option<u32>, LabError> {
+        let name = form.name.get_ref();
+        match (&form.chain, &form.blocks) {
+            (Some(chain), _) if chain.get_ref() != OWN => {
+                let text = format!("fork {name}: chain = {:?} is unknown; the only value is {OWN:?}", chain.get_ref());
+                Err((self.at)(chain.span().start, &text))
+            }
+            (None, Some(blocks)) => {
+                let text = format!("fork {name}: blocks = {} needs chain = {OWN:?}", blocks.get_ref());
+                Err((self.at)(blocks.span().start, &text))
+            }
+            (Some(_), Some(blocks)) if *blocks.get_ref() == 0 => Err((self.at)(
+                blocks.span().start,
+                &format!("fork {name}: blocks = 0: it must mine at least one block"),
+            )),
+            (Some(_), blocks) => Ok(Some(blocks.as_ref().map_or(OWN_BLOCKS, |blocks| *blocks.get_ref()))),
+            (None, None) => Ok(None),
+        }
     }
 }
 
@@ -313,6 +347,20 @@ mod tests {
         refused(&fork("x", "base = \"electrs\""), 4, "none of core, bitcoind");
         refused(&fork("x", "base = \"core\"\narg = []"), 5, "unknown field `arg`");
         refused(&fork("x", ""), 1, "missing field `base`");
+        refused("[[fork]]\nname = \"x\"\nbase = \"core\"\nchain = \"own\"\n", 1, "missing field `path`");
+    }
+
+    #[test]
+    fn a_fork_with_its_own_chain_mines_one_period_of_blocks_unless_told_otherwise() {
+        let fork = |more: &str| format!("[[fork]]\nname = \"x\"\nbase = \"core\"\npath = {:?}\n{more}\n", program());
+        let blocks = |more: &str| parse(&fork(more)).unwrap().forks()[0].own_blocks;
+        assert_eq!(blocks(""), None);
+        assert_eq!(blocks("chain = \"own\""), Some(2_016));
+        assert_eq!(blocks("blocks = 120\nchain = \"own\""), Some(120));
+        refused(&fork("chain = \"main\""), 5, "fork x: chain = \"main\" is unknown; the only value is \"own\"");
+        refused(&fork("blocks = 5"), 5, "fork x: blocks = 5 needs chain = \"own\"");
+        refused(&fork("chain = \"own\"\nblocks = 0"), 6, "at least one block");
+        refused(&fork("chain = \"own\"\nblocks = -1"), 6, "invalid value");
     }
 
     /// limit: LAB_TOML_BYTES_MAX at

@@ -61,6 +61,98 @@ fn a_fork_of_core_by_one_entry() {
     assert!(text(&list.stdout).contains("b3chaind"), "{}", text(&list.stdout));
 }
 
+/// A folder with a chain of coinbases, and Core under another name, which mines its own chain.
+fn with_own_chain(name: &str, blocks: u32, entry: &str) -> Scratch {
+    let scratch = Scratch::new(name);
+    let folder = scratch.path();
+    empty::write(blocks, &folder.join("chain")).unwrap();
+    std::fs::create_dir_all(folder.join("bin")).unwrap();
+    let core = Bitcoind::locate(None).unwrap();
+    std::os::unix::fs::symlink(core.program(), folder.join("bin/b3chaind")).unwrap();
+    std::fs::write(folder.join("lab.toml"), format!("{ENTRY}chain = \"own\"\n{entry}\n")).unwrap();
+    scratch
+}
+
+fn results_in(folder: &Path) -> Results {
+    serde_json::from_slice(&std::fs::read(folder.join("results.json")).unwrap()).unwrap()
+}
+
+fn judge() -> String {
+    format!("bitcoind={}", Bitcoind::locate(None).unwrap().program().display())
+}
+
+/// Core under another name mines its own chain and reindexes it, beside Core on the lab's chain.
+#[test]
+fn a_fork_with_its_own_chain() {
+    if or_skip("fork with its own chain", Daemon::start(&[])).is_none() {
+        return;
+    }
+    let scratch = with_own_chain("fork-own", 120, "blocks = 120");
+    let (folder, judge) = (scratch.path(), judge());
+    let run = ["reindex", "--chain", "chain", "--nodes", "b3chaind,bitcoind", "--node-path", &judge, "--runs", "2"];
+    let output = lab(folder, &[&run[..], &["--out", "results.json"]].concat());
+    let (table, progress) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{table}{progress}");
+    assert!(progress.contains("b3chaind mines 120 blocks of its own chain"), "{progress}");
+    let results = results_in(folder);
+    let own = results.nodes[0].own_chain.clone().unwrap();
+    assert!(own.height == 120 && own.tip != results.chain.tip && own.coins == Some(120), "{own:?}");
+    assert!(results.nodes[0].arguments.contains(&"-stopatheight=120".to_owned()), "{:?}", results.nodes[0].arguments);
+    assert_eq!(results.runs.len(), 4);
+    for run in &results.runs {
+        let tip = if run.node == "b3chaind" { &own.tip } else { &results.chain.tip };
+        assert_eq!((run.outcome, &run.answer.as_ref().unwrap().tip), (Outcome::Counted, tip), "{run:?}");
+        assert!(run.tip_seconds.is_some(), "its own log has its own tip: {run:?}");
+    }
+    // The broken blocks are those of regtest, so that only Core is asked.
+    assert!(results.nodes[0].validity.is_none() && results.nodes[1].validity.is_some());
+    assert!(table.contains("b3chaind: validates its own chain, which ends with height 120, tip "), "{table}");
+    assert!(table.contains("Every run on the chain of the comparison that counts ends with height 120"), "{table}");
+    let refused = |more: &[&str]| {
+        let output = lab(folder, &[&run[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+        text(&output.stderr)
+    };
+    let said = refused(&["--resume", "results.json"]);
+    assert!(said.contains("--resume: b3chaind mines another chain each time; run all nodes again"), "{said}");
+    let said = refused(&["--from-height", "60"]);
+    assert!(said.contains("--from-height: b3chaind has its own chain with heights of its own"), "{said}");
+}
+
+/// Whatever keeps it from mining is the reason of its runs, and the other nodes go on.
+#[test]
+fn a_fork_that_does_not_mine() {
+    if or_skip("fork that does not mine", Daemon::start(&[])).is_none() {
+        return;
+    }
+    let scratch = with_own_chain("fork-unmined", 20, "");
+    let (folder, judge) = (scratch.path(), judge());
+    let run = ["reindex", "--chain", "chain", "--nodes", "b3chaind,bitcoind", "--node-path", &judge, "--runs", "1"];
+    let reason = |more: &[&str]| {
+        let output = lab(folder, &[&run[..], &["--no-validity", "--out", "results.json"], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{}{}", text(&output.stdout), text(&output.stderr));
+        let results = results_in(folder);
+        let outcomes: Vec<(&str, Outcome)> = results.runs.iter().map(|run| (run.node.as_str(), run.outcome)).collect();
+        assert_eq!(outcomes, [("b3chaind", Outcome::Failed), ("bitcoind", Outcome::Counted)]);
+        let failed = &results.runs[0];
+        (failed.reason.clone().unwrap(), failed.log_end.clone().unwrap_or_default())
+    };
+    let (why, _) = reason(&["--node-arg", "b3chaind=-rpcwhitelist=__cookie__:getblockcount"]);
+    assert_eq!(
+        why,
+        "it did not mine its own chain: RPC generatetodescriptor: unexpected answer: HTTP/1.0 403 Forbidden"
+    );
+    let (why, log) = reason(&["--node-arg", "b3chaind=-nosuchoption"]);
+    assert!(
+        why.starts_with("it did not mine its own chain: ") && why.ends_with(": it ended before it answered"),
+        "{why}"
+    );
+    assert!(log.contains("nosuchoption"), "{log}");
+    let sync = ["sync", "--chain", "chain", "--nodes", "b3chaind", "--runs", "1", "--server-path", &judge];
+    let sync = text(&lab(folder, &sync).stdout);
+    assert!(sync.contains("it accepts no chain but its own; `reindex` measures it"), "{sync}");
+}
+
 #[test]
 fn the_file_is_found_in_three_places_and_its_errors_are_reported() {
     let scratch = Scratch::new("fork-places");

@@ -172,6 +172,9 @@ pub struct NodeFacts {
     /// Which broken rules the node accepts; `None` if it was not tested.
     #[serde(default)]
     pub validity: Option<Validity>,
+    /// For a node that mined its own chain: the answer that it has to give instead of the expected one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_chain: Option<Answer>,
 }
 
 impl NodeFacts {
@@ -461,9 +464,31 @@ impl Results {
         }
     }
 
+    /// The end of the chain that this node mined for itself; `None` if it validates that of the comparison.
+    pub fn own_chain(&self, name: &str) -> Option<&Answer> {
+        self.nodes.iter().find(|node| node.name == name)?.own_chain.as_ref()
+    }
+
+    /// The height of the chain that this node validates.
+    pub fn height_of(&self, name: &str) -> u32 {
+        self.own_chain(name).map_or(self.chain.height, |own| own.height)
+    }
+
+    /// Whether times of the two nodes can be compared: both validate the same chain, or chains of the same number of
+    /// blocks that have only coinbases.
+    pub fn is_same_work(&self, one: &str, other: &str) -> bool {
+        let coinbases = |name: &str| match self.own_chain(name) {
+            Some(own) => Some(own.height),
+            None => (self.chain.preset.as_deref() == Some("empty")).then_some(self.chain.height),
+        };
+        let is_shared = |name: &str| self.own_chain(name).is_none();
+        (is_shared(one) && is_shared(other)) || (coinbases(one).is_some() && coinbases(one) == coinbases(other))
+    }
+
     /// Determines the expected answer if none was computed beforehand, decides which runs count, and makes the summary.
     pub fn settle(&mut self, expected: Option<&Answer>) {
-        let agreed = agreed(&self.runs, self.nodes.len());
+        let shared: Vec<&Run> = self.runs.iter().filter(|run| self.own_chain(&run.node).is_none()).collect();
+        let agreed = agreed(&shared, self.nodes.iter().filter(|node| node.own_chain.is_none()).count());
         // A chain from an external peer has a known tip, and a UTXO hash only where the nodes agree on one.
         let with_hash =
             |known: &Answer| agreed.clone().filter(|agreed| known.utxo_hash.is_none() && known.matches(agreed));
@@ -473,15 +498,18 @@ impl Results {
         };
         for run in &mut self.runs {
             let Some(answer) = &run.answer else { continue };
-            let is_right = self.expected.as_ref().is_some_and(|expected| expected.matches(answer));
+            let own = self.nodes.iter().find(|node| node.name == run.node).and_then(|node| node.own_chain.as_ref());
+            let expected = own.or(self.expected.as_ref());
+            let is_right = expected.is_some_and(|expected| expected.matches(answer));
             run.outcome = if is_right { Outcome::Counted } else { Outcome::WrongAnswer };
-            run.reason = (!is_right).then(|| match &self.expected {
+            run.reason = (!is_right).then(|| match expected {
                 Some(expected) => format!("it ends with {answer}, expected {expected}"),
                 None => format!("it ends with {answer}, and no two nodes agree"),
             });
             run.log_end = run.log_end.take().filter(|_| !is_right);
         }
-        self.is_agreed = self.expected.is_some() && self.runs.iter().all(|run| run.outcome != Outcome::WrongAnswer);
+        let is_known = self.expected.is_some() || self.nodes.iter().all(|node| node.own_chain.is_some());
+        self.is_agreed = is_known && self.runs.iter().all(|run| run.outcome != Outcome::WrongAnswer);
         self.summary = crate::summary::summarise(self);
     }
 }
@@ -507,7 +535,7 @@ impl std::fmt::Display for Answer {
 
 /// The first answer that two different nodes gave; with a single node, its first answer. Answers with a UTXO hash are
 /// preferred.
-fn agreed(runs: &[Run], nodes: usize) -> Option<Answer> {
+fn agreed(runs: &[&Run], nodes: usize) -> Option<Answer> {
     let answers = || runs.iter().filter_map(|run| Some((&run.node, run.answer.as_ref()?)));
     let whole = answers().filter(|(_, answer)| answer.utxo_hash.is_some());
     whole
@@ -519,6 +547,7 @@ fn agreed(runs: &[Run], nodes: usize) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::made_up::{self, Took};
     use crate::names_in;
     use crate::summary::to_markdown;
 
@@ -551,6 +580,33 @@ mod tests {
         assert_eq!(again, example());
         let (table, _) = to_markdown(&again).split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
         assert!(DOCUMENT.contains(&table), "{table}");
+    }
+
+    /// A fork that mined its own chain must end with that chain. Ratios to it need the same number of coinbase blocks.
+    #[test]
+    fn a_node_with_its_own_chain_is_judged_by_it() {
+        let took = [Took::new("lydian", 2.0, 2.0), Took::new("fork", 4.0, 4.0)];
+        let answer = |tip: &str, height| Answer { height, tip: tip.into(), coins: None, utxo_hash: None };
+        let settled = |preset: &str, own_height, fork_ends_with: &str| {
+            let mut results = made_up::results(preset, 550, [1; 6], &took);
+            results.nodes[1].own_chain = Some(answer("bb", own_height));
+            results.runs[0].answer = Some(answer("aa", 550));
+            results.runs[1].answer = Some(answer(fork_ends_with, own_height));
+            results.settle(Some(&answer("aa", 550)));
+            results
+        };
+        let right = settled("empty", 550, "bb");
+        assert!(right.is_agreed && right.runs.iter().all(|run| run.outcome == Outcome::Counted));
+        let figures = |results: &Results| results.summary[1].figures.clone().unwrap();
+        assert_eq!((figures(&right).wall_ratio, figures(&right).blocks_per_second), (Some(2.0), 137.5));
+        let wrong = settled("empty", 550, "aa");
+        assert!(!wrong.is_agreed && wrong.runs[1].outcome == Outcome::WrongAnswer);
+        assert!(wrong.runs[1].reason.as_ref().unwrap().contains("tip aa, expected height 550, tip bb"));
+        for other in [settled("empty", 120, "bb"), settled("mainnet-mix", 550, "bb")] {
+            let figures = figures(&other);
+            assert!(other.is_agreed && figures.wall_ratio.is_none() && figures.cpu_ratio.is_none());
+            assert!(figures.inputs_per_second.is_none() && figures.floor_ratio.is_none());
+        }
     }
 
     #[test]

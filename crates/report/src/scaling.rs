@@ -4,7 +4,7 @@
 //! serial share, and the rate that no number of cores exceeds: `rate(n) = min(n / parallel, 1 / serial)` with both
 //! times per input. Must never: fit a line through one point, or call a difference within the runs' spread serial work.
 
-use crate::results::{Cache, Figures, Results};
+use crate::results::{Cache, Figures, NodeFacts, Results};
 use std::fmt::Write;
 
 /// The mark of a number of workers in a name.
@@ -109,7 +109,10 @@ fn line(results: &Results, node: &str, points: &[Point]) -> String {
         fit.error_share * 100.0,
         fit.serial_share() * 100.0
     );
-    if let Some(inputs) = results.chain.inputs.filter(|inputs| *inputs > 0) {
+    let is_own =
+        |facts: &NodeFacts| facts.own_chain.is_some() && split(&facts.name).is_some_and(|(name, _)| name == node);
+    let has_own_chain = results.nodes.iter().any(is_own);
+    if let Some(inputs) = results.chain.inputs.filter(|inputs| *inputs > 0 && !has_own_chain) {
         #[allow(clippy::cast_precision_loss, reason = "inputs of a chain lie below 2^52")]
         let per_input = |seconds: f64| seconds / inputs as f64;
         let _ = write!(

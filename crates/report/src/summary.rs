@@ -13,7 +13,7 @@ const COLUMNS: usize = 16;
 pub fn summarise(results: &Results) -> Vec<Summary> {
     let mut summaries: Vec<Summary> = Vec::new();
     for cache in [Cache::Warm, Cache::Cold] {
-        let mut first: Option<(f64, f64)> = None;
+        let mut first: Option<(&str, f64, f64)> = None;
         for (index, node) in results.nodes.iter().enumerate() {
             let of_node = |run: &&Run| run.node == node.name && run.cache == cache;
             let all: Vec<&Run> = results.runs.iter().filter(of_node).collect();
@@ -21,13 +21,14 @@ pub fn summarise(results: &Results) -> Vec<Summary> {
                 continue;
             }
             let counted: Vec<&Run> = all.iter().copied().filter(|run| run.outcome == Outcome::Counted).collect();
-            let mut figures = figures(results, &counted);
+            let mut figures = figures(results, &node.name, &counted);
             if let Some(figures) = &mut figures {
                 if index == 0 {
-                    first = Some((figures.wall_seconds.median, figures.cpu_seconds.median));
+                    first = Some((&node.name, figures.wall_seconds.median, figures.cpu_seconds.median));
                 }
-                figures.wall_ratio = first.and_then(|(wall, _)| ratio(figures.wall_seconds.median, wall));
-                figures.cpu_ratio = first.and_then(|(_, cpu)| ratio(figures.cpu_seconds.median, cpu));
+                let first = first.filter(|(first, ..)| results.is_same_work(first, &node.name));
+                figures.wall_ratio = first.and_then(|(_, wall, _)| ratio(figures.wall_seconds.median, wall));
+                figures.cpu_ratio = first.and_then(|(.., cpu)| ratio(figures.cpu_seconds.median, cpu));
             }
             summaries.push(Summary {
                 node: node.name.clone(),
@@ -42,7 +43,7 @@ pub fn summarise(results: &Results) -> Vec<Summary> {
     summaries
 }
 
-fn figures(results: &Results, runs: &[&Run]) -> Option<Figures> {
+fn figures(results: &Results, name: &str, runs: &[&Run]) -> Option<Figures> {
     let over = |value: fn(&Run) -> f64| Spread::of(runs.iter().map(|run| value(run)).collect());
     let known = |value: fn(&Run) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| value(run)).collect();
@@ -50,6 +51,7 @@ fn figures(results: &Results, runs: &[&Run]) -> Option<Figures> {
     };
     let wall_seconds = over(|run| run.wall_seconds)?;
     let rate = |count: f64| ratio(count, wall_seconds.median);
+    let is_shared = results.own_chain(name).is_none();
     Some(Figures {
         wall_seconds,
         tip_seconds: known(|run| run.tip_seconds),
@@ -60,11 +62,15 @@ fn figures(results: &Results, runs: &[&Run]) -> Option<Figures> {
         disk_bytes: over(|run| as_f64(run.disk_bytes))?,
         received_bytes: known(|run| run.network.map(|network| as_f64(network.received))),
         idle_share: known(|run| run.machine.idle_share),
-        blocks_per_second: rate(f64::from(results.chain.height))?,
-        inputs_per_second: results.chain.inputs.and_then(|inputs| rate(as_f64(inputs))),
+        blocks_per_second: rate(f64::from(results.height_of(name)))?,
+        inputs_per_second: results.chain.inputs.filter(|_| is_shared).and_then(|inputs| rate(as_f64(inputs))),
         wall_ratio: None,
         cpu_ratio: None,
-        floor_ratio: results.floor.as_ref().and_then(|floor| ratio(wall_seconds.median, floor.seconds)),
+        floor_ratio: results
+            .floor
+            .as_ref()
+            .filter(|_| is_shared)
+            .and_then(|floor| ratio(wall_seconds.median, floor.seconds)),
     })
 }
 
@@ -146,9 +152,7 @@ fn remarks(results: &Results) -> Vec<String> {
     if !results.is_agreed {
         lines.push("THE NODES DO NOT AGREE on the tip or the UTXO set: see the runs above".into());
     }
-    if let Some(expected) = &results.expected {
-        lines.push(format!("Every run that counts ends with {expected}."));
-    }
+    lines.extend(expected(results));
     for node in &results.nodes {
         let counted = |run: &&Run| run.node == node.name && run.outcome == Outcome::Counted;
         let mut answers = results.runs.iter().filter(counted).filter_map(|run| run.answer.as_ref()).peekable();
@@ -204,6 +208,14 @@ fn remarks(results: &Results) -> Vec<String> {
         );
     }
     lines
+}
+
+/// The end of the chain of the comparison, if a node validated it.
+fn expected(results: &Results) -> Option<String> {
+    let own = results.nodes.iter().filter(|node| node.own_chain.is_some()).count();
+    let expected = results.expected.as_ref().filter(|_| own < results.nodes.len())?;
+    let which = if own == 0 { "run" } else { "run on the chain of the comparison" };
+    Some(format!("Every {which} that counts ends with {expected}."))
 }
 
 /// `lydian's CPU by stage: settle 12.3 s, fund 1.0 s`, the median over the runs that count, the largest first.

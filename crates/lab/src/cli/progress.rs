@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_line_has_what_is_known() {
-        let step = Step { node: "knots".into(), cache: Cache::Cold, number: 2, of: 3 };
+        let step = Step { node: "knots".into(), cache: Cache::Cold, number: 2, of: 3, own_height: None };
         let mut at = Moment {
             step: &step,
             position: 5,

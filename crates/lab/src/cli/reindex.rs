@@ -5,11 +5,13 @@ use crate::cli::runs::{Bench, Plan, RunArgs, contenders, report};
 use crate::cli::{Report, print_progress};
 use lydian_chains::parallel;
 use lydian_lab::LabError;
-use lydian_lab::lab_toml::base_kind;
+use lydian_lab::lab_toml::{base_kind, own_blocks};
+use lydian_lab::runs::own_chain::{NotMined, OwnChain, mine};
 use lydian_lab::runs::{Contender, Servers};
 use lydian_report::results::{Cache, Experiment};
 use lydian_report::scaling;
 
+const EXIT_INTERRUPTED: u8 = 130;
 /// Kinds whose `-par` is the number of threads that check scripts.
 const WITH_PAR: &[&str] = &["lydian", "bitcoind", "knots"];
 
@@ -40,7 +42,15 @@ enum CacheArg {
 
 pub(crate) fn reindex(args: &ReindexArgs) -> Result<Report, LabError> {
     let contenders = if args.workers.is_empty() { contenders(&args.runs)? } else { with_workers(args)? };
+    let miners = miners(&contenders);
+    if let Some((contender, _)) = miners.first() {
+        args.runs.check_own_chain(&contender.name)?;
+    }
     let bench = Bench::new(&args.runs)?;
+    let Some(own) = own_chains(&miners, &bench) else {
+        let text = "Interrupted while a fork mined its own chain: nothing was measured.\n".to_owned();
+        return Ok(Report { text, exit_code: EXIT_INTERRUPTED });
+    };
     let caches: &[Cache] = match args.cache {
         CacheArg::Warm => &[Cache::Warm],
         CacheArg::Cold => &[Cache::Cold],
@@ -53,6 +63,7 @@ pub(crate) fn reindex(args: &ReindexArgs) -> Result<Report, LabError> {
         caches,
         may_drop_caches: !args.keep_system_cache,
         beyond: &[],
+        own: &own,
     };
     let (results, interrupted) = bench.results(&args.runs, plan)?;
     let mut report = report(&results, interrupted);
@@ -60,6 +71,30 @@ pub(crate) fn reindex(args: &ReindexArgs) -> Result<Report, LabError> {
         report.text = table + "\n" + &report.text;
     }
     Ok(report)
+}
+
+/// The forks with `chain = "own"` that take part, each with the number of its blocks.
+fn miners(contenders: &[Contender]) -> Vec<(&Contender, u32)> {
+    let takes_part = |contender: &&Contender| {
+        contender.adapter.absent().is_none() && contender.adapter.cannot(Experiment::Reindex).is_none()
+    };
+    let all = contenders.iter().filter(takes_part);
+    all.filter_map(|contender| Some((contender, own_blocks(&contender.name)?))).collect()
+}
+
+/// The chains that these forks mine, by their names. `None` after an interruption.
+fn own_chains(miners: &[(&Contender, u32)], bench: &Bench) -> Option<Vec<(String, Result<OwnChain, NotMined>)>> {
+    let mut chains = Vec::new();
+    for (index, (contender, blocks)) in miners.iter().enumerate() {
+        print_progress(&format!("{} mines {blocks} blocks of its own chain", contender.name));
+        let folder = bench.work.join(format!("own-{index}"));
+        let mined = mine(contender, *blocks, &bench.settings, &folder, &bench.interrupted).transpose()?;
+        if let Err(failure) = &mined {
+            print_progress(&format!("{}: {}", contender.name, failure.reason));
+        }
+        chains.push((contender.name.clone(), mined));
+    }
+    Some(chains)
 }
 
 /// Every node once for each number of workers that the machine has cores for.

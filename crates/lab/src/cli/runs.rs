@@ -16,6 +16,7 @@ use lydian_lab::runs::adapters::{adapter_or_absent, cache_folder};
 use lydian_lab::runs::cgroup::{Group, parse_bytes};
 use lydian_lab::runs::chain_cache::{self, ensure};
 use lydian_lab::runs::lock::{Lock, lock};
+use lydian_lab::runs::own_chain::{NotMined, OwnChain};
 use lydian_lab::runs::{Comparison, Contender, More, Servers, chain, floor, left_out, machine_facts};
 use lydian_lab::validity::{Patience, Terms, examine};
 use lydian_report::results::{Cache, Experiment, Outcome, Results, Run, Settings, Validation, Validity};
@@ -155,6 +156,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) may_drop_caches: bool,
     /// [`More::beyond`].
     pub(crate) beyond: &'a [String],
+    /// [`More::own`].
+    pub(crate) own: &'a [(String, Result<OwnChain, NotMined>)],
 }
 
 impl Bench {
@@ -241,6 +244,7 @@ impl Bench {
                 earlier: self.earlier.as_ref(),
                 progress: Some(&progress),
                 beyond: plan.beyond,
+                own: plan.own,
                 examine: ask.as_ref().map(|ask| ask as &dyn Fn(&Contender) -> Validity),
             },
         };
@@ -250,7 +254,11 @@ impl Bench {
         })?;
         save(args, &results)?;
         let is_interrupted = self.interrupted.load(Ordering::Relaxed);
-        Ok((results, is_interrupted.then(|| args.how_to_go_on())))
+        let how_to_go_on = match plan.own {
+            [] => args.how_to_go_on(),
+            [(name, _), ..] => format!("they cannot be resumed, since {name} mines another chain each time"),
+        };
+        Ok((results, is_interrupted.then_some(how_to_go_on)))
     }
 }
 
@@ -292,6 +300,16 @@ impl RunArgs {
                 Err(LabError::Usage("--resume: name the file of results, or give it as --out".into()))
             }
         }
+    }
+
+    /// Refuses what is impossible with a fork that mines its own chain.
+    pub(crate) fn check_own_chain(&self, name: &str) -> Result<(), LabError> {
+        let text = match (self.resume.is_some(), self.from_height) {
+            (true, _) => format!("--resume: {name} mines another chain each time; run all nodes again"),
+            (false, Some(_)) => format!("--from-height: {name} has its own chain with heights of its own"),
+            (false, None) => return Ok(()),
+        };
+        Err(LabError::Usage(text))
     }
 
     fn how_to_go_on(&self) -> String {

@@ -8,7 +8,7 @@ use crate::cli::runs::{Bench, Plan, RunArgs, contenders, pairs, report};
 use crate::cli::{Report, print_progress};
 use lydian_chains::chain_files::{Network, network, network_names};
 use lydian_lab::LabError;
-use lydian_lab::lab_toml::base_kind;
+use lydian_lab::lab_toml::{base_kind, own_blocks};
 use lydian_lab::runs::adapters::{Absent, adapter, kinds};
 use lydian_lab::runs::{Contender, Counter, Servers, Source};
 use lydian_lab::sync::external::External;
@@ -63,6 +63,9 @@ pub(crate) struct SyncArgs {
 
 pub(crate) fn sync(args: &SyncArgs) -> Result<Report, LabError> {
     let mut contenders = contenders(&args.runs)?;
+    for contender in contenders.iter_mut().filter(|contender| own_blocks(&contender.name).is_some()) {
+        contender.adapter = Box::new(Absent::new("it accepts no chain but its own; `reindex` measures it".to_owned()));
+    }
     let shapes = shapes(args, &contenders)?;
     if let (Some(peer), Some(name), Some(height)) = (&args.peer, &args.network, args.stop_height) {
         return sync_external(args, contenders, &shapes, (peer, name, height));
@@ -94,6 +97,7 @@ pub(crate) fn sync(args: &SyncArgs) -> Result<Report, LabError> {
         caches: &[Cache::Warm],
         may_drop_caches: false,
         beyond: &[],
+        own: &[],
     };
     bench.compare(&args.runs, plan)
 }
@@ -126,6 +130,7 @@ fn sync_external(
         caches: &[Cache::Warm],
         may_drop_caches: false,
         beyond: &external.hashes,
+        own: &[],
     };
     let (results, interrupted) = bench.results(&args.runs, plan)?;
     let mut report = report(&results, interrupted);

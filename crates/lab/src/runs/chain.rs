@@ -8,7 +8,7 @@ use crate::error::LabError;
 use lydian_chains::chain_files::{self, ChainFiles, Facts};
 use lydian_report::results::{Answer, ChainFacts};
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn facts(chain: &ChainFiles) -> ChainFacts {
     let Facts { sha256, file_bytes, height, tip, stats } = chain.facts.clone();
@@ -36,8 +36,13 @@ pub fn answer(chain: &ChainFiles) -> Option<Answer> {
 
 /// Creates a folder, copies the files of the chain into it and waits until they are on disk.
 pub fn copy_to(chain: &ChainFiles, folder: &Path) -> Result<(), LabError> {
+    copy_files(&chain.files, folder)
+}
+
+/// The same for other files.
+pub(super) fn copy_files(files: &[PathBuf], folder: &Path) -> Result<(), LabError> {
     create_dir(folder)?;
-    for file in &chain.files {
+    for file in files {
         copy_durably(file, &folder.join(file.file_name().unwrap_or(OsStr::new("blk"))))?;
     }
     Ok(())

@@ -73,6 +73,7 @@ pub(crate) fn program_facts(name: &str, program: &Path, version: String, notes: 
         cannot: None,
         notes,
         validity: None,
+        own_chain: None,
     }
 }
 

@@ -17,11 +17,13 @@ pub mod lock;
 pub mod log;
 pub mod machine;
 pub mod measure;
+pub mod own_chain;
 pub mod procfs;
 pub mod progress;
 mod record;
 pub mod resume;
 pub mod rpc;
+pub(crate) mod running;
 pub mod sources;
 pub mod system;
 pub mod traffic;
@@ -39,6 +41,7 @@ use lydian_report::results::{
     Validity,
 };
 use measure::{End, Guard, measure};
+use own_chain::{NotMined, OwnChain};
 use progress::{Live, Plan, Progress, Step};
 use std::fs::OpenOptions;
 use std::net::SocketAddrV4;
@@ -143,6 +146,8 @@ pub struct More<'a> {
     /// For a peer whose chain goes on: the hashes from the last height of the comparison on, as displayed. A node that
     /// does not stop by itself is then judged by the block that it reached, and recorded at the last height.
     pub beyond: &'a [String],
+    /// For a reindex: the chains that nodes mined for themselves, by the name of the node.
+    pub own: &'a [(String, Result<OwnChain, NotMined>)],
     /// Called once for every installed node, after all runs: finds out which broken blocks it accepts.
     pub examine: Option<&'a dyn Fn(&Contender) -> Validity>,
 }
@@ -191,7 +196,8 @@ impl Comparison<'_> {
             for number in 1..=of {
                 for contender in self.contenders.iter().filter(|one| one.adapter.cannot(self.experiment).is_none()) {
                     if resume::find(kept, &contender.name, number, cache).is_none() {
-                        steps.push((contender, Step { node: contender.name.clone(), cache, number, of }));
+                        let own_height = self.own(&contender.name).map(|own| own.answer.height);
+                        steps.push((contender, Step { node: contender.name.clone(), cache, number, of, own_height }));
                     }
                 }
             }
@@ -203,7 +209,9 @@ impl Comparison<'_> {
         let Some(examine) = self.more.examine else { return };
         for (contender, node) in self.contenders.iter().zip(&mut results.nodes) {
             let is_over = self.interrupted.load(Ordering::Relaxed);
-            if !is_over && node.validity.is_none() && contender.adapter.absent().is_none() {
+            // The broken blocks break the rules of Bitcoin's regtest, and are none on another chain.
+            let is_own = self.more.own.iter().any(|(name, _)| *name == contender.name);
+            if !is_over && !is_own && node.validity.is_none() && contender.adapter.absent().is_none() {
                 let validity = examine(contender);
                 // An interrupted examination is repeated when the comparison is resumed.
                 node.validity = (!self.interrupted.load(Ordering::Relaxed)).then_some(validity);
@@ -215,13 +223,17 @@ impl Comparison<'_> {
         let facts = |contender: &Contender| {
             let adapter = contender.adapter.as_ref();
             let cannot = adapter.cannot(self.experiment);
+            let own = self.own(&contender.name);
+            let mut program = contender.facts();
+            program.notes.extend(own.map(|own| format!("validates its own chain, which ends with {}", own.answer)));
             let takes_part = cannot.is_none() && adapter.absent().is_none();
             let command = takes_part.then(|| self.command(contender, &self.job(Path::new("DATADIR"), contender)));
             NodeFacts {
                 arguments: command.as_ref().map_or(Vec::new(), arguments_of),
                 source: contender.source.as_ref().map(|source| source.name.clone()),
                 cannot: cannot.map(|reason| sources::with_source(&contender.name, reason)),
-                ..contender.facts()
+                own_chain: own.map(|own| own.answer.clone()),
+                ..program
             }
         };
         let nodes: Vec<NodeFacts> = self.contenders.iter().map(facts).collect();
@@ -260,11 +272,19 @@ impl Comparison<'_> {
         }
     }
 
+    fn mined(&self, name: &str) -> Option<&Result<OwnChain, NotMined>> {
+        self.more.own.iter().find(|(node, _)| node == name).map(|(_, mined)| mined)
+    }
+
+    fn own(&self, name: &str) -> Option<&OwnChain> {
+        self.mined(name)?.as_ref().ok()
+    }
+
     fn job(&self, data: &Path, contender: &Contender) -> Job {
         Job {
             data: data.to_path_buf(),
             network: self.chain.network,
-            height: self.chain.facts.height,
+            height: self.own(&contender.name).map_or(self.chain.facts.height, |own| own.answer.height),
             threads: self.settings.threads,
             cache_mib: self.settings.cache_mib,
             peers: contender.source.as_ref().map_or(Vec::new(), |source| source.peers.clone()),
@@ -286,9 +306,13 @@ impl Comparison<'_> {
         if let Some(reason) = adapter.absent().map(str::to_owned).or_else(|| adapter.refuses(self.chain.network)) {
             return not_started(reason);
         }
+        if let Some(Err(failure)) = self.mined(&contender.name) {
+            let run = Run::not_started(&step.node, step.number, step.cache, failure.reason.clone());
+            return Ok(Some(Run { log_end: failure.log_end.clone(), ..run }));
+        }
         let folder = Folder::new(&self.work.join("run"))?;
         let job = Job { rpc_port: rpc::free_port()?, ..self.job(&folder.0.join("data"), contender) };
-        let emptied_by = match self.prepare(adapter, &job, &folder.0, step.cache) {
+        let emptied_by = match self.prepare(contender, &job, &folder.0, step.cache) {
             Ok(emptied_by) => emptied_by,
             Err(_) if self.interrupted.load(Ordering::Relaxed) => return Ok(None),
             Err(error) => return not_started(format!("cannot make its data directory: {error}")),
@@ -380,7 +404,7 @@ impl Comparison<'_> {
     /// Makes the data directory. Returns how the page cache was emptied.
     fn prepare(
         &self,
-        adapter: &dyn Adapter,
+        contender: &Contender,
         job: &Job,
         folder: &Path,
         cache: Cache,
@@ -390,7 +414,8 @@ impl Comparison<'_> {
             system::create_dir(&job.data)?;
             return Ok(None);
         }
-        chain::copy_to(self.chain, &blocks)?;
+        chain::copy_files(self.own(&contender.name).map_or(&self.chain.files, |own| &own.files), &blocks)?;
+        let adapter = contender.adapter.as_ref();
         adapter.take_over(job)?;
         if let Some(height) = self.settings.from_height {
             self.go_ahead(adapter, job, height, &folder.join("before.txt"))?;

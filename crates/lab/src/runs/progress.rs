@@ -41,6 +41,8 @@ pub struct Step {
     pub number: u32,
     /// The number of runs of this node in this cache state.
     pub of: u32,
+    /// The height of the chain that the node mined for itself; `None` if it validates that of the comparison.
+    pub own_height: Option<u32>,
 }
 
 /// The progress of a comparison at one moment.
@@ -116,7 +118,7 @@ impl Plan {
 
     fn moment(&self, elapsed_seconds: f64, height: Option<u32>) -> Option<Moment<'_>> {
         let step = self.steps.get(self.ended)?;
-        let share = height.map(|height| self.share(height));
+        let share = height.map(|height| self.share(step, height));
         let left_seconds = self.left(&step.node, elapsed_seconds, share);
         let whole = left_seconds.map(|left| left + elapsed_seconds);
         let later =
@@ -128,7 +130,7 @@ impl Plan {
             steps: self.steps.len(),
             elapsed_seconds,
             height,
-            height_end: self.height_end,
+            height_end: step.own_height.unwrap_or(self.height_end),
             share,
             left_seconds,
             all_left_seconds,
@@ -136,11 +138,15 @@ impl Plan {
     }
 
     #[allow(clippy::cast_precision_loss, reason = "bytes of a chain lie below 2^52")]
-    fn share(&self, height: u32) -> f64 {
+    fn share(&self, step: &Step, height: u32) -> f64 {
+        if let Some(end) = step.own_height {
+            // The blocks that a node mined alone are all alike.
+            return share_of(height, end);
+        }
         let at = usize::try_from(height).ok().and_then(|height| self.bytes_at.get(height));
         match at.zip(self.bytes_at.last()) {
             Some((&bytes, &whole)) => bytes as f64 / whole.max(1) as f64,
-            None => (f64::from(height) / f64::from(self.height_end.max(1))).min(1.0),
+            None => share_of(height, self.height_end),
         }
     }
 
@@ -159,6 +165,10 @@ impl Plan {
     fn mean_of_all(&self) -> Option<f64> {
         mean(self.times.iter().map(|(_, seconds)| *seconds))
     }
+}
+
+fn share_of(height: u32, end: u32) -> f64 {
+    (f64::from(height) / f64::from(end.max(1))).min(1.0)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
@@ -193,7 +203,7 @@ mod tests {
     use super::*;
 
     fn step(node: &str, number: u32) -> Step {
-        Step { node: node.into(), cache: Cache::Warm, number, of: 2 }
+        Step { node: node.into(), cache: Cache::Warm, number, of: 2, own_height: None }
     }
 
     fn took(node: &str, wall_seconds: f64) -> Run {
@@ -243,5 +253,8 @@ mod tests {
         assert_eq!(plan.moment(6.0, Some(2)).unwrap().share, Some(0.3));
         assert_eq!(left(&plan, 6.0, Some(3)).0, Some(0.0));
         assert_eq!(plan.moment(6.0, Some(9)).unwrap().share, Some(1.0), "higher than the chain");
+        let own = Plan::new(vec![Step { own_height: Some(8), ..step("a", 1) }], &[], 3, &[100, 200, 300, 1_000]);
+        let moment = own.moment(6.0, Some(2)).unwrap();
+        assert_eq!((moment.share, moment.height_end), (Some(0.25), 8), "a chain of its own");
     }
 }

@@ -26,11 +26,12 @@ impl Comparison<'_> {
             }
             sample.height = height;
         }
-        let is_tip = |height: u32, hash: &str| height == job.height && hash == self.chain.facts.tip;
+        let tip = self.own(&contender.name).map_or(&self.chain.facts.tip, |own| &own.answer.tip);
+        let is_tip = |height: u32, hash: &str| height == job.height && hash == tip;
         let reported =
             kept.end.as_ref().filter(|(_, answer)| is_tip(answer.height, &answer.tip)).map(|(seconds, _)| *seconds);
         let logged = tips.iter().find(|line| is_tip(line.height, &line.hash)).map(|line| line.unix_seconds);
-        let tip = reported.or(logged);
+        let tip_at = reported.or(logged);
         let (outcome, reason) = self.verdict(measured.end);
         Run {
             node: contender.name.clone(),
@@ -44,7 +45,7 @@ impl Comparison<'_> {
                 _ => None,
             },
             log_end: None,
-            tip_seconds: tip.map(|seconds| rounded((seconds - measured.started).max(0.0))),
+            tip_seconds: tip_at.map(|seconds| rounded((seconds - measured.started).max(0.0))),
             wall_seconds: rounded(measured.wall_seconds),
             user_seconds: rounded(measured.user_seconds),
             system_seconds: rounded(measured.system_seconds),

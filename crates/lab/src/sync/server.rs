@@ -7,14 +7,13 @@
 use crate::error::LabError;
 use crate::runs::adapter::{Adapter, Job};
 use crate::runs::measure::Guard;
-use crate::runs::{self, Folder, arguments_of, capture, log_end, program_facts, rpc, system, validate};
+use crate::runs::running::Running;
+use crate::runs::{self, Folder, arguments_of, capture, log_end, program_facts, rpc, validate};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_report::results::{NodeFacts, Settings};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -66,7 +65,7 @@ impl Server {
             more: Vec::new(),
         };
         let port = rpc::free_port()?;
-        let Some(command) = adapter.serve(&job, port) else {
+        let Some(mut command) = adapter.serve(&job, port) else {
             return Err(LabError::Usage(format!(
                 "--server {name}: this node cannot serve a chain that it did not receive in the same run"
             )));
@@ -88,7 +87,8 @@ impl Server {
             arguments: arguments_of(&command),
             ..program_facts(name, adapter.program(), adapter.version()?, adapter.notes())
         };
-        let mut server = Server { process: Running::start(command, &output)?, port, facts, job, _folder: folder };
+        capture(&mut command, &output)?;
+        let mut server = Server { process: Running::start(command)?, port, facts, job, _folder: folder };
         let is_there = server.wait(recipe, &output)?;
         Ok(is_there.then_some(server))
     }
@@ -98,7 +98,7 @@ impl Server {
     }
 
     pub fn pid(&self) -> u32 {
-        self.process.0.id()
+        self.process.pid()
     }
 
     /// The RPC server that reports how many bytes it sent and received.
@@ -118,7 +118,7 @@ impl Server {
             if recipe.interrupted.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            if system::has_ended(self.pid()) {
+            if self.process.has_ended() {
                 break;
             }
             // Until it is ready, it refuses the connection or answers -28.
@@ -137,25 +137,5 @@ impl Server {
         }
         let said = log_end(&recipe.adapter.log(&self.job), output);
         Err(LabError::program(name, format!("the server does not answer; its log ends:\n{said}")))
-    }
-}
-
-/// Killed when dropped, with everything it started. It leads its own process group, so that a Ctrl-C ends the
-/// contenders first.
-#[derive(Debug)]
-struct Running(Child);
-
-impl Running {
-    fn start(mut command: Command, output: &Path) -> Result<Running, LabError> {
-        capture(&mut command, output)?;
-        let program = command.get_program().to_string_lossy().into_owned();
-        command.process_group(0).spawn().map(Running).map_err(|error| LabError::program(program, error))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        system::kill_group(self.0.id());
-        let _ = self.0.wait();
     }
 }

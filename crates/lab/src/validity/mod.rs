@@ -19,15 +19,14 @@ use crate::lab_toml::base_kind;
 use crate::limits::SAID_CHARS_MAX;
 use crate::runs::adapter::{Adapter, Job};
 use crate::runs::rpc::{self, Server};
+use crate::runs::running::Running;
 use crate::runs::{Contender, Folder, capture, log_end, system};
 use activation::{active_from, source_of};
 use lydian_chains::chain_files::network;
 use lydian_chains::presets::validity::{Encoded, Group, Suite, genesis_hash};
 use lydian_report::results::{Case, Validation, Validity};
 use serde_json::{Value, json};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
@@ -111,7 +110,7 @@ fn examined(contender: &Contender, terms: &Terms<'_>, cases: &mut Vec<Case>) -> 
     };
     let output = folder.0.join("output.txt");
     capture(&mut command, &output)?;
-    let process = Process::start(command)?;
+    let process = Running::start(command)?;
     let mut session = Session { adapter, job: &job, process: &process, terms, started: system::now(), server: None };
     let done = session.begin().and_then(|()| session.give(base_kind(&contender.name), cases));
     done.map_err(|stop| session.explained(stop, &output))
@@ -147,28 +146,11 @@ fn is_active(kind: &str, group: &Group) -> bool {
     from.is_some_and(|from| from <= group.height)
 }
 
-/// A process that is killed with its process group when dropped.
-struct Process(Child);
-
-impl Process {
-    fn start(mut command: Command) -> Result<Process, LabError> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        command.process_group(0).spawn().map(Process).map_err(|error| LabError::program(program, error))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        system::kill_group(self.0.id());
-        let _ = self.0.wait();
-    }
-}
-
 /// A running node.
 struct Session<'a> {
     adapter: &'a dyn Adapter,
     job: &'a Job,
-    process: &'a Process,
+    process: &'a Running,
     terms: &'a Terms<'a>,
     started: std::time::Instant,
     server: Option<Server>,
@@ -179,7 +161,7 @@ impl Session<'_> {
     fn begin(&mut self) -> Result<(), Stop> {
         while self.server.is_none() {
             self.check()?;
-            if system::has_ended(self.process.0.id()) {
+            if self.process.has_ended() {
                 return Err(because("it ended before it answered".to_owned()));
             }
             if self.started.elapsed() > self.terms.patience.start {
@@ -292,7 +274,7 @@ impl Session<'_> {
         };
         // A process closes its connections a moment before it ends.
         let has_ended = (0..ENDS_POLLS_MAX).any(|_| {
-            let has_ended = system::has_ended(self.process.0.id());
+            let has_ended = self.process.has_ended();
             if !has_ended {
                 sleep(POLL);
             }

@@ -68,6 +68,7 @@ mod tests {
             cannot: None,
             notes: Vec::new(),
             validity: Some(validity),
+            own_chain: None,
         }
     }
 

@@ -136,6 +136,10 @@ pub fn compare(old: &Results, new: &Results, threshold: f64) -> Comparison {
             continue;
         };
         comparison.warnings.extend(node_warnings(node, now));
+        if let Some(warning) = other_blocks(old, new, &node.name) {
+            comparison.warnings.push(warning);
+            continue;
+        }
         for cache in [Cache::Warm, Cache::Cold] {
             comparison.lines.extend(of_node(old, new, &node.name, cache, threshold));
         }
@@ -147,6 +151,19 @@ pub fn compare(old: &Results, new: &Results, threshold: f64) -> Comparison {
         comparison.warnings.push(format!("{} took part in the new comparison alone", node.name));
     }
     comparison
+}
+
+/// A node that validated a chain of its own of another length, or only once: its times cannot be compared. If no run
+/// counts, its lines say so.
+fn other_blocks(old: &Results, new: &Results, name: &str) -> Option<String> {
+    let counts = |results: &Results| results.runs.iter().any(|run| run.node == name && run.outcome == Outcome::Counted);
+    let blocks = |results: &Results| match results.own_chain(name) {
+        Some(own) => format!("{} blocks of its own chain", own.height),
+        None => "the chain of the comparison".to_owned(),
+    };
+    let (before, now) = (blocks(old), blocks(new));
+    (before != now && counts(old) && counts(new))
+        .then(|| format!("{name} is not compared: it validated {before}, and now {now}"))
 }
 
 fn of_node(old: &Results, new: &Results, name: &str, cache: Cache, threshold: f64) -> Vec<Line> {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::made_up::{self, Took};
+use crate::results::Answer;
 
 const CHAIN: [u64; 6] = [524_297, 147_582, 25_427, 586_370, 1_100_000, 158_599_228];
 
@@ -153,4 +154,24 @@ fn other_versions_arguments_and_machines_are_reported() {
     }
     assert_eq!(without_port("-connect=127.0.0.1:37245"), "-connect=127.0.0.1:0");
     assert_eq!(without_port("-par=2"), "-par=2");
+}
+
+/// A fork that mined its own chain is compared with the same number of blocks only.
+#[test]
+fn a_chain_of_its_own_is_compared_at_the_same_height() {
+    let with = |height: Option<u32>, wall: f64| {
+        let mut results = results(&around("b3chaind", wall, 4.0));
+        results.nodes[0].own_chain =
+            height.map(|height| Answer { height, tip: format!("{wall}"), coins: None, utxo_hash: None });
+        results
+    };
+    assert_eq!(compare(&with(Some(120), 2.0), &with(Some(120), 3.0), 0.05).exit_code(), 1, "slower on the same blocks");
+    for other in [Some(2_016), None] {
+        let comparison = compare(&with(Some(120), 2.0), &with(other, 3.0), 0.05);
+        assert!(comparison.lines.is_empty(), "{other:?}");
+        assert!(comparison.warnings[0].contains("it validated 120 blocks of its own chain, and now"), "{other:?}");
+    }
+    let mut failed = with(None, 3.0);
+    failed.runs.iter_mut().for_each(|run| run.outcome = Outcome::Failed);
+    assert_eq!(compare(&with(Some(120), 2.0), &failed, 0.05).exit_code(), 1, "it did not mine");
 }

@@ -56,8 +56,9 @@ fn answer(results: &Results) -> Option<String> {
         |entry: &(&str, &Figures)| format!("{} {}", title_of(entry.0), words::seconds(entry.1.wall_seconds.median));
     let floor = results.floor.as_ref().map(|floor| format!("; floor {}", words::seconds(floor.seconds)));
     let first = ranked.iter().find(|entry| is_ours(entry.0)).or_else(|| ranked.first())?;
-    let rival = ranked.iter().find(|entry| entry.0.starts_with("bitcoind") && entry.0 != first.0);
-    let Some(other) = rival.or_else(|| ranked.iter().find(|entry| entry.0 != first.0)) else {
+    let is_rival = |entry: &&(&str, &Figures)| entry.0 != first.0 && results.is_same_work(entry.0, first.0);
+    let rival = ranked.iter().find(|entry| entry.0.starts_with("bitcoind") && is_rival(entry));
+    let Some(other) = rival.or_else(|| ranked.iter().find(is_rival)) else {
         return Some(time(first) + &floor.unwrap_or_default());
     };
     let (mine, yours) = (first.1.wall_seconds.median, other.1.wall_seconds.median);
@@ -317,7 +318,7 @@ fn over_time(results: &Results, id: &str, colors: &Colors) -> Vec<Block> {
         let of = |run: &&Run| Line {
             name: title_of(&run.node),
             tone: colors.tone(&run.node),
-            points: points(run, results.chain.height),
+            points: points(run, results.height_of(&run.node)),
         };
         runs.iter().map(of).collect()
     };

@@ -224,6 +224,10 @@ fn measured(results: &[Results], name: &str, experiment: Experiment) -> (Vec<Mea
             }
             continue;
         };
+        if result.own_chain(name).is_some() {
+            notes.push("a chain that it mined itself does not count".to_owned());
+            continue;
+        }
         match counts_of(result) {
             Ok(counts) => rows.push(row(result, name, chain, runs, figures, counts)),
             Err(reason) => notes.push(reason),

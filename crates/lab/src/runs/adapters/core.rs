@@ -138,7 +138,8 @@ impl Drop for Running {
     }
 }
 
-fn answer_of(set: &Value) -> Result<Answer, LabError> {
+/// Parses `gettxoutsetinfo hash_serialized_3`.
+pub(in crate::runs) fn answer_of(set: &Value) -> Result<Answer, LabError> {
     let form = || LabError::program("RPC gettxoutsetinfo", format!("unexpected answer: {set}"));
     let text = |name: &str| set[name].as_str().map(str::to_owned).ok_or_else(form);
     let height = set["height"].as_u64().and_then(|height| u32::try_from(height).ok()).ok_or_else(form)?;

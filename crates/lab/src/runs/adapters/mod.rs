@@ -26,6 +26,7 @@ pub use bcoin::{Bcoin, FOLDER as BCOIN_FOLDER, NODE as BCOIN_NODE, SCRIPT as BCO
 pub use bitcoind::Bitcoind;
 pub use btcd::{Btcd, FOLDER as BTCD_FOLDER, PROGRAM as BTCD_PROGRAM, VERSION as BTCD_VERSION};
 pub use configured::Configured;
+pub(super) use core::answer_of as core_answer;
 pub use gocoin::Gocoin;
 pub use knots::{FOLDER as KNOTS_FOLDER, Knots};
 pub use libbitcoin::Libbitcoin;

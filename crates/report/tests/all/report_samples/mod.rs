@@ -102,6 +102,7 @@ fn facts(name: &str, version: &str) -> NodeFacts {
         cannot: None,
         notes: Vec::new(),
         validity: None,
+        own_chain: None,
     }
 }
 
