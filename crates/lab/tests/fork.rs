@@ -16,13 +16,21 @@ use lydian_oracle::{Daemon, Scratch, or_skip};
 use lydian_report::results::{Outcome, Results};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// For a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The lab in a folder, with its own caches and settings.
-fn lab(folder: &Path, arguments: &[&str]) -> Output {
+fn lab_command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lydian-lab"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
     command.env("XDG_CACHE_HOME", folder.join("cache")).env("XDG_CONFIG_HOME", folder.join("config"));
-    command.output().unwrap()
+    command
+}
+
+fn lab(folder: &Path, arguments: &[&str]) -> Output {
+    lab_command(folder, arguments).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -151,6 +159,36 @@ fn a_fork_that_does_not_mine() {
     let sync = ["sync", "--chain", "chain", "--nodes", "b3chaind", "--runs", "1", "--server-path", &judge];
     let sync = text(&lab(folder, &sync).stdout);
     assert!(sync.contains("it accepts no chain but its own; `reindex` measures it"), "{sync}");
+}
+
+/// A Ctrl-C ends the mining; nothing is recorded as failed, and the node does not go on.
+#[test]
+fn mining_is_interrupted() {
+    if or_skip("mining is interrupted", Daemon::start(&[])).is_none() {
+        return;
+    }
+    // Hours of mining.
+    let scratch = with_own_chain("fork-interrupted", 20, "blocks = 100000000");
+    let folder = scratch.path();
+    let mut command = lab_command(folder, &["reindex", "--chain", "chain", "--nodes", "b3chaind", "--out", "r.json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let data = folder.join("cache/lydian/work/own-0/data");
+    let has_mined = || {
+        let log = std::fs::read_to_string(data.join("regtest/debug.log")).unwrap_or_default();
+        log.contains(" height=300 ")
+    };
+    let started = Instant::now();
+    while !has_mined() && started.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let is_mining = has_mined();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(is_mining, "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.contains("Interrupted while a fork mined its own chain: nothing was measured."), "{said}");
+    assert!(!folder.join("r.json").exists() && !data.exists());
 }
 
 #[test]

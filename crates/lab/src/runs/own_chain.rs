@@ -70,11 +70,16 @@ pub fn mine(
     let output = folder.0.join("output.txt");
     capture(&mut command, &output)?;
     let miner = Miner { adapter, job: &job, running: Running::start(command)?, interrupted };
-    let answer = miner.mine().map_err(|error| {
-        (0..ENDS_POLLS_MAX).any(|_| miner.has_ended_after_a_poll());
-        NotMined { log_end: Some(log_end(&adapter.log(&job), &output)), ..NotMined::from(error) }
-    })?;
-    let Some(answer) = answer else { return Ok(None) };
+    let answer = match miner.mine() {
+        Ok(Some(answer)) => answer,
+        Ok(None) => return Ok(None),
+        // A signal ends a call of the RPC, too.
+        Err(_) if miner.is_interrupted() => return Ok(None),
+        Err(error) => {
+            (0..ENDS_POLLS_MAX).any(|_| miner.has_ended_after_a_poll());
+            return Err(NotMined { log_end: Some(log_end(&adapter.log(&job), &output)), ..NotMined::from(error) });
+        }
+    };
     let files = files_of(&job.chain_folder().join("blocks")).map_err(LabError::from)?;
     Ok(Some(OwnChain { files, answer, _folder: folder }))
 }
