@@ -84,7 +84,8 @@ impl Change for Disconnected {
     fn decide(&self, partition: usize, wanted: &mut Wanted) {
         // A coin that was created was there before, whatever the block had spent with the same outpoint.
         for create in self.links.creates(partition) {
-            wanted.decide(&create.key(), || Some(create.coin(&self.block, self.height).to_coin()));
+            let coin = || self.links.coin(partition, create, &self.block, self.height).to_coin();
+            wanted.decide(&create.key(), || Some(coin()));
         }
         for spend in self.links.spends(partition) {
             wanted.decide(&spend.key(), || None);

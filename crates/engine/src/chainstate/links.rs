@@ -2,12 +2,13 @@
 //! outputs of the block itself.
 //!
 //! Input: a block. Output: for each partition the outpoints spent and created there, in block order. Blocks are
-//! independent, on any thread; no store is queried. Cost: one keyed hash per outpoint, one txid lookup per input. The
-//! plain validator's `Purse` is the specification of how inputs spend outputs of their own block.
+//! independent, on any thread; no store is queried. Cost: one keyed hash per outpoint, one txid lookup per input, and a
+//! copy of each created coin with a usual script. The plain validator's `Purse` is the specification of how inputs spend
+//! outputs of their own block.
 
 use lydian_coins::{Coins, Key, PARTITIONS};
 use lydian_consensus::{Coin, CoinRef};
-use lydian_primitives::{Block, Height, OutPoint, Txid};
+use lydian_primitives::{Amount, Block, Height, OutPoint, Txid};
 use lydian_script::is_unspendable;
 use std::collections::HashMap;
 
@@ -16,6 +17,8 @@ use std::collections::HashMap;
 pub(crate) struct Links {
     spends: [Vec<Spend>; PARTITIONS],
     creates: [Vec<Create>; PARTITIONS],
+    /// The scripts of `creates`, except long ones.
+    scripts: [Vec<u8>; PARTITIONS],
     own: Vec<OwnSpend>,
     input_count: usize,
     /// Whether outputs must be new (BIP-0030).
@@ -32,16 +35,30 @@ pub(crate) struct Spend {
     pub(crate) flat: u32,
 }
 
-/// An output that can be spent.
+/// An output that can be spent. Value and usual scripts are copied for the same reason as outpoints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Create {
     hash: u64,
     outpoint: OutPoint,
     /// Index of its transaction.
     pub(crate) tx: u32,
+    value: Amount,
+    /// Where its script begins in the scripts of its partition, and the size of the script or [`IN_BLOCK`].
+    script_start: u32,
+    script_size: u8,
+    is_coinbase: bool,
     /// Whether it is unspent after the block. Spent ones are listed only for BIP-0030.
     pub(crate) is_kept: bool,
 }
+
+/// The largest script that is copied, in bytes: those of all common forms are at most 35.
+const SCRIPT_SIZE_MAX: usize = 40;
+
+/// The room for a script that is made at first: on mainnet they have 24 bytes on average.
+const SCRIPT_SIZE_USUAL: usize = 26;
+
+/// Instead of a size: the script is longer, and only in the block.
+const IN_BLOCK: u8 = u8::MAX;
 
 /// An input that spends an output of an earlier transaction of the block.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +75,7 @@ impl Links {
         let mut links = Links {
             spends: std::array::from_fn(|_| Vec::with_capacity(share(inputs))),
             creates: std::array::from_fn(|_| Vec::with_capacity(share(outputs))),
+            scripts: std::array::from_fn(|_| Vec::with_capacity(share(outputs) * SCRIPT_SIZE_USUAL)),
             own: Vec::new(),
             input_count: 0,
             is_bip30_checked,
@@ -83,17 +101,54 @@ impl Links {
         }
         for (index, tx) in block.txs().enumerate() {
             let spendable = tx.outputs().enumerate().filter(|(_, output)| !is_unspendable(output.script_pubkey));
-            for (vout, _) in spendable {
+            for (vout, output) in spendable {
                 let is_kept = !outputs.is_spent(index, vout);
                 if is_kept || is_bip30_checked {
-                    let vout = narrow(vout);
-                    let key = coins.key(OutPoint { txid: tx.txid(), vout });
-                    let create = Create { hash: key.hash, outpoint: key.outpoint, tx: narrow(index), is_kept };
-                    links.creates[Coins::partition(&key)].push(create);
+                    let key = coins.key(OutPoint { txid: tx.txid(), vout: narrow(vout) });
+                    links.create(&key, index, is_kept, &CoinRef::new(output, Height(0), tx.is_coinbase()));
                 }
             }
         }
         links
+    }
+
+    /// Adds a created coin, whose height is that of the block.
+    fn create(&mut self, key: &Key, tx: usize, is_kept: bool, coin: &CoinRef<'_>) {
+        let partition = Coins::partition(key);
+        let scripts = &mut self.scripts[partition];
+        let script_start = narrow(scripts.len());
+        let script_size = match u8::try_from(coin.script_pubkey.len()) {
+            Ok(size) if usize::from(size) <= SCRIPT_SIZE_MAX => {
+                scripts.extend_from_slice(coin.script_pubkey);
+                size
+            }
+            _ => IN_BLOCK,
+        };
+        self.creates[partition].push(Create {
+            hash: key.hash,
+            outpoint: key.outpoint,
+            tx: narrow(tx),
+            value: coin.value,
+            script_start,
+            script_size,
+            is_coinbase: coin.is_coinbase,
+            is_kept,
+        });
+    }
+
+    /// The coin of one of [`Links::creates`].
+    pub(crate) fn coin<'a>(
+        &'a self,
+        partition: usize,
+        create: &Create,
+        block: &'a Block,
+        height: Height,
+    ) -> CoinRef<'a> {
+        let script_pubkey = match create.script_size {
+            IN_BLOCK => block.tx(create.tx as usize).output(create.outpoint.vout as usize).script_pubkey,
+            size => &self.scripts[partition][create.script_start as usize..][..usize::from(size)],
+        };
+        CoinRef { value: create.value, script_pubkey, height, is_coinbase: create.is_coinbase }
     }
 
     /// The number of inputs that spend a coin.
@@ -105,7 +160,8 @@ impl Links {
     pub(crate) fn bytes(&self) -> usize {
         let spends: usize = self.spends.iter().map(|spends| size_of_val(spends.as_slice())).sum();
         let creates: usize = self.creates.iter().map(|creates| size_of_val(creates.as_slice())).sum();
-        spends + creates + size_of_val(self.own.as_slice())
+        let scripts: usize = self.scripts.iter().map(Vec::len).sum();
+        spends + creates + scripts + size_of_val(self.own.as_slice())
     }
 
     /// In block order.
@@ -137,11 +193,6 @@ impl Spend {
 impl Create {
     pub(crate) fn key(&self) -> Key {
         Key { outpoint: self.outpoint, hash: self.hash }
-    }
-
-    pub(crate) fn coin<'a>(&self, block: &'a Block, height: Height) -> CoinRef<'a> {
-        let tx = block.tx(self.tx as usize);
-        CoinRef::new(tx.output(self.outpoint.vout as usize), height, tx.is_coinbase())
     }
 }
 

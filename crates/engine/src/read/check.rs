@@ -367,7 +367,7 @@ fn take_off(
         chainstate.active.coins.get(partition, &keys, &mut stored)?;
         for ((create, key), stored) in links.creates(partition).iter().zip(keys).zip(stored) {
             let now = overlay.coins.get(&key.outpoint).cloned().unwrap_or(stored);
-            let is_right = now.is_some_and(|coin| coin.as_ref() == create.coin(block, height));
+            let is_right = now.is_some_and(|coin| coin.as_ref() == links.coin(partition, create, block, height));
             if !is_right && !is_bip30_unspendable(height, &block.hash()) {
                 return Ok(Some(key.outpoint));
             }

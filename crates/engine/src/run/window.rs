@@ -2,9 +2,10 @@
 //!
 //! Input: blocks in height order, to fund and, once they are committed, to apply. Output: the coin of each input, as of
 //! that block: from the window, else from the store, which has applied blocks only. Invariants: an outpoint has one
-//! entry, its latest change; an entry is removed when the block that made it is applied. If a block fails, the whole
-//! window is dropped once all blocks below are applied; nothing else needs to be undone. Cost: two lookups in memory
-//! per outpoint; a created coin is not copied, the entry points into its block.
+//! entry, its latest change; the entry of a block that is applied counts no more. If a block fails, the whole window is
+//! dropped once all blocks below are applied; nothing else needs to be undone. Cost: one lookup in memory per outpoint,
+//! and a pass over all entries whenever the table is full, which removes those that count no more: looking each of them
+//! up takes longer. A created coin is not copied, the entry points into its block.
 
 use super::job::{Answers, Job};
 use hashbrown::HashTable;
@@ -18,9 +19,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Window {
     partition: usize,
+    /// Those made by blocks below `first` count no more.
     entries: HashTable<Entry>,
     /// Blocks funded and not applied, in height order.
     jobs: VecDeque<Arc<Job>>,
+    /// Index in the run of the first block that is not applied.
+    first: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +33,11 @@ struct Entry {
     outpoint: OutPoint,
     /// Index in the run of the block that made the entry.
     job: u32,
-    /// Index of the transaction that created the coin, or [`SPENT`].
-    tx: u32,
+    /// Index of the created coin among those of the block in this partition, or [`SPENT`].
+    create: u32,
 }
 
-/// No transaction has this index: a block has at most 32 MB.
+/// No created coin has this index: a block has at most 32 MB.
 const SPENT: u32 = u32::MAX;
 
 /// The lookup of an input that only the store can answer.
@@ -51,7 +55,7 @@ struct OpenRepeat {
 
 impl Window {
     pub(crate) fn new(partition: usize) -> Window {
-        Window { partition, entries: HashTable::new(), jobs: VecDeque::new() }
+        Window { partition, entries: HashTable::new(), jobs: VecDeque::new(), first: 0 }
     }
 
     /// Finds the coins that blocks spend in this partition. The store is queried once for all of them.
@@ -64,7 +68,7 @@ impl Window {
             answers.coins.reserve(count);
         }
         let kept = jobs.iter().map(|job| job.links.creates(self.partition).len());
-        self.entries.reserve(count + kept.sum::<usize>(), |entry| entry.hash);
+        self.make_room(count + kept.sum::<usize>());
         let (mut repeat_keys, mut open_repeats) = (Vec::new(), Vec::new());
         for (index, job) in jobs.iter().enumerate() {
             self.jobs.push_back(Arc::clone(job));
@@ -72,7 +76,7 @@ impl Window {
                 for create in job.links.creates(self.partition) {
                     let key = create.key();
                     match self.find(&key) {
-                        Some(entry) if entry.tx != SPENT => answers[index].repeats(create.tx),
+                        Some(entry) if entry.create != SPENT => answers[index].repeats(create.tx),
                         Some(_) => {}
                         None => {
                             repeat_keys.push(key);
@@ -83,18 +87,18 @@ impl Window {
             }
             for spend in job.links.spends(self.partition) {
                 let key = spend.key();
-                match self.find(&key).copied() {
-                    Some(entry) if entry.tx == SPENT => answers[index].coins.push((spend.flat, None)),
+                match self.enter(&key, number(job), SPENT) {
+                    Some(entry) if entry.create == SPENT => answers[index].coins.push((spend.flat, None)),
                     Some(entry) => answers[index].coins.push((spend.flat, Some(self.coin(&entry)))),
                     None => {
                         keys.push(key);
                         open.push(Open { job: index, flat: spend.flat });
                     }
                 }
-                self.enter(&key, number(job), SPENT);
             }
-            for create in job.links.creates(self.partition).iter().filter(|create| create.is_kept) {
-                self.enter(&create.key(), number(job), create.tx);
+            let creates = (0..).zip(job.links.creates(self.partition));
+            for (index, create) in creates.filter(|(_, create)| create.is_kept) {
+                self.enter(&create.key(), number(job), index);
             }
         }
         let mut found = Vec::with_capacity(keys.len());
@@ -120,43 +124,51 @@ impl Window {
             let (block, height) = (job.checked.block(), job.checked.height());
             let spends = job.links.spends(self.partition);
             let creates = job.links.creates(self.partition).iter().filter(|create| create.is_kept);
-            let created = creates.clone().map(|create| (create.key(), create.coin(block, height)));
+            let coin = |create| job.links.coin(self.partition, create, block, height);
+            let created = creates.map(|create| (create.key(), coin(create)));
             coins.apply(self.partition, spends.iter().map(|spend| spend.key()), created)?;
-            spends.iter().for_each(|spend| self.leave(&spend.key(), number(&job)));
-            creates.for_each(|create| self.leave(&create.key(), number(&job)));
+            self.first = number(&job) + 1;
         }
         Ok(())
     }
 
     fn find(&self, key: &Key) -> Option<&Entry> {
-        self.entries.find(key.hash, |entry| entry.outpoint == key.outpoint)
+        let entry = self.entries.find(key.hash, |entry| entry.outpoint == key.outpoint);
+        entry.filter(|entry| entry.job >= self.first)
     }
 
-    fn enter(&mut self, key: &Key, job: u32, tx: u32) {
-        let new = Entry { hash: key.hash, outpoint: key.outpoint, job, tx };
+    /// Enters a change. Returns the one before it, if that is not applied.
+    fn enter(&mut self, key: &Key, job: u32, create: u32) -> Option<Entry> {
+        let new = Entry { hash: key.hash, outpoint: key.outpoint, job, create };
         let is_same = |entry: &Entry| entry.outpoint == key.outpoint;
         match self.entries.entry(key.hash, is_same, |entry| entry.hash) {
-            hashbrown::hash_table::Entry::Occupied(mut entry) => *entry.get_mut() = new,
+            hashbrown::hash_table::Entry::Occupied(mut entry) => {
+                Some(std::mem::replace(entry.get_mut(), new)).filter(|before| before.job >= self.first)
+            }
             hashbrown::hash_table::Entry::Vacant(entry) => {
                 entry.insert(new);
+                None
             }
         }
     }
 
-    /// Removes the entry of a block, unless a later block has replaced it.
-    fn leave(&mut self, key: &Key, job: u32) {
-        let is_its_own = |entry: &Entry| entry.outpoint == key.outpoint && entry.job == job;
-        if let Ok(entry) = self.entries.find_entry(key.hash, is_its_own) {
-            entry.remove();
+    /// Makes room for a number of entries, at first by removing those that count no more.
+    fn make_room(&mut self, count: usize) {
+        if self.entries.capacity() - self.entries.len() >= count {
+            return;
         }
+        let first = self.first;
+        self.entries.retain(|entry| entry.job >= first);
+        // Half of the table is free then, so that passes over it stay rare.
+        self.entries.reserve(self.entries.len() + count, |entry| entry.hash);
     }
 
     /// A coin that a block of the window created.
     fn coin(&self, entry: &Entry) -> Coin {
         let Some(first) = self.jobs.front() else { panic!("an entry's block is in the window") };
         let job = &self.jobs[entry.job as usize - first.index];
-        let tx = job.checked.block().tx(entry.tx as usize);
-        Coin::new(tx.output(entry.outpoint.vout as usize), job.checked.height(), tx.is_coinbase())
+        let create = &job.links.creates(self.partition)[entry.create as usize];
+        job.links.coin(self.partition, create, job.checked.block(), job.checked.height()).to_coin()
     }
 }
 
