@@ -95,9 +95,7 @@ pub(crate) fn run(
         victims,
     };
     let mut next = Manifest { tip: Some(tip), sequence: plan.sequence, ..old.clone() };
-    let writers = usize::try_from((all_new + plan.victims.live_bytes()) / manner.sizes.writer_bytes_min)
-        .unwrap_or(1)
-        .clamp(1, threads.max(1));
+    let writers = manner.sizes.writers(all_new + plan.victims.live_bytes(), threads);
     let segment_units_max = manner.sizes.segment_units_max;
     let ranges = room(&mut next.next_unit, &segment_infos, &plan.victims, &new_bytes, writers, segment_units_max)
         .ok_or_else(|| CoinsError::Full { path: coins.dir.clone() })?;
@@ -192,16 +190,15 @@ fn write_all(
     manner: Manner<'_>,
 ) -> Result<Vec<Written>, CoinsError> {
     let write = |range: &Writes| write_range(coins, segments, old, plan, range, manner);
-    if let [range] = ranges {
-        return Ok(vec![write(range)?]);
-    }
+    let Some((first, others)) = ranges.split_first() else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {
-        let handles: Vec<_> = ranges.iter().map(|range| scope.spawn(|| write(range))).collect();
+        let handles: Vec<_> = others.iter().map(|range| scope.spawn(|| write(range))).collect();
         let join = |handle: std::thread::ScopedJoinHandle<'_, _>| match handle.join() {
             Ok(written) => written,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        handles.into_iter().map(join).collect()
+        let first = write(first);
+        std::iter::once(first).chain(handles.into_iter().map(join)).collect()
     })
 }
 

@@ -423,7 +423,8 @@ mod tests {
     type Model = BTreeMap<OutPoint, Coin>;
 
     /// So small that every checkpoint writes several segments, empties the buffer many times, and has three writers.
-    const SMALL: Sizes = Sizes { segment_units_max: 700, buffer_bytes: 600, writer_bytes_min: 1 };
+    const SMALL: Sizes =
+        Sizes { segment_units_max: 700, buffer_bytes: 600, writer_bytes_min: 1, second_writer_bytes_min: 1 };
 
     /// A store and what it must contain.
     struct World {

@@ -26,7 +26,9 @@ const SEGMENT_UNITS_MAX: u64 = 1 << 26;
 /// Size of a file header in units.
 pub(crate) const HEADER_UNITS: u64 = (HEADER_BYTES / UNIT_BYTES) as u64;
 const BUFFER_BYTES: usize = 1 << 20;
+/// Each further writer leaves smaller segments, and small ones are soon combined, so only one comes early.
 const WRITER_BYTES_MIN: u64 = 64 << 20;
+const SECOND_WRITER_BYTES_MIN: u64 = 16 << 20;
 const RECORD_UNITS_BITS: u32 = 27;
 
 /// The parts of a sidecar entry.
@@ -56,13 +58,29 @@ impl SidecarEntry {
 pub(crate) struct Sizes {
     pub(crate) segment_units_max: u64,
     pub(crate) buffer_bytes: usize,
-    /// Bytes that justify a separate thread and file.
+    /// Bytes of each writer, a separate thread with files of its own, if there are more than two.
     pub(crate) writer_bytes_min: u64,
+    /// Bytes of a checkpoint that justify a second writer.
+    pub(crate) second_writer_bytes_min: u64,
+}
+
+impl Sizes {
+    /// The number of writers for a checkpoint of this size.
+    pub(crate) fn writers(&self, bytes: u64, threads: usize) -> usize {
+        let early = 1 + usize::from(bytes >= self.second_writer_bytes_min);
+        let many = usize::try_from(bytes / self.writer_bytes_min).unwrap_or(usize::MAX);
+        early.max(many).clamp(1, threads.max(1))
+    }
 }
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { segment_units_max: SEGMENT_UNITS_MAX, buffer_bytes: BUFFER_BYTES, writer_bytes_min: WRITER_BYTES_MIN }
+        Sizes {
+            segment_units_max: SEGMENT_UNITS_MAX,
+            buffer_bytes: BUFFER_BYTES,
+            writer_bytes_min: WRITER_BYTES_MIN,
+            second_writer_bytes_min: SECOND_WRITER_BYTES_MIN,
+        }
     }
 }
 
@@ -226,6 +244,14 @@ impl Target<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_writer_comes_early_and_further_ones_late() {
+        let writers = |mib: u64, threads| Sizes::default().writers(mib << 20, threads);
+        assert_eq!([0, 15, 16, 191, 192, 255, 256].map(|mib| writers(mib, 16)), [1, 1, 2, 2, 3, 3, 4]);
+        assert_eq!([0, 15, 16, 4_000].map(|mib| writers(mib, 2)), [1, 1, 2, 2]);
+        assert_eq!([writers(4_000, 1), writers(4_000, 0), writers(4_000, 16)], [1, 1, 16]);
+    }
 
     #[test]
     fn numbers_of_sidecars_come_back() {
