@@ -23,10 +23,10 @@ pub(crate) fn document(tree: &Tree) -> Result<String, String> {
     let mut text =
         "<!-- Generated from docs/memory.tsv and the crates' limits.rs by `make generate`. -->\n# Memory\n\n\
         The owners of memory and their upper limits. Each limit is a constant with tests at the limit and\n\
-        above it. Not listed: `-dbcache` (450 MiB by default), `-maxmempool` (300 MB by default, as Bitcoin\n\
-        Core counts it), `-maxsigcachesize` (32 MiB by default, half of which is used), 9.6 to 13.4 bytes\n\
-        per unspent coin (with `-lowmem` 2.1 to 2.4), up to 191 bytes per header, and the socket buffers of\n\
-        the kernel.\n\n\
+        above it. Not listed: `-dbcache` (450 MiB by default; half of it, at most 1 GiB, for coins that are\n\
+        not on disk yet, with `-lowmem` all of it), `-maxmempool` (300 MB by default, as Bitcoin Core counts\n\
+        it), `-maxsigcachesize` (32 MiB by default, half of which is used), 9.6 to 13.4 bytes per unspent\n\
+        coin (with `-lowmem` 2.1 to 2.4), up to 191 bytes per header, and the socket buffers of the kernel.\n\n\
         | owner | limit | constant | what counts | tests |\n|---|---|---|---|---|\n"
             .to_owned();
     for (number, line) in (1..).zip(table.lines()).filter(|(_, line)| !line.starts_with('#')) {

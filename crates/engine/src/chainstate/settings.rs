@@ -36,7 +36,7 @@ pub struct Settings {
     pub workers: usize,
     /// Bytes for coins in memory: `-dbcache`.
     pub cache_bytes: u64,
-    /// The most bytes of coins that are not durable yet, so that a stop takes seconds.
+    /// The most bytes of coins that are not durable yet: a part of the cache, and so few that a stop takes seconds.
     pub pending_bytes_max: u64,
     /// Whether the coins on disk have no index in memory: `-lowmem`. Either kind of store opens the files of the other.
     pub is_low_memory: bool,
@@ -91,11 +91,12 @@ impl std::fmt::Debug for Settings {
 impl Settings {
     /// The settings of a node with `workers` threads.
     pub fn new(workers: usize) -> Settings {
+        let coins = lydian_coins::Settings::new(1 << 30);
         Settings {
             workers,
-            cache_bytes: 1 << 30,
-            pending_bytes_max: 1 << 30,
-            is_low_memory: false,
+            cache_bytes: coins.cache_bytes,
+            pending_bytes_max: coins.pending_bytes_max,
+            is_low_memory: coins.is_low_memory,
             checkpoint_seconds: CHECKPOINT_SECONDS,
             window_bytes: WINDOW_BYTES_BASE + workers * WINDOW_BYTES_WORKER,
             checked_bytes: CHECKED_BYTES,

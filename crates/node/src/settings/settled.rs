@@ -150,6 +150,14 @@ impl Settings {
         self.address_index() != AddressIndex::Off
     }
 
+    /// The settings of the coin store. The coins that are not on disk yet are a part of `-dbcache`.
+    pub(crate) fn coin_store(&self) -> lydian_coins::Settings {
+        match self.is_low_memory {
+            false => lydian_coins::Settings::new(self.dbcache_bytes),
+            true => lydian_coins::Settings::low_memory(self.dbcache_bytes),
+        }
+    }
+
     /// The defaults of the options; the directory is that of the chain.
     pub(super) fn new(params: Params, is_signet_of_others: bool, datadir: PathBuf, net: NetSettings) -> Settings {
         let chain = params.chain;

@@ -56,6 +56,18 @@ fn sentence(arguments: &[&str], conf: &str) -> String {
     load_with(arguments, conf).unwrap_err().to_string()
 }
 
+#[test]
+fn coins_that_are_not_on_disk_yet_are_a_part_of_dbcache() {
+    for (mib, usual, low_memory) in [(4, 2, 4), (450, 225, 450), (2_048, 1_024, 1_024), (6_000, 1_024, 1_024)] {
+        for (switch, is_low_memory, pending_mib) in [("-lowmem=0", false, usual), ("-lowmem", true, low_memory)] {
+            let settings = load_with(&[&format!("-dbcache={mib}"), switch], "").unwrap();
+            let expected =
+                lydian_coins::Settings { cache_bytes: mib << 20, pending_bytes_max: pending_mib << 20, is_low_memory };
+            assert_eq!(settings.coin_store(), expected);
+        }
+    }
+}
+
 /// `-lowmem`, or the memory that `-dbcache` leaves: of 8 GiB, less than 4 with a cache above 4 GiB.
 #[test]
 fn little_memory_is_an_option_or_follows_from_the_machine() {

@@ -312,13 +312,11 @@ fn engine_settings(
 ) -> lydian_engine::Settings {
     let (seed, more_seed) = (random(), random());
     let usual = lydian_engine::Settings::new(settings.threads);
+    let coins = settings.coin_store();
     lydian_engine::Settings {
-        cache_bytes: settings.dbcache_bytes,
-        is_low_memory: settings.is_low_memory,
-        pending_bytes_max: match settings.is_low_memory {
-            false => usual.pending_bytes_max,
-            true => lydian_coins::Settings::low_memory(settings.dbcache_bytes).pending_bytes_max,
-        },
+        cache_bytes: coins.cache_bytes,
+        is_low_memory: coins.is_low_memory,
+        pending_bytes_max: coins.pending_bytes_max,
         stop_at: settings.stopatheight,
         check_tree_every: settings.checkblockindex,
         assume_valid: settings
