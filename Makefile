@@ -36,7 +36,7 @@ CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup setup-test build man run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak clean-cache
+.PHONY: help setup setup-test build man run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak audit clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -155,6 +155,10 @@ crash: judge ## attack the node with hostile peers, kill it CRASH_KILLS times, d
 
 soak: ## run hostile peers and RPC clients against one node for SOAK_SECONDS; memory and open files must not grow after the first ten minutes of an hour
 	LYDIAN_SOAK_SECONDS=$(SOAK_SECONDS) cargo test --locked --release -p lydian-node --test crash soak -- --nocapture
+
+audit: ## look up the dependencies in RustSec's database of holes, which needs the internet and `cargo install cargo-audit`
+	@command -v cargo-audit >/dev/null || { echo "audit: cargo-audit is missing: run 'cargo install --locked cargo-audit'"; exit 1; }
+	for lock in Cargo.lock fuzz/Cargo.lock rivals/Cargo.lock; do cargo audit --file $$lock; done
 
 clean-cache: ## remove the judge and everything else that is kept outside the checkout
 	rm -rf -- "$(CACHE)"

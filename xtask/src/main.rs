@@ -2,7 +2,8 @@
 //!
 //! `cargo run -p xtask -- tidy` prints every violation of a house rule as `file:line: message`, then their count. The
 //! exit code is 1 if there are any. `cargo run -p xtask -- generate` writes the documents of `docs/` that are generated
-//! from tables, and the figures that are taken from benchmark results.
+//! from tables, and the figures that are taken from benchmark results. `xtask sbom` and
+//! `xtask third-party` print the components of a release and the texts of their licences (`make dist`).
 //!
 //! Input: the files in the checkout that git tracks or would track, and `cargo metadata`. Invariant: `tidy` changes
 //! nothing; `generate` writes only under `docs/` and README.md. Cost: about a second. It must never depend on a crate
@@ -22,6 +23,8 @@ mod generate;
 mod layers;
 mod memory;
 mod metadata;
+mod sbom;
+mod third_party;
 mod tidy;
 mod tree;
 
@@ -30,7 +33,9 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("tidy") => load().map(|(tree, metadata)| tidy::run(&tree, &metadata)),
         Some("generate") => load().and_then(|(tree, _)| generate::run(&tree)).map(|()| true),
-        _ => Err("usage: xtask tidy | xtask generate".to_owned()),
+        Some("sbom") => load().and_then(|(tree, metadata)| sbom::document(&tree, &metadata)).map(printed),
+        Some("third-party") => load().and_then(|(tree, metadata)| third_party::text(&tree, &metadata)).map(printed),
+        _ => Err("usage: xtask tidy | xtask generate | xtask sbom | xtask third-party".to_owned()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -40,6 +45,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn printed(text: String) -> bool {
+    print!("{text}");
+    true
 }
 
 fn load() -> Result<(tree::Tree, metadata::Metadata), String> {

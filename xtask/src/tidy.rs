@@ -30,6 +30,7 @@ mod limits;
 mod phrases;
 mod places;
 mod rules;
+mod sbom;
 mod width;
 
 pub(crate) use checklist::{Row, rows as checklist_rows, tests_of as checklist_tests};
@@ -77,6 +78,7 @@ const CHECKS: &[Check] = &[
     Check { name: "comparison", run: |tree, _| comparison::check(tree) },
     Check { name: "dependencies", run: dependencies::check },
     Check { name: "licences", run: |_, metadata| licences::check(metadata) },
+    Check { name: "sbom", run: sbom::check },
     Check { name: "width", run: |tree, _| width::check(tree) },
     Check { name: "phrases", run: |tree, _| phrases::check(tree) },
     Check { name: "commits", run: |_, metadata| commits::check(metadata) },

@@ -39,7 +39,7 @@ pub(super) fn check(metadata: &Metadata) -> Vec<Violation> {
 }
 
 /// Returns `None` if the expression does not parse.
-fn allows(expression: &str) -> Option<bool> {
+pub(super) fn allows(expression: &str) -> Option<bool> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut at = 0;
@@ -116,6 +116,7 @@ mod tests {
             name: "x".into(),
             version: "1.0.0".into(),
             licence: licence.map(str::to_owned),
+            ..Foreign::default()
         };
         let count = |licence| check(&Metadata { foreign: vec![foreign(licence)], ..Metadata::default() }).len();
         assert_eq!((count(Some("MIT")), count(Some("AGPL-3.0")), count(None)), (0, 1, 1));
