@@ -36,7 +36,7 @@ CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup setup-test build man run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak audit clean-cache
+.PHONY: help setup setup-test build man dist run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak audit clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,10 @@ build: setup ## build target/release/lydian, lydian-cli and lydian-lab
 man: build ## write the manual pages to target/man
 	@mkdir -p target/man
 	@date=$$(git log -1 --format=%cs) && target/release/lydian "-help-manual=$$date" >target/man/lydian.1 && target/release/lydian-cli "-help-manual=$$date" >target/man/lydian-cli.1 && target/release/lydian-lab manual --out target/man --date "$$date"
+
+dist: setup ## make a release in target/dist: archive, list of components, SHA256SUMS
+	@tools/setup.sh dist
+	@tools/dist.sh
 
 run: build ## sync a mainnet-like chain from a second node over loopback, verify all scripts, and keep running; Ctrl-C stops both nodes
 	@tools/run.sh

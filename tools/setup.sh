@@ -4,7 +4,7 @@
 # Argument: `build` for what `make build` needs (a C compiler), `test` for what Bitcoin Core and btcd need in `make
 # test` too, `browser`, `wallet` and `prometheus` for the packages that only some tests need (those in a browser, that
 # with the Electrum wallet, and that of the node's figures), `clients` for clients in Python and Go, `shells` for shells,
-# manual pages and the unit of systemd, `peers` for what other systems need (`make test-peers`).
+# manual pages and the unit of systemd, `dist` for releases, `package` for the test of packages, `peers` for what other systems need (`make test-peers`).
 set -eu
 rust_needed=1.95
 
@@ -52,6 +52,19 @@ case ${1:-build} in
     need mandoc command -v mandoc
     need systemd command -v systemd-analyze
     ;;
+  dist)
+    need binutils command -v objdump
+    need dpkg command -v dpkg-deb
+    need mmdebstrap command -v mmdebstrap # the image
+    ;;
+  package) # what reads and runs the results of `make dist`
+    need mmdebstrap command -v mmdebstrap
+    need lintian command -v lintian
+    need skopeo command -v skopeo
+    need umoci command -v umoci
+    need crun command -v crun
+    need jq command -v jq
+    ;;
   prometheus) need prometheus command -v promtool ;;
   peers)
     need npm command -v npm         # bcoin, libraries of wallets, axe-core
@@ -74,7 +87,7 @@ case ${1:-build} in
     need golang-go command -v go
     ;;
   *)
-    echo "setup: unknown argument '$1'; build, test, browser, wallet, clients, shells, prometheus or peers" >&2
+    echo "setup: unknown argument '$1'; build, test, browser, wallet, clients, shells, prometheus, dist, package or peers" >&2
     exit 1
     ;;
 esac

@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# What the parts of `make dist` share; read by `.`, in the root of the checkout.
+
+umask 022
+export LC_ALL=C TZ=UTC
+# The time of every file in a release: that of the commit.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
+programs=(lydian lydian-cli lydian-lab)
+# The newest glibc that a program may need: that of Debian 12, Ubuntu 22.04 and RHEL 9 is at least as new.
+glibc_max=2.34
+
+say() { echo "dist: $*"; }
+fail() {
+  echo "dist: $*" >&2
+  exit 1
+}
+
+# The compiler decides the code. Rust's version is pinned here, not in rust-toolchain.toml, which would make every other
+# build download it too.
+pinned='rustc 1.95.0 (59807616e 2026-04-14)'
+if [ "$(rustc --version)" != "$pinned" ]; then
+  export RUSTUP_TOOLCHAIN=1.95.0
+  [ "$(rustc --version 2>/dev/null)" = "$pinned" ] ||
+    fail "releases are built by $pinned, which is not here: run 'rustup toolchain install 1.95.0'"
+fi
+
+# FOLDER NAME: a tar of FOLDER/NAME on standard output that depends on contents and names only.
+reproducible_tar() {
+  tar --create --directory "$1" --format=ustar --sort=name --owner=0 --group=0 --numeric-owner \
+    --mode='u+rwX,go+rX,go-w' --mtime="@$SOURCE_DATE_EPOCH" -- "$2"
+}
+
+# FILE: the newest version of glibc whose symbols the program needs, such as 2.34.
+glibc_of() {
+  objdump -T "$1" | sed -n 's/.*(\?GLIBC_\([0-9][0-9.]*\).*/\1/p' | sort -Vu | tail -1
+}
+
+# FILE: fails unless the program runs wherever glibc is at least $glibc_max, with nothing but glibc and libgcc.
+check_needs() {
+  local library needed
+  while read -r library; do
+    case $library in
+      libc.so.6 | libm.so.6 | libgcc_s.so.1 | ld-linux-x86-64.so.2 | ld-linux-aarch64.so.1) ;;
+      *) fail "$1 needs $library: releases may depend on glibc and libgcc only" ;;
+    esac
+  done < <(objdump -p "$1" | sed -n 's/^ *NEEDED *//p')
+  needed=$(glibc_of "$1")
+  [ -n "$needed" ] || fail "$1 has no symbols of glibc: it is no program for Linux with glibc"
+  if [ "$(printf '%s\n' "$needed" "$glibc_max" | sort -V | tail -1)" != "$glibc_max" ]; then
+    fail "$1 needs glibc $needed, and releases may need $glibc_max at most: $(objdump -T "$1" | grep -F "GLIBC_$needed" | awk '{print $NF}' | head -3 | tr '\n' ' ')"
+  fi
+}
