@@ -115,5 +115,14 @@ cargo test --locked -p lydian-node --test rpc many_psbts -- --ignored
 say "\`make run\` with a smaller chain, stopped after one second"
 RUN_BIN=$PWD/target/debug RUN_FOLDER=$PWD/target/run-test RUN_BLOCKS=440 RUN_FULL=4 RUN_SECONDS=1 tools/run.sh </dev/null
 rm -rf -- target/run-test
+if tools/setup.sh dist && tools/setup.sh package; then
+  say "the Debian package of these programs is installed, synced, upgraded, removed and purged in a fresh system; the image runs"
+  cargo build --quiet --locked --profile test --workspace --test kernels --bin xtask --bin lydian-cli
+  DIST_FOLDER=target/package-test DIST_PROGRAMS=${CARGO_TARGET_DIR:-target}/debug tools/dist.sh
+  DIST_FOLDER=target/package-test tools/package-test.sh
+  rm -rf -- target/package-test
+else
+  say "LEFT OUT: the Debian package and the image, whose tools could not be installed (see above)"
+fi
 lab peers list --left-out | sed 's/^/test-peers: LEFT OUT: /'
 say "LEFT OUT: btcd over v2: its v2 transport is off by default and experimental"

@@ -1,0 +1,211 @@
+#!/bin/bash
+# Installs the Debian package of target/dist in a fresh Debian 12, which has the oldest glibc that is tested, and syncs
+# a chain over loopback as the service would: as the user lydian, with the command of the unit. Then: kill -9, an upgrade
+# during a sync, settings that an administrator changed, removal, purge, installation on the data of before. The archive
+# and the image are started too. Needs root, mmdebstrap and a mirror of Debian; what is missing is printed as LEFT OUT.
+# Environment: DIST_FOLDER, the folder of the release (default: target/dist); PACKAGE_BLOCKS, the length of the chain
+# (default 440, at least 436).
+set -eu
+cd "$(dirname "$0")/.."
+. tools/dist/common.sh
+say() { echo "package-test: $*"; }
+fail() {
+  echo "package-test: FAILED: $*" >&2
+  exit 1
+}
+dist=$(realpath "${DIST_FOLDER:-target/dist}")
+deb=$dist/lydian_${version}_amd64.deb
+blocks=${PACKAGE_BLOCKS:-440}
+if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap >/dev/null; then
+  say "LEFT OUT: the package in a fresh system, which needs root and mmdebstrap"
+  exit 0
+fi
+[ -f "$deb" ] || fail "$deb is missing: run 'make dist'"
+# Mounts end with this script.
+if [ -z "${PACKAGE_TEST_MOUNTS:-}" ]; then
+  exec env PACKAGE_TEST_MOUNTS=1 unshare --mount --propagation private "$0" "$@"
+fi
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/lydian
+base=$cache/debian-12.tar
+if [ ! -f "$base" ]; then
+  mkdir -p "$cache"
+  say "making a fresh Debian 12 (once)"
+  if ! mmdebstrap --quiet --variant=minbase bookworm "$base.new"; then
+    say "LEFT OUT: the package in a fresh system, as mmdebstrap failed (see above)"
+    exit 0
+  fi
+  mv -- "$base.new" "$base"
+fi
+
+work=$(mktemp -d)
+root=$work/root
+pids=()
+cleanup() {
+  local pid
+  for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+  wait
+  umount --lazy "$root/proc" 2>/dev/null || true
+  rm -rf --one-file-system -- "$work"
+}
+trap cleanup EXIT
+mkdir "$root"
+tar --extract --directory "$root" --file "$base"
+mount -t proc proc "$root/proc"
+# No bind mount of /dev, which a mistake here would delete.
+for device in null:3 zero:5 full:7 random:8 urandom:9; do
+  [ -c "$root/dev/${device%:*}" ] || mknod -m 666 "$root/dev/${device%:*}" c 1 "${device#*:}"
+done
+enter=(chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive)
+in_root() { "${enter[@]}" "$@"; }
+port_free() { ! { : <"/dev/tcp/127.0.0.1/$1"; } 2>/dev/null; }
+free_port() {
+  local port
+  while port=$((20000 + RANDOM % 12000)) && ! port_free "$port"; do :; done
+  echo "$port"
+}
+# SECONDS COMMAND...: waits until the command succeeds. The limit only ends a test that hangs.
+wait_until() {
+  local until=$((SECONDS + $1))
+  shift
+  until "$@" 2>/dev/null; do
+    [ "$SECONDS" -lt "$until" ] || fail "this never came true: $*"
+    sleep 0.2
+  done
+}
+
+say "the archive works where it is unpacked"
+tar --extract --gzip --file "$dist/lydian-$version-x86_64-linux-gnu.tar.gz" --directory "$root/opt"
+in_root "/opt/lydian-$version/lydian" -version | head -1
+here=$work/here/lydian-$version
+mkdir "$work/here"
+cp -r -- "$root/opt/lydian-$version" "$work/here"
+
+say "making a chain of $blocks blocks, and a node that serves it"
+"$here/lydian-lab" chain --preset mainnet-mix --blocks "$blocks" --full 4 --seed 1 --out "$work/chain" >/dev/null
+mkdir "$work/server"
+"$here/lydian" import "$work/chain" -regtest "-datadir=$work/server" >"$work/import.txt" 2>&1 || fail "import: $(tail -1 "$work/import.txt")"
+server_port=$(free_port)
+"$here/lydian" -regtest "-datadir=$work/server" -listen=1 "-bind=127.0.0.1:$server_port" -connect=0 -server=0 \
+  -printtoconsole=0 >/dev/null 2>&1 &
+pids+=($!)
+wait_until 120 grep -q "Bound to 127.0.0.1:$server_port" "$work/server/regtest/debug.log"
+
+rpc_port=$(free_port)
+# The unit's own command, as its user; regtest and the peer are what this test adds.
+command=$(sed -n 's/^ExecStart=//p' contrib/systemd/lydian.service)
+start_node() { # OPTION...
+  # Every word of this is replaced by the next one, so that $! is the node. The command is several words.
+  # shellcheck disable=SC2086
+  "${enter[@]}" setpriv --reuid=lydian --regid=lydian --init-groups --no-new-privs -- $command -regtest \
+    "-connect=127.0.0.1:$server_port" -listen=0 "-rpcport=$rpc_port" "$@" >"$work/node.txt" 2>&1 &
+  node=$!
+  pids+=("$node")
+}
+ask() { in_root setpriv --reuid=lydian --regid=lydian --init-groups -- lydian-cli -regtest -datadir=/var/lib/lydian "-rpcport=$rpc_port" "$@"; }
+height_is() { [ "$(ask getblockcount)" = "$1" ]; }
+height_above() { [ "$(ask getblockcount)" -gt "$1" ]; }
+stop_node() {
+  ask stop >/dev/null
+  wait "$node" || fail "the node did not stop cleanly: $(tail -3 "$work/node.txt")"
+}
+must_have() { [ -e "$root$1" ] || fail "$1 is missing $2"; }
+must_lack() { [ ! -e "$root$1" ] || fail "$1 is there $2"; }
+
+say "install: no other package is needed"
+cp -- "$deb" "$root/tmp/lydian.deb"
+in_root dpkg --install /tmp/lydian.deb >/dev/null
+for file in /usr/bin/lydian /usr/bin/lydian-cli /usr/bin/lydian-lab /lib/systemd/system/lydian.service \
+  /usr/share/bash-completion/completions/lydian /usr/share/zsh/vendor-completions/_lydian \
+  /usr/share/fish/vendor_completions.d/lydian.fish; do must_have "$file" "after installation"; done
+[ -z "$(in_root dpkg --audit)" ] || fail "dpkg --audit: $(in_root dpkg --audit)"
+in_root dpkg --verify lydian
+owners=$(in_root stat -c '%a %U:%G' /etc/lydian /etc/lydian/lydian.conf /var/lib/lydian | tr '\n' ' ')
+[ "$owners" = "710 root:lydian 640 root:lydian 710 lydian:lydian " ] || fail "owners and modes: $owners"
+
+say "sync, then kill -9, then the same data again"
+start_node
+wait_until 300 height_above 0
+kill -KILL "$node"
+wait "$node" 2>/dev/null || true
+start_node
+wait_until 600 height_is "$blocks"
+tip=$(ask getbestblockhash)
+[ "$tip" = "$("$here/lydian" info --json -regtest "-datadir=$work/server" | sed -n 's/.*"tip": *"\([0-9a-f]*\)".*/\1/p' | head -1)" ] ||
+  fail "the tips differ"
+stop_node
+
+say "upgrade during a sync, with settings of the administrator's"
+rm -rf -- "$root/var/lib/lydian/regtest"
+echo 'dbcache=100' >>"$root/etc/lydian/lydian.conf"
+start_node
+wait_until 300 height_above 0
+mkdir "$work/newer"
+dpkg-deb --raw-extract "$deb" "$work/newer/root"
+sed -i "s/^Version: .*/Version: $version+test/" "$work/newer/root/DEBIAN/control"
+dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/newer/root" "$root/tmp/newer.deb" >/dev/null
+in_root dpkg --install /tmp/newer.deb >/dev/null
+grep -q '^dbcache=100$' "$root/etc/lydian/lydian.conf" || fail "the upgrade lost the administrator's settings"
+[ "$(in_root stat -c '%a %U:%G' /etc/lydian/lydian.conf)" = "640 root:lydian" ] || fail "the upgrade changed the owner of the settings"
+stop_node
+start_node
+wait_until 600 height_is "$blocks"
+[ "$(ask getbestblockhash)" = "$tip" ] || fail "another tip after the upgrade"
+stop_node
+
+say "remove and purge: data is kept"
+in_root dpkg --remove lydian >/dev/null
+must_lack /usr/bin/lydian "after removal"
+must_have /etc/lydian/lydian.conf "after removal"
+must_have /var/lib/lydian/regtest/blocks "after removal"
+said=$(in_root dpkg --purge lydian)
+case $said in *'data in /var/lib/lydian'*) ;; *) fail "purge does not say that data is kept: $said" ;; esac
+must_lack /etc/lydian/lydian.conf "after purge"
+must_have /var/lib/lydian/regtest/blocks "after purge"
+in_root getent passwd lydian >/dev/null || fail "the owner of the data is gone after purge"
+
+say "install again: the data of before is used"
+in_root dpkg --install /tmp/lydian.deb >/dev/null
+start_node -connect=0
+wait_until 300 height_is "$blocks"
+stop_node
+
+if command -v lintian >/dev/null; then
+  say "lintian finds no error"
+  lintian --allow-root --fail-on error "$deb"
+else
+  say "LEFT OUT: lintian, which is not installed"
+fi
+
+image=$dist/lydian-$version-amd64.oci.tar
+if [ -f "$image" ] && command -v skopeo >/dev/null && command -v umoci >/dev/null && command -v crun >/dev/null; then
+  say "skopeo reads the image, and crun runs it with a read-only root"
+  skopeo copy --quiet "oci-archive:$image:$version" "oci:$work/oci:$version"
+  umoci unpack --image "$work/oci:$version" "$work/bundle" >/dev/null 2>&1
+  mkdir "$work/volume"
+  chown 10001:10001 "$work/volume"
+  # shellcheck disable=SC2016 # $volume and $ARGS are variables of jq
+  jq --arg volume "$work/volume" '.root.readonly = true | .process.terminal = false
+    | .process.args += $ARGS.positional
+    | .mounts |= map(select(.type != "cgroup" and .destination != "/data"))
+    | .mounts += [{destination: "/data", type: "bind", source: $volume, options: ["rbind", "rw"]}]' \
+    --args -- -regtest -connect=0 -listen=0 "-rpcport=$rpc_port" <"$work/bundle/config.json" >"$work/bundle/new.json"
+  mv -- "$work/bundle/new.json" "$work/bundle/config.json"
+  # crun refuses a hierarchy of both versions; the mount is this script's own.
+  [ ! -d /sys/fs/cgroup/unified ] || mount -t cgroup2 none /sys/fs/cgroup
+  name=lydian-package-test-$$
+  crun --cgroup-manager=disabled run --bundle "$work/bundle" "$name" >"$work/container.txt" 2>&1 &
+  container=$!
+  pids+=("$container")
+  health() {
+    crun --cgroup-manager=disabled exec --user 10001:10001 "$name" /usr/bin/lydian-cli -datadir=/data -regtest "-rpcport=$rpc_port" getblockcount
+  }
+  wait_until 120 eval "health >/dev/null || ! kill -0 $container"
+  [ "$(health)" = 0 ] || fail "the container: $(tail -3 "$work/container.txt")"
+  [ "$(stat -c %u "$work/volume/regtest")" = 10001 ] || fail "the container writes as another user"
+  crun --cgroup-manager=disabled kill "$name" TERM
+  wait "$container" || fail "the container did not stop cleanly: $(tail -3 "$work/container.txt")"
+else
+  say "LEFT OUT: the image, which needs skopeo, umoci and crun"
+fi
+say "passed"
