@@ -4,7 +4,7 @@
 # the image, on Debian's packages; docs/packaging.md has the details.
 # Environment: JOBS, the number of jobs of the build (default: the cores); DIST_PROGRAMS, a folder of programs to pack
 # instead of building them (for tests of the packaging itself: such a release is not reproducible); DIST_FOLDER, the
-# folder to write (default: target/dist); DIST_PARTS, the parts to make (default: "archive deb").
+# folder to write (default: target/dist); DIST_PARTS, the parts to make (default: "archive deb image").
 set -eu
 cd "$(dirname "$0")/.."
 . tools/dist/common.sh
@@ -12,7 +12,7 @@ out=${DIST_FOLDER:-target/dist}
 mkdir -p "$out"
 # Resolved, as this path is mapped in the programs.
 out=$(cd "$out" && pwd -P)
-parts=${DIST_PARTS:-archive deb}
+parts=${DIST_PARTS:-archive deb image}
 command -v objdump >/dev/null || fail "objdump is missing: run 'apt-get install binutils'"
 if [ -n "$(git status --porcelain)" ]; then
   say "WARNING: the checkout has changes that are not committed, so this is no release of $(git log -1 --format=%h)"
