@@ -33,8 +33,10 @@ fn main() -> ExitCode {
     let done = match command.as_deref() {
         Some("tidy") => load().map(|(tree, metadata)| tidy::run(&tree, &metadata)),
         Some("generate") => load().and_then(|(tree, _)| generate::run(&tree)).map(|()| true),
-        Some("sbom") => load().and_then(|(tree, metadata)| sbom::document(&tree, &metadata)).map(printed),
-        Some("third-party") => load().and_then(|(tree, metadata)| third_party::text(&tree, &metadata)).map(printed),
+        Some("sbom") => load_release().and_then(|(tree, metadata)| sbom::document(&tree, &metadata)).map(printed),
+        Some("third-party") => {
+            load_release().and_then(|(tree, metadata)| third_party::text(&tree, &metadata)).map(printed)
+        }
         _ => Err("usage: xtask tidy | xtask generate | xtask sbom | xtask third-party".to_owned()),
     };
     match done {
@@ -45,6 +47,13 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// What the documents of a release are made from.
+fn load_release() -> Result<(tree::Tree, metadata::Metadata), String> {
+    let metadata = metadata::Metadata::load()?;
+    let tree = tree::Tree::load_only(&metadata.root, sbom::FILES)?;
+    Ok((tree, metadata))
 }
 
 fn printed(text: String) -> bool {

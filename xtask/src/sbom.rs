@@ -9,6 +9,10 @@ use crate::metadata::{Foreign, Metadata};
 use crate::tree::Tree;
 use serde_json::{Value, json};
 
+/// The files of the checkout that this module and `crate::third_party` read.
+pub(crate) const FILES: &[&str] =
+    &["Cargo.lock", "Cargo.toml", "LICENSE-MIT", "LICENSE-APACHE", "crates/dashboard/assets/ORIGIN.md"];
+
 /// A library in another language that a package contains, and compiles.
 struct Native {
     package: &'static str,
