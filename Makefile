@@ -36,7 +36,7 @@ CRASH_RUNS ?= 5000
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup setup-test build man dist run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak audit clean-cache
+.PHONY: help setup setup-test build man dist dist-check run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak audit clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,10 @@ man: build ## write the manual pages to target/man
 dist: setup ## make a release in target/dist: archive, Debian package, image, list of components, SHA256SUMS
 	@tools/setup.sh dist
 	@tools/dist.sh
+
+dist-check: setup ## build a release twice, in different folders, time zones, with other settings and numbers of jobs; hashes must be equal
+	@tools/setup.sh dist
+	@tools/dist-check.sh
 
 run: build ## sync a mainnet-like chain from a second node over loopback, verify all scripts, and keep running; Ctrl-C stops both nodes
 	@tools/run.sh

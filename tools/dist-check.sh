@@ -1,0 +1,58 @@
+#!/bin/bash
+# Makes the release of HEAD in two clones that differ in path, folder of cargo, user, umask, time zone, language and
+# number of jobs, and compares the hashes of the programs and of every file. Takes two release builds.
+# Environment: DIST_PROGRAMS, a folder of programs that are packed twice instead of being built; DIST_CHECK_FOLDER,
+# where to clone (default: a temporary folder, which is removed unless hashes differ).
+set -eu
+cd "$(dirname "$0")/.."
+work=${DIST_CHECK_FOLDER:-$(mktemp -d)}
+mkdir -p "$work"
+work=$(cd "$work" && pwd -P)
+cargo_home=$(cd "${CARGO_HOME:-$HOME/.cargo}" && pwd -P)
+rustup_home=${RUSTUP_HOME:-$HOME/.rustup}
+first=$work/a
+second="$work/another folder/with a longer path"
+say() { echo "dist-check: $*"; }
+if [ -n "$(git status --porcelain)" ]; then say "changes that are not committed are not checked"; fi
+rm -rf -- "$first" "$work/another folder" "$work/cargo"
+cargo fetch --quiet --locked # before another folder of cargo is made of it
+git clone --quiet --no-hardlinks . "$first"
+git clone --quiet --no-hardlinks . "$second"
+mkdir "$work/cargo"
+for part in registry git; do [ ! -e "$cargo_home/$part" ] || ln -s "$cargo_home/$part" "$work/cargo/$part"; done
+if unshare --user --map-user=12345 true 2>/dev/null; then as_other=(unshare --user --map-user=12345); else as_other=(); fi
+
+say "first: $first, user $(id -u), $(nproc) jobs"
+(cd "$first" && umask 022 && TZ=UTC DIST_PARTS="archive deb" tools/dist.sh)
+say "second: $second, user ${as_other[1]:+12345}, 1 job"
+(cd "$second" && umask 077 && env "${as_other[@]}" env TZ=Asia/Kathmandu LANG=C.UTF-8 USER=someone JOBS=1 HOME="$work" \
+  CARGO_HOME="$work/cargo" RUSTUP_HOME="$rustup_home" RUSTFLAGS=-Ctarget-cpu=native DIST_PARTS="archive deb" tools/dist.sh)
+# mmdebstrap needs more than one user, so that the image is made by this one.
+for clone in "$first" "$second"; do
+  (cd "$clone" && DIST_PARTS=image DIST_FOLDER=target/image DIST_PROGRAMS=${DIST_PROGRAMS:-target/dist/build/x86_64-unknown-linux-gnu/release} tools/dist.sh >/dev/null)
+done
+
+different=0
+same=0
+compare() { # PATH, relative to a clone
+  local sum
+  sum=$(sha256sum <"$first/$1" | cut -d' ' -f1)
+  if [ "$sum" = "$(sha256sum <"$second/$1" | cut -d' ' -f1)" ]; then
+    say "equal $sum $1"
+    same=$((same + 1))
+  else
+    say "DIFFERENT: $1: $(cmp -- "$first/$1" "$second/$1" 2>&1 | tail -1)"
+    different=$((different + 1))
+  fi
+}
+while read -r path; do compare "$path"; done < <(
+  cd "$first"
+  find target/dist/build/*/release -maxdepth 1 -type f -perm -100 2>/dev/null | sort
+  find target/dist target/image -maxdepth 1 -type f ! -name SHA256SUMS | sort
+)
+say "$same files are equal, $different differ"
+if [ "$different" -ne 0 ] || [ "$same" -eq 0 ]; then
+  say "both clones are kept in $work; 'diffoscope' shows why files differ"
+  exit 1
+fi
+[ -n "${DIST_CHECK_FOLDER:-}" ] || rm -rf -- "$work"
