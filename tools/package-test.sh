@@ -113,8 +113,8 @@ must_have() { [ -e "$root$1" ] || fail "$1 is missing $2"; }
 must_lack() { [ ! -e "$root$1" ] || fail "$1 is there $2"; }
 
 say "install: no other package is needed"
-cp -- "$deb" "$root/tmp/lydian.deb"
-in_root dpkg --install /tmp/lydian.deb >/dev/null
+cp -- "$deb" "$root/opt/lydian.deb"
+in_root dpkg --install /opt/lydian.deb >/dev/null
 for file in /usr/bin/lydian /usr/bin/lydian-cli /usr/bin/lydian-lab /lib/systemd/system/lydian.service \
   /usr/share/bash-completion/completions/lydian /usr/share/zsh/vendor-completions/_lydian \
   /usr/share/fish/vendor_completions.d/lydian.fish; do must_have "$file" "after installation"; done
@@ -143,8 +143,8 @@ wait_until 300 height_above 0
 mkdir "$work/newer"
 dpkg-deb --raw-extract "$deb" "$work/newer/root"
 sed -i "s/^Version: .*/Version: $version+test/" "$work/newer/root/DEBIAN/control"
-dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/newer/root" "$root/tmp/newer.deb" >/dev/null
-in_root dpkg --install /tmp/newer.deb >/dev/null
+dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/newer/root" "$root/opt/newer.deb" >/dev/null
+in_root dpkg --install /opt/newer.deb >/dev/null
 grep -q '^dbcache=100$' "$root/etc/lydian/lydian.conf" || fail "the upgrade lost the administrator's settings"
 [ "$(in_root stat -c '%a %U:%G' /etc/lydian/lydian.conf)" = "640 root:lydian" ] || fail "the upgrade changed the owner of the settings"
 stop_node
@@ -165,7 +165,7 @@ must_have /var/lib/lydian/regtest/blocks "after purge"
 in_root getent passwd lydian >/dev/null || fail "the owner of the data is gone after purge"
 
 say "install again: the data of before is used"
-in_root dpkg --install /tmp/lydian.deb >/dev/null
+in_root dpkg --install /opt/lydian.deb >/dev/null
 start_node -connect=0
 wait_until 300 height_is "$blocks"
 stop_node

@@ -1,6 +1,6 @@
 //! The components of a release as CycloneDX 1.5: what an auditor asks for when a library has a hole.
 //!
-//! Input: Cargo.lock, `cargo metadata`, the tables below; output: every package of Cargo.lock, with the scope `required`
+//! Input: Cargo.lock, `cargo metadata`, the tables below; output: every package of Cargo.lock, with scope `required`
 //! if its code is in a released program for Linux on x86-64 and `excluded` if it is for builds, tests or other systems
 //! only; the libraries in C and JavaScript inside packages and inside the page; the standard library. Equal input gives
 //! equal bytes. A library without an entry is an error, never left out.
