@@ -22,6 +22,7 @@ const DOCUMENTS: &[Document] = &[
     Document { path: "docs/config.md", make: |_| printed_by_the_program("-help-config") },
     Document { path: "docs/rpc.md", make: |_| printed_by_the_program("-help-rpc") },
     Document { path: "docs/core-interface.md", make: |_| printed_by_the_program("-help-interface") },
+    Document { path: "docs/formats/README.md", make: |_| printed_by_the_program("-help-formats") },
     Document { path: "docs/metrics.md", make: |_| of_metrics("docs/metrics.md") },
     Document { path: "contrib/grafana/lydian.json", make: |_| of_metrics("contrib/grafana/lydian.json") },
     Document { path: "contrib/prometheus/lydian.yml", make: |_| of_metrics("contrib/prometheus/lydian.yml") },

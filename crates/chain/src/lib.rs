@@ -38,16 +38,16 @@ pub use index::{BlockIndex, MissingParent, Ordered, Placed};
 pub use magic::{KnownMagic, MAGICS, magic_name};
 pub use obfuscation::Obfuscation;
 pub use owner::{
-    Mark, MarkFound, OWNER_FILE, OWNER_FILES, OWNER_VERSION, Owner, OwnerError, VERSION_FILE, blocks_owner,
-    coins_owner, data_owner, mark, read_mark,
+    Mark, MarkFound, OWNER_FILE, OWNER_FILES, OWNER_FORMAT, OWNER_VERSION, Owner, OwnerError, VERSION_FILE,
+    blocks_owner, coins_owner, data_owner, mark, read_mark,
 };
 pub use position::{BlockPart, BlockPosition, UndoPosition};
 pub use prevouts::{Prevout, parse_prevouts, write_prevouts};
 pub use read::{BlockFiles, ReadBlock};
 pub use scan::{Record, Remark, RemarkKind};
 pub use store::{
-    BLOCKS_FILES, BlockStore, ChainError, INDEX_FILES, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned, Reindexed,
-    StoreRemark, StoredBytes, UndoFault, wipe_for_reindex,
+    BLOCKS_FILES, BlockStore, ChainError, INDEX_FILES, INDEX_FORMAT, INDEX_VERSION, IndexEntry, Layout, Opened, Pruned,
+    Reindexed, StoreRemark, StoredBytes, UndoFault, wipe_for_reindex,
 };
 pub use tree::{BlockCounts, Branch, ChainTotals, HeaderId, HeaderTree, Node, RefusedAt, TreeInconsistency};
 pub use undo::{BlockUndo, UndoParts, decode_undo, encode_undo};

@@ -7,6 +7,7 @@
 //! so it is left unchanged. Cost: listing four directories.
 
 use lydian_consensus::Chain;
+use lydian_disk::format::{Format, NumberPlace, OTHER_DATADIR};
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof, read_whole};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,11 @@ use std::path::{Path, PathBuf};
 pub const OWNER_FILE: &str = "owner";
 
 /// Version of the data directory as a whole; the stores in it have versions of their own.
-pub const OWNER_VERSION: u32 = 1;
+pub const OWNER_VERSION: u32 = OWNER_FORMAT.number;
+
+/// The format of the owner file.
+pub const OWNER_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::Line("lydian"), otherwise: OTHER_DATADIR };
 
 /// The mark of Lydian before 0.1.0, in the data directory itself.
 pub const VERSION_FILE: &str = "version";

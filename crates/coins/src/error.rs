@@ -2,7 +2,7 @@
 //!
 //! An operational error or a bug, never a verdict on a block.
 
-use lydian_disk::DiskError;
+use lydian_disk::{DiskError, NewerFormat};
 use lydian_primitives::OutPoint;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub enum CoinsError {
     /// The manifest is a file of another program or of another kind.
     NotAManifest { path: PathBuf },
     /// The store was written by a later version of the program.
-    NewerFormat { path: PathBuf, version: u32, known: u32 },
+    NewerFormat(NewerFormat),
     /// A coin to be spent is not in the store.
     Missing { outpoint: OutPoint },
     /// No room is left for records.
@@ -49,13 +49,7 @@ impl fmt::Display for CoinsError {
                 write!(f, "{}: coin files exist but their manifest is missing", path.display())
             }
             CoinsError::NotAManifest { path } => write!(f, "{}: not the manifest of a coin store", path.display()),
-            CoinsError::NewerFormat { path, version, known } => {
-                write!(
-                    f,
-                    "{}: written by a newer version in format {version}; this version supports formats up to {known}",
-                    path.display()
-                )
-            }
+            CoinsError::NewerFormat(error) => error.fmt(f),
             CoinsError::Missing { outpoint } => write!(f, "the coin {outpoint} to be spent is not in the store"),
             CoinsError::Full { path } => write!(f, "{}: no room for more coins in the index", path.display()),
             CoinsError::Poisoned => f.write_str("an earlier write to the coin store failed; it must be opened again"),

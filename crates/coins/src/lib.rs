@@ -79,6 +79,7 @@ mod writer;
 
 pub use error::CoinsError;
 pub use key::Key;
+pub use manifest::COINS_FORMAT;
 pub use open::COINS_FILES;
 pub use pinned::PinnedCoins;
 

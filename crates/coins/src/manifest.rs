@@ -11,13 +11,17 @@ use crate::key::Secret;
 use crate::record::UNIT_BYTES;
 use crate::sections::SectionsInfo;
 use crate::{PARTITIONS, Tip};
+use lydian_disk::format::{Format, NumberPlace, OTHER_DATADIR};
 use lydian_primitives::{BlockHash, Height, ParseError, Reader};
 use std::path::Path;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub(crate) const NAME: &str = "manifest";
 /// The version of all formats of the store, and of the hash that determines the order of keys.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = COINS_FORMAT.number;
+/// The format of the manifest, which names that of the whole store.
+pub const COINS_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::Start(&MAGIC), otherwise: OTHER_DATADIR };
 /// Maximum size of a manifest in bytes; a store of 180 million coins has about 20 KB.
 pub(crate) const SIZE_MAX: u64 = 64 << 20;
 const MAGIC: [u8; 8] = *b"lydcmani";
@@ -131,8 +135,8 @@ impl Manifest {
         }
         let damaged = |offset: usize, what| CoinsError::damaged(path, offset as u64, what);
         let version = reader.u32().map_err(|error| damaged(error.offset, "the manifest ends early"))?;
-        if version > FORMAT {
-            return Err(CoinsError::NewerFormat { path: path.to_owned(), version, known: FORMAT });
+        if let Some(error) = COINS_FORMAT.newer(path, version) {
+            return Err(CoinsError::NewerFormat(error));
         }
         let (content, checksum) = bytes.split_last_chunk::<8>().ok_or_else(|| damaged(0, "the manifest ends early"))?;
         if (xxh3_64(content) != u64::from_le_bytes(*checksum) && !cfg!(fuzzing)) || version != FORMAT {
@@ -235,8 +239,7 @@ mod tests {
         for version in [FORMAT + 1, FORMAT + 2, 1 << 20, u32::MAX] {
             bytes[8..12].copy_from_slice(&version.to_le_bytes());
             let error = decode(&bytes).unwrap_err();
-            assert_eq!(error, CoinsError::NewerFormat { path: "m".into(), version, known: FORMAT });
-            assert!(error.to_string().starts_with("m: written by a newer version in format "), "{error}");
+            assert_eq!(Some(error), COINS_FORMAT.newer("m", version).map(CoinsError::NewerFormat));
         }
     }
 

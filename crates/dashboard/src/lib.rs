@@ -33,4 +33,4 @@ mod session;
 pub use methods::{ACTIONS, PRIVATE, READING};
 pub use ports::{CallError, Calls, Host, Metrics, Past, Reading, Topic, Topics};
 pub use server::{Ports, Server, Settings};
-pub use session::SESSION_FILES;
+pub use session::{SESSION_FILES, SESSIONS_FILE, SESSIONS_FORMAT};

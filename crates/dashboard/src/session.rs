@@ -10,6 +10,7 @@
 
 use crate::limits::{LINKS_MAX, SESSION_SECONDS, SESSIONS_MAX};
 use crate::ports::Host;
+use lydian_disk::format::{Format, MOVE_AWAY, NumberPlace};
 use lydian_disk::{Disk, OwnDir, OwnFile, Proof, read_whole};
 use lydian_hash::sha256;
 use lydian_primitives::to_hex;
@@ -22,9 +23,15 @@ use std::sync::{Arc, Mutex};
 /// The file of the sessions, in the folder of the page.
 pub const SESSION_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
 
+/// Its name.
+pub const SESSIONS_FILE: &str = FILE;
+
 const FILE: &str = "sessions.json";
 
-const FORMAT: u32 = 1;
+/// The format of the file.
+pub const SESSIONS_FORMAT: Format = Format { number: 1, oldest: 1, place: NumberPlace::Json, otherwise: MOVE_AWAY };
+
+const FORMAT: u32 = SESSIONS_FORMAT.number;
 
 /// Larger than 64 sessions with the longest names.
 const FILE_SIZE_MAX: u64 = 64 << 10;
@@ -199,6 +206,9 @@ fn read(disk: &dyn Disk, directory: &Path) -> Result<Vec<Session>, String> {
     }
     let bytes = read_whole(disk, &path, FILE_SIZE_MAX).map_err(|error| error.to_string())?;
     let file: File = serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+    if let Some(error) = SESSIONS_FORMAT.newer(&path, file.format) {
+        return Err(error.to_string());
+    }
     match file.format {
         FORMAT => Ok(file.sessions),
         other => Err(format!("{} has format {other}; this program supports format {FORMAT}", path.display())),

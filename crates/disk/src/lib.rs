@@ -15,6 +15,7 @@
 #![deny(unsafe_code)]
 
 mod error;
+pub mod format;
 pub mod limits;
 mod many;
 mod own;
@@ -26,6 +27,7 @@ mod sys;
 mod whole;
 
 pub use error::{DiskError, DiskErrorKind};
+pub use format::{Format, NewerFormat, NumberPlace};
 pub use many::ReadWay;
 pub use own::{Change, OwnDir, OwnFile, Proof};
 pub use real::RealDisk;

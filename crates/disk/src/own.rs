@@ -5,7 +5,7 @@
 //! [`DiskErrorKind::NotOurs`] and changes nothing.
 //!
 //! Every crate has a table of the files that it creates ([`OwnFile`]), with the proof that a file with such a name is
-//! ours; `docs/formats/README.md` lists all tables. Invariant: outside this crate, program code changes files only
+//! ours; `docs/formats/files.md` lists all tables. Invariant: outside this crate, program code changes files only
 //! through [`OwnDir`] (`xtask tidy` checks it), so that a file of another program is never changed, whatever directory
 //! the user names. Cost: one comparison of the name.
 
@@ -32,7 +32,7 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// The name of the proof in `docs/formats/README.md`.
+    /// The name of the proof in `docs/formats/files.md`.
     pub fn name(self) -> &'static str {
         match self {
             Proof::Directory => "directory",

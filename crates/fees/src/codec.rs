@@ -8,7 +8,7 @@ use lydian_primitives::{ParseError, ParseErrorKind, Reader, write_compact_size};
 use std::fmt;
 
 /// The format that is written and read: Core's `CURRENT_FEES_FILE_VERSION`.
-pub(crate) const FILE_VERSION: i32 = 309_900;
+pub const FILE_VERSION: i32 = 309_900;
 
 /// Core's words for a file whose numbers do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

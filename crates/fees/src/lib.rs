@@ -20,7 +20,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use codec::{CodecError, Corrupt};
+pub use codec::{CodecError, Corrupt, FILE_VERSION};
 pub use estimator::{Estimator, Event, Horizon, Mode, SmartEstimate, TxInfo};
 pub use file::{FEE_ESTIMATES_FILE, FEE_ESTIMATES_FILES, Loaded, load, save};
 pub use service::FeeEstimates;

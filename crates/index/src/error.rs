@@ -1,6 +1,6 @@
 //! [`IndexError`]: an error of the disk or of an index's files. Its text is one sentence that names the file.
 
-use lydian_disk::{DiskError, DiskErrorKind};
+use lydian_disk::{DiskError, DiskErrorKind, NewerFormat};
 use lydian_engine::FollowerError;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,7 @@ pub enum IndexError {
         what: &'static str,
     },
     /// The file was written by a later version of the program.
-    NewerFormat {
-        path: PathBuf,
-        found: u32,
-        known: u32,
-    },
+    NewerFormat(NewerFormat),
     /// The file is that of another index, of another chain, or of another program.
     OtherFile {
         path: PathBuf,
@@ -70,11 +66,7 @@ impl fmt::Display for IndexError {
                 let dir = path.parent().unwrap_or(path).display();
                 write!(f, "{}:{offset}: damaged: {what}; delete {dir} to build the index anew", path.display())
             }
-            IndexError::NewerFormat { path, found, known } => write!(
-                f,
-                "{}: written by a later version (format {found}; this version supports up to {known})",
-                path.display()
-            ),
+            IndexError::NewerFormat(error) => error.fmt(f),
             IndexError::OtherFile { path, what } => write!(f, "{}: {what}", path.display()),
             IndexError::Chain { reason } => f.write_str(reason),
             IndexError::Ended => f.write_str("the index is being closed"),

@@ -5,7 +5,7 @@
 
 use crate::error::IndexError;
 use lydian_disk::record::{Records, encode_record};
-use lydian_disk::{Disk, DiskErrorKind, read_whole};
+use lydian_disk::{Disk, DiskErrorKind, Format, read_whole};
 use lydian_primitives::{BlockHash, ParseError, Reader};
 use std::path::Path;
 
@@ -16,8 +16,7 @@ const FILE_SIZE_MAX: u64 = 1 << 12;
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) text: &'static [u8; 16],
-    /// The format that is written, and the highest one that is read.
-    pub(crate) version: u32,
+    pub(crate) format: Format,
     pub(crate) other_file: &'static str,
     pub(crate) other_chain: &'static str,
 }
@@ -26,7 +25,7 @@ impl Head {
     /// The file of a record with this content.
     pub(crate) fn encode(&self, genesis: &BlockHash, content: &[u8]) -> Vec<u8> {
         let mut payload = self.text.to_vec();
-        payload.extend_from_slice(&self.version.to_le_bytes());
+        payload.extend_from_slice(&self.format.number.to_le_bytes());
         payload.extend_from_slice(&genesis.0);
         payload.extend_from_slice(content);
         let mut bytes = Vec::new();
@@ -57,10 +56,10 @@ impl Head {
             return Err(other(self.other_file));
         }
         let found = reader.u32().map_err(cut)?;
-        if found > self.version {
-            return Err(IndexError::NewerFormat { path: path.to_owned(), found, known: self.version });
+        if let Some(error) = self.format.newer(path, found) {
+            return Err(IndexError::NewerFormat(error));
         }
-        if found < self.version {
+        if found < self.format.oldest {
             return Err(other("of a format that is no longer read: delete its directory to build the index anew"));
         }
         if reader.array().map_err(cut)? != genesis.0 {

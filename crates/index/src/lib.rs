@@ -21,16 +21,19 @@ pub mod limits;
 mod rebuild;
 mod tables;
 
-pub use coinstats::{COINSTATS_DIR, COINSTATS_FILES, COINSTATS_NAME, CoinStats, CoinStatsIndex, CoinStatsReader};
+pub use coinstats::{
+    COINSTATS_DIR, COINSTATS_FILES, COINSTATS_FORMAT, COINSTATS_NAME, CoinStats, CoinStatsIndex, CoinStatsReader,
+};
 pub use error::IndexError;
 pub use files::{Advance, Comparison, Difference, FileSizes, Report};
 pub use filters::{
-    FILTERS_DIR, FILTERS_FILES, FILTERS_NAME, FilterEntry, FilterError, FilterIndex, FilterReader, basic_filter,
-    filter_hash, filter_header, match_any,
+    FILTERS_DIR, FILTERS_FILES, FILTERS_FORMAT, FILTERS_NAME, FilterEntry, FilterError, FilterIndex, FilterReader,
+    basic_filter, filter_hash, filter_header, match_any,
 };
 pub use inspect::{IndexKind, SCRATCH_DIR, check, compare, inspect, rebuild, remove, remove_scratch};
 pub use rebuild::{Rebuild, RebuildProgress};
 pub use tables::{
-    ADDRESSINDEX_NAME, OutputFate, Place, Profile, ScriptHash, ScriptOutput, ScriptOutputs, TABLES_DIR, TABLES_FILES,
-    TXINDEX_NAME, TXOSPENDERINDEX_NAME, TouchedScripts, TxIndex, TxIndexReader, TxidAt, UNSEALED_BLOCKS,
+    ADDRESSINDEX_NAME, OutputFate, PAGES_FORMAT, Place, Profile, ScriptHash, ScriptOutput, ScriptOutputs, TABLES_DIR,
+    TABLES_FILES, TABLES_FORMAT, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TouchedScripts, TxIndex, TxIndexReader, TxidAt,
+    UNSEALED_BLOCKS,
 };

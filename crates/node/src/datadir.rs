@@ -8,14 +8,15 @@
 //! contains no names but those of Core.
 
 use crate::disagreement;
+use crate::formats::{self, FormatError};
 use crate::settings::Settings;
 use crate::status;
 use crate::work::imported;
 use lydian_chain::{
-    Mark, MarkFound, OWNER_FILE, OWNER_VERSION, OwnerError, VERSION_FILE, blocks_owner, data_owner, mark, read_mark,
+    Mark, MarkFound, OWNER_FILE, OWNER_FORMAT, OwnerError, VERSION_FILE, blocks_owner, data_owner, mark, read_mark,
 };
 use lydian_consensus::Chain;
-use lydian_disk::{Disk, DiskError, DiskErrorKind, Lock, OwnDir, OwnFile, Proof, read_whole};
+use lydian_disk::{Disk, DiskError, DiskErrorKind, Lock, NewerFormat, OwnDir, OwnFile, Proof, read_whole};
 use std::fmt;
 use std::fs::DirBuilder;
 use std::io;
@@ -51,7 +52,7 @@ pub(crate) enum DataDirError {
     CannotWrite { path: PathBuf },
     Locked { path: PathBuf },
     OtherChain { path: PathBuf, found: String, wanted: &'static str },
-    Newer { path: PathBuf, found: u32 },
+    Newer(NewerFormat),
     NotOurs(OwnerError),
     Unrecognized { path: PathBuf },
     Disk(DiskError),
@@ -72,11 +73,7 @@ impl fmt::Display for DataDirError {
                 "{} belongs to the chain {found}, not to {wanted}: choose another -datadir, or -chain={found}",
                 path.display()
             ),
-            Self::Newer { path, found } => write!(
-                f,
-                "{} was written by a newer Lydian (format {found}, this one supports {OWNER_VERSION}): use that one, or another -datadir",
-                path.display()
-            ),
+            Self::Newer(error) => write!(f, "{error}"),
             Self::NotOurs(error) => write!(f, "{error}"),
             Self::Unrecognized { path } => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -96,6 +93,15 @@ impl std::error::Error for DataDirError {}
 impl From<DiskError> for DataDirError {
     fn from(error: DiskError) -> DataDirError {
         DataDirError::Disk(error)
+    }
+}
+
+impl From<FormatError> for DataDirError {
+    fn from(error: FormatError) -> DataDirError {
+        match error {
+            FormatError::Newer(error) => DataDirError::Newer(error),
+            FormatError::Disk(error) => DataDirError::Disk(error),
+        }
     }
 }
 
@@ -139,18 +145,21 @@ pub(crate) fn recognize(settings: &Settings, disk: &dyn Disk) -> Result<(), Data
         match read_mark(disk, &path)? {
             MarkFound::Nothing => {}
             MarkFound::Other => return Err(DataDirError::Unrecognized { path }),
-            MarkFound::Mark(mark) => check_mark(settings, directory, mark)?,
+            MarkFound::Mark(mark) => check_mark(settings, directory, &path, mark)?,
         }
     }
     data_owner(disk, &settings.datadir)?.check(&settings.datadir)?;
     blocks_owner(disk, &settings.blocks, &settings.index())?.check(&settings.blocks)?;
-    Ok(())
+    Ok(formats::check(settings, disk)?)
 }
 
-fn check_mark(settings: &Settings, directory: &Path, Mark { version, chain }: Mark) -> Result<(), DataDirError> {
+fn check_mark(settings: &Settings, directory: &Path, file: &Path, mark: Mark) -> Result<(), DataDirError> {
+    let Mark { version, chain } = mark;
+    if let Some(error) = OWNER_FORMAT.newer(file, version) {
+        return Err(DataDirError::Newer(error));
+    }
     let (path, wanted) = (directory.to_owned(), settings.params.chain.name());
     match () {
-        () if version > OWNER_VERSION => Err(DataDirError::Newer { path, found: version }),
         () if chain == wanted => Ok(()),
         () => Err(DataDirError::OtherChain { path, found: chain, wanted }),
     }
@@ -222,7 +231,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// docs/formats/README.md lists exactly the files that are changed.
+    /// docs/formats/files.md lists exactly the files that are changed.
     #[test]
     fn the_files_that_are_changed_are_documented() {
         let tables: &[(&str, &[OwnFile])] = &[
@@ -257,7 +266,7 @@ mod tests {
         ];
         let rows = tables.iter().flat_map(|(directory, files)| files.iter().map(move |file| (directory, file)));
         let known: BTreeSet<_> = rows.map(|(directory, file)| [directory, file.name, file.proof.name()]).collect();
-        let page = include_str!("../../../docs/formats/README.md");
+        let page = include_str!("../../../docs/formats/files.md");
         let table = page.split("| directory | name | changes | proof |").nth(1).unwrap();
         let mut documented = BTreeSet::new();
         for line in table.lines().filter(|line| line.starts_with("| `")) {

@@ -18,6 +18,7 @@ mod esplora;
 mod exit;
 mod explain;
 mod floor;
+mod formats;
 mod host;
 mod index;
 mod info;
@@ -180,6 +181,8 @@ fn print_and_exit(words: &Words) -> bool {
         screen.line(lydian_rpc::document().trim_end());
     } else if words.has_switch("help-interface") {
         screen.line(lydian_rpc::interface(&lydian_zmq::Topic::ALL.map(lydian_zmq::Topic::name)).trim_end());
+    } else if words.has_switch("help-formats") {
+        screen.line(formats::document::page().trim_end());
     } else if let Some(date) = words.text("help-manual") {
         screen.line(manual::page(&settings::program::program(), &date).trim_end());
     } else {

@@ -7,6 +7,7 @@ use crate::display::Figures;
 use crate::limits::STATUS_SIZE_MAX;
 use crate::screen::commas;
 use lydian_curve::{Engine, Refereed, Reference};
+use lydian_disk::format::{Format, MOVE_AWAY, NewerFormat, NumberPlace};
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, OwnFile, Proof, read_whole};
 use lydian_engine::{FollowerInfo, ReviewCounts, Stage, Standing, TipUpdate};
 use lydian_mempool::Mempool;
@@ -22,7 +23,11 @@ pub(crate) const FILE: &str = "status.json";
 pub(crate) const STATUS_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
 
 /// Version of the file format: changes when a field changes its meaning or is removed.
-const FORMAT: u32 = 1;
+/// The format of the file.
+pub(crate) const STATUS_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::Json, otherwise: MOVE_AWAY };
+
+const FORMAT: u32 = STATUS_FORMAT.number;
 
 /// The contents of the file, and part of what `lydian info --json` prints (docs/formats/info-json.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -292,9 +297,9 @@ impl Status {
             Ok(status) => status,
             Err(error) => return Err(StatusError::Damaged { path, reason: error.to_string() }),
         };
-        match status.format {
-            FORMAT => Ok(status),
-            found => Err(StatusError::Newer { path, found }),
+        match STATUS_FORMAT.newer(path, status.format) {
+            None => Ok(status),
+            Some(error) => Err(StatusError::Newer(error)),
         }
     }
 
@@ -318,10 +323,7 @@ pub(crate) enum StatusError {
         path: PathBuf,
         reason: String,
     },
-    Newer {
-        path: PathBuf,
-        found: u32,
-    },
+    Newer(NewerFormat),
 }
 
 impl fmt::Display for StatusError {
@@ -331,9 +333,7 @@ impl fmt::Display for StatusError {
             Self::Damaged { path, reason } => {
                 write!(f, "{}: {reason}; it is rewritten when a node runs", path.display())
             }
-            Self::Newer { path, found } => {
-                write!(f, "{} has format {found}; this program supports format {FORMAT}", path.display())
-            }
+            Self::Newer(error) => error.fmt(f),
         }
     }
 }
@@ -413,7 +413,7 @@ mod tests {
         status(FORMAT).write(&disk, root).unwrap();
         assert_eq!(Status::read(&disk, root).unwrap(), status(FORMAT));
         status(FORMAT + 1).write(&disk, root).unwrap();
-        assert!(matches!(Status::read(&disk, root), Err(StatusError::Newer { found: 2, .. })));
+        assert!(matches!(Status::read(&disk, root), Err(StatusError::Newer(NewerFormat { found: 2, .. }))));
         let text = serde_json::to_string(&status(FORMAT)).unwrap();
         let earlier = text.replace(&text[text.find(",\"signature_engine\"").unwrap()..], "}");
         disk.write_whole(&path(root), earlier.as_bytes()).unwrap();

@@ -7,6 +7,7 @@
 )]
 
 mod fields;
+mod formats;
 mod indexes;
 mod service;
 mod shells;
@@ -418,7 +419,7 @@ fn directories_that_are_not_ours_are_left_alone() {
     fs::create_dir_all(folder.join("blocks")).unwrap();
     for (text, expected) in [
         ("lydian 1\nchain signet\n", "belongs to the chain signet, not to regtest: choose another -datadir"),
-        ("lydian 2\nchain regtest\n", "was written by a newer Lydian (format 2, this one supports 1)"),
+        ("lydian 2\nchain regtest\n", "has format 2, which a newer release of Lydian reads; this one"),
         ("", "file of a directory of Lydian; if the directory is Lydian's, delete the file and start again"),
     ] {
         for name in ["version", "blocks/owner"] {

@@ -31,7 +31,7 @@ mod select;
 mod tables;
 
 pub use check::Inconsistency;
-pub use file::PeersError;
+pub use file::{PEERS_FORMAT, PeersError};
 pub use info::{
     AddrInfo, BUCKET_SIZE, Key, NEW_BUCKET_COUNT, NEW_BUCKETS_PER_SOURCE_GROUP, TRIED_BUCKET_COUNT,
     TRIED_BUCKETS_PER_GROUP,

@@ -58,7 +58,7 @@ const BANS: &[Ban] = &[
     Ban { pattern: ".set_len", instead: OWN_DIR, place: Place::Sources },
 ];
 
-/// Only this type changes files that exist (docs/formats/README.md).
+/// Only this type changes files that exist (docs/formats/files.md).
 const OWN_DIR: &str = "`lydian_disk::OwnDir`, which changes no file but ours";
 
 /// `disk` is the crate that opens files. `oracle` and `browser` are not part of any node: they run Bitcoin Core and

@@ -3,7 +3,7 @@
 
 use crate::error::ReadError;
 use crate::owner::OwnerError;
-use lydian_disk::DiskError;
+use lydian_disk::{DiskError, NewerFormat};
 use lydian_primitives::{ParseError, to_hex};
 use std::fmt;
 use std::path::PathBuf;
@@ -43,11 +43,7 @@ pub enum ChainError {
         reason: &'static str,
     },
     /// The index log was written by a later version.
-    NewerVersion {
-        path: PathBuf,
-        found: u32,
-        known: u32,
-    },
+    NewerFormat(NewerFormat),
     /// The index log, or a block file, belongs to another network.
     OtherNetwork {
         path: PathBuf,
@@ -135,11 +131,7 @@ impl fmt::Display for ChainError {
             ChainError::IndexContradiction { path, offset, reason } => {
                 write!(f, "{}:{offset}: the block index {reason}; -reindex rebuilds it", path.display())
             }
-            ChainError::NewerVersion { path, found, known } => write!(
-                f,
-                "{}: this data directory was written by a later version (format {found}; this version supports up to {known})",
-                path.display()
-            ),
+            ChainError::NewerFormat(error) => error.fmt(f),
             ChainError::OtherNetwork { path, found, expected } => {
                 write!(f, "{}: belongs to another network: {found}, not {expected}", path.display())
             }

@@ -10,6 +10,7 @@ use super::error::{ChainError, network_name};
 use super::files::own_index;
 use crate::limits::{INDEX_PENDING_SIZE_MAX, INDEX_RECORD_SIZE_MAX};
 use lydian_consensus::Params;
+use lydian_disk::format::{Format, NumberPlace, OTHER_DATADIR};
 use lydian_disk::limits::RECORD_PAYLOAD_SIZE_MAX;
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
 use lydian_disk::{AppendFile, Change, Disk, DiskError, DiskErrorKind, OwnDir, ReadFile};
@@ -18,7 +19,11 @@ use lydian_stdx::saturating_usize;
 use std::path::{Path, PathBuf};
 
 /// The format version that is written, and the highest one that is read.
-pub const INDEX_VERSION: u32 = 2;
+pub const INDEX_VERSION: u32 = INDEX_FORMAT.number;
+
+/// The format of the log.
+pub const INDEX_FORMAT: Format =
+    Format { number: 2, oldest: 1, place: NumberPlace::Record(HEAD_TEXT), otherwise: OTHER_DATADIR };
 
 /// The first bytes of the first record.
 const HEAD_TEXT: &[u8; 12] = b"lydian index";
@@ -339,8 +344,8 @@ impl LogFile {
             return Err(self.contradiction(0, "does not start with its head"));
         }
         let found = reader.u32().map_err(no_head)?;
-        if found > INDEX_VERSION {
-            return Err(ChainError::NewerVersion { path: self.path.clone(), found, known: INDEX_VERSION });
+        if let Some(error) = INDEX_FORMAT.newer(&self.path, found) {
+            return Err(ChainError::NewerFormat(error));
         }
         let magic: [u8; 4] = reader.array().map_err(no_head)?;
         let genesis: [u8; 32] = reader.array().map_err(no_head)?;

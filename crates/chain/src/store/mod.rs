@@ -23,7 +23,7 @@ mod writer;
 pub use entry::IndexEntry;
 pub use error::{ChainError, UndoFault};
 pub use files::{BLOCKS_FILES, INDEX_FILES};
-pub use log::INDEX_VERSION;
+pub use log::{INDEX_FORMAT, INDEX_VERSION};
 pub use open::{Layout, Opened};
 pub use prune::Pruned;
 pub use read::StoredBytes;

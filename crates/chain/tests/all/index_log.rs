@@ -4,7 +4,8 @@
 use crate::common::blocks::{Maker, layout, params, spent_of};
 use lydian_chain::limits::FILE_NUMBER_MAX;
 use lydian_chain::{
-    BlockCounts, BlockStore, ChainError, INDEX_VERSION, IndexEntry, Opened, StoreRemark, encode_undo, wipe_for_reindex,
+    BlockCounts, BlockStore, ChainError, INDEX_FORMAT, INDEX_VERSION, IndexEntry, Opened, StoreRemark, encode_undo,
+    wipe_for_reindex,
 };
 use lydian_consensus::{Chain, Params};
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
@@ -146,10 +147,8 @@ fn a_later_version_is_refused() {
     open(&disk).unwrap();
     let disk = with_log(&disk, &log_of(&[head(INDEX_VERSION + 1, &params()), vec![0xff; 9]]));
     let before = disk.operation_count();
-    assert_eq!(
-        open(&disk).unwrap_err().to_string(),
-        "d/blocks/index/index.log: this data directory was written by a later version (format 3; this version supports up to 2)"
-    );
+    let newer = INDEX_FORMAT.newer("d/blocks/index/index.log", INDEX_VERSION + 1).unwrap();
+    assert_eq!(open(&disk).unwrap_err().to_string(), newer.to_string());
     // Only the directories were created and synced.
     assert_eq!(read_whole(&disk, &log(), 1000).unwrap().len(), 12 + 52 + 12 + 9);
     assert!(disk.operation_count() - before < 10);

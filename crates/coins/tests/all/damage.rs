@@ -72,8 +72,8 @@ fn a_flipped_bit_in_any_file_is_found_and_named() {
                 Err(CoinsError::Damaged { path: named, .. } | CoinsError::NotAManifest { path: named }) => {
                     assert_eq!(named, path);
                 }
-                Err(CoinsError::NewerFormat { path: named, .. }) => {
-                    assert_eq!((named, name.as_str()), (path.clone(), "manifest"))
+                Err(CoinsError::NewerFormat(error)) => {
+                    assert_eq!((error.path, name.as_str()), (path.clone(), "manifest"))
                 }
                 Err(other) => panic!("{name}:{offset}: {other}"),
                 Ok(found) => {

@@ -1,6 +1,6 @@
 //! [`HistoryError`] and [`Remark`]: what went wrong with a history, in one sentence each.
 
-use lydian_disk::DiskError;
+use lydian_disk::{DiskError, NewerFormat};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -8,6 +8,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistoryError {
     Disk(DiskError),
+    /// The file is of a newer format.
+    NewerFormat(NewerFormat),
     /// The file is whole, but of another version of the format.
     OtherVersion {
         path: PathBuf,
@@ -31,6 +33,7 @@ impl fmt::Display for HistoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HistoryError::Disk(error) => error.fmt(f),
+            HistoryError::NewerFormat(error) => error.fmt(f),
             HistoryError::OtherVersion { path, version } => write!(
                 f,
                 "{}: this is a history of format {version}, which this version of Lydian cannot read; move it away to begin a new one",

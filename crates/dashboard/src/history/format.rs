@@ -6,13 +6,18 @@
 
 use super::series::{Combine, Series};
 use crate::limits::{HISTORY_FILE_BYTES, HISTORY_SERIES_MAX};
+use lydian_disk::format::{Format, MOVE_AWAY, NumberPlace};
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
 
 /// The first words of a head.
 const TITLE: &str = "lydian history";
 
 /// The version of the format.
-const VERSION: &str = "1";
+const VERSION: u32 = HISTORY_FORMAT.number;
+
+/// The format of the file.
+pub const HISTORY_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::RecordLine(TITLE), otherwise: MOVE_AWAY };
 
 /// Bytes of one copy of the head: more than the longest one needs.
 pub(super) const HEAD_SIZE: u64 = 16 << 10;

@@ -20,6 +20,7 @@ mod series;
 mod tests;
 
 pub use error::{HistoryError, Remark};
+pub use format::HISTORY_FORMAT;
 pub use query::Answer;
 pub use series::{Combine, Series};
 

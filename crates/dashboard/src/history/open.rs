@@ -6,7 +6,7 @@
 //! before the other is written, and no slot has a new column before both are durable.
 
 use super::file::SlotFile;
-use super::format::{Column, HEADS, Head, LAYOUT, Layout, Slot, decode_head, encode_head};
+use super::format::{Column, HEADS, HISTORY_FORMAT, Head, LAYOUT, Layout, Slot, decode_head, encode_head};
 use super::series::{Combine, Series};
 use super::{FILE, HISTORY_FILES, History, HistoryError, Remark};
 use crate::limits::HISTORY_SERIES_MAX;
@@ -115,6 +115,10 @@ fn heads(file: &SlotFile, path: &Path) -> Result<Heads, HistoryError> {
         match decode_head(&file.layout, &bytes) {
             None => {}
             Some(Head::Other { version }) => {
+                let newer = version.parse::<u64>().ok().and_then(|found| HISTORY_FORMAT.newer(path, found));
+                if let Some(error) = newer {
+                    return Err(HistoryError::NewerFormat(error));
+                }
                 return Err(HistoryError::OtherVersion { path: path.to_owned(), version });
             }
             // Series are only added: the longer list is the newer one.

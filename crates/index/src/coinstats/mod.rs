@@ -26,6 +26,7 @@ use lydian_primitives::{Amount, BlockHash, Height};
 use lydian_stdx::lock;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+pub use tip::COINSTATS_FORMAT;
 use tip::Saved;
 
 /// The name in `getindexinfo`, as in Core.

@@ -225,7 +225,7 @@ fn bad_files_are_named() {
     };
     assert_eq!(
         again(&|payload| payload[16] = 2),
-        Err("indexes/coinstats/stats.tip: written by a later version (format 2; this version supports up to 1)".into())
+        Err(COINSTATS_FORMAT.newer("indexes/coinstats/stats.tip", 2_u32).unwrap().to_string())
     );
     assert_eq!(
         again(&|payload| payload[20] ^= 1),

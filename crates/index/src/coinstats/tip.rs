@@ -8,17 +8,21 @@ use crate::error::IndexError;
 use crate::head::Head;
 use lydian_consensus::Params;
 use lydian_disk::Disk;
+use lydian_disk::format::{DELETE_INDEX, Format, NumberPlace};
 use lydian_engine::Tip;
 use lydian_hash::MuHash3072;
 use lydian_primitives::{BlockHash, Height, ParseError, Reader};
 use std::path::Path;
 
-/// The format that is written, and the highest one that is read.
-pub(super) const VERSION: u32 = 1;
+const TEXT: &[u8; 16] = b"lydian coinstats";
+
+/// The format of the tip file, and with it of the log.
+pub const COINSTATS_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::Record(TEXT), otherwise: DELETE_INDEX };
 
 const HEAD: Head = Head {
-    text: b"lydian coinstats",
-    version: VERSION,
+    text: TEXT,
+    format: COINSTATS_FORMAT,
     other_file: "not a file of the coin statistics",
     other_chain: "the statistics of another chain",
 };

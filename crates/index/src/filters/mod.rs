@@ -17,6 +17,7 @@ mod tip;
 
 pub use gcs::{FilterError, basic_filter, filter_hash, filter_header, match_any};
 pub use log::FilterEntry;
+pub use tip::FILTERS_FORMAT;
 
 use crate::error::IndexError;
 use log::Logs;

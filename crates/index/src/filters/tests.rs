@@ -441,8 +441,8 @@ fn bad_files_are_named() {
         lydian_disk::record::encode_record(&payload, 0, &mut bytes);
         with(&tip, &bytes)
     };
-    let later = ": written by a later version (format 2; this version supports up to 1)";
-    assert_eq!(again(&|payload| payload[16] = 2), named(later));
+    let newer = FILTERS_FORMAT.newer(tip, 2_u32).unwrap().to_string();
+    assert_eq!(again(&|payload| payload[16] = 2), Err(newer));
     assert_eq!(again(&|payload| payload[20] ^= 1), named(": the block filters of another chain"));
     assert_eq!(again(&|payload| payload[0] ^= 1), named(": not a file of the block filters"));
     let early = format!(":0: damaged: it ends too early; {delete}");

@@ -6,13 +6,20 @@
 use crate::error::IndexError;
 use crate::head::Head;
 use lydian_disk::Disk;
+use lydian_disk::format::{DELETE_INDEX, Format, NumberPlace};
 use lydian_engine::Tip;
 use lydian_primitives::{BlockHash, Height, ParseError, Reader};
 use std::path::Path;
 
+const TEXT: &[u8; 16] = b"lydian filters\0\0";
+
+/// The format of the tip file, and with it of the logs.
+pub const FILTERS_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::Record(TEXT), otherwise: DELETE_INDEX };
+
 const HEAD: Head = Head {
-    text: b"lydian filters\0\0",
-    version: 1,
+    text: TEXT,
+    format: FILTERS_FORMAT,
     other_file: "not a file of the block filters",
     other_chain: "the block filters of another chain",
 };

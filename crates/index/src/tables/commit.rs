@@ -9,13 +9,20 @@ use super::segment::GROUP_BLOCKS;
 use crate::error::IndexError;
 use crate::head::Head;
 use lydian_disk::Disk;
+use lydian_disk::format::{DELETE_INDEX, Format, NumberPlace};
 use lydian_engine::Tip;
 use lydian_primitives::{BlockHash, Height, ParseError, Reader};
 use std::path::Path;
 
+const TEXT: &[u8; 16] = b"lydian tables\0\0\0";
+
+/// The format of the commit record, and with it of all tables.
+pub const TABLES_FORMAT: Format =
+    Format { number: 3, oldest: 3, place: NumberPlace::Record(TEXT), otherwise: DELETE_INDEX };
+
 const HEAD: Head = Head {
-    text: b"lydian tables\0\0\0",
-    version: 3,
+    text: TEXT,
+    format: TABLES_FORMAT,
     other_file: "not a file of the tables",
     other_chain: "the tables of another chain",
 };

@@ -34,8 +34,9 @@ mod tests;
 mod threads;
 mod txids;
 
-pub use commit::Profile;
+pub use commit::{Profile, TABLES_FORMAT};
 pub use index::TxIndex;
+pub use pages::PAGES_FORMAT;
 pub use places::Place;
 pub use reader::{ScriptOutputs, TouchedScripts, TxIndexReader, TxidAt};
 pub use rows::ScriptHash;

@@ -9,6 +9,7 @@
 //! that is read is covered by a checksum. Memory of an open table: 2.25 bytes for a page.
 
 use crate::error::IndexError;
+use lydian_disk::format::{DELETE_INDEX, Format, NumberPlace};
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
 use lydian_disk::{AppendFile, Disk, OwnDir, ReadFile, ReadRequest};
 use lydian_primitives::{ParseError, Reader};
@@ -84,7 +85,10 @@ const STRIDE: usize = 32;
 const SIZES_PER_RECORD: usize = 65_536;
 
 const TEXT: &[u8; 16] = b"lydian pages\0\0\0\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = PAGES_FORMAT.number;
+/// The format of a table, in the record at its end.
+pub const PAGES_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::Record(TEXT), otherwise: DELETE_INDEX };
 /// Text, version, first, rows, pages, offset of the directory.
 const FACTS_BYTES: usize = 16 + 4 + 8 + 8 + 4 + 8;
 const FOOT_BYTES: usize = RECORD_HEAD_SIZE + FACTS_BYTES;
@@ -291,8 +295,8 @@ fn read_foot(file: &dyn ReadFile, path: &Path) -> Result<(Facts, u64), IndexErro
         return Err(IndexError::OtherFile { path: path.to_owned(), what: "not a table of an index" });
     }
     let found = reader.u32().map_err(cut)?;
-    if found > VERSION {
-        return Err(IndexError::NewerFormat { path: path.to_owned(), found, known: VERSION });
+    if let Some(error) = PAGES_FORMAT.newer(path, found) {
+        return Err(IndexError::NewerFormat(error));
     }
     let first = u64::from_le_bytes(reader.array().map_err(cut)?);
     let rows = u64::from_le_bytes(reader.array().map_err(cut)?);
@@ -468,7 +472,7 @@ mod tests {
         encode_record(&foot, 0, &mut bytes);
         disk.write_whole(path, &bytes).unwrap();
         let error = FileSource::open(&disk, path).unwrap_err();
-        assert!(matches!(error, IndexError::NewerFormat { found: 2, known: 1, .. }), "{error}");
+        assert_eq!(Some(error), PAGES_FORMAT.newer(path, 2_u32).map(IndexError::NewerFormat));
         foot[0] = b'x';
         bytes.clear();
         encode_record(&foot, 0, &mut bytes);

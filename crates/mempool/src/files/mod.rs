@@ -22,9 +22,14 @@ pub use key::Key;
 pub use load::{LoadError, LoadProblem, Loader, Record};
 pub use save::{Dump, DumpedTx, MEMPOOL_FILE, MEMPOOL_FILES};
 
+use lydian_disk::format::{Format, MOVE_AWAY, NumberPlace};
+
 /// Core's `MEMPOOL_DUMP_VERSION_NO_XOR_KEY` and `MEMPOOL_DUMP_VERSION`.
 const VERSION_WITHOUT_KEY: u64 = 1;
-const VERSION: u64 = 2;
+const VERSION: u64 = MEMPOOL_FORMAT.number as u64;
+
+/// The format of the file.
+pub const MEMPOOL_FORMAT: Format = Format { number: 2, oldest: 1, place: NumberPlace::First, otherwise: MOVE_AWAY };
 
 #[cfg(test)]
 mod tests;

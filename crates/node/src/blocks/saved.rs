@@ -7,6 +7,7 @@
 use super::reorgs::{Place, Reorg};
 use crate::limits::{REORGS_FILE_SIZE_MAX, REORGS_MAX};
 use crate::log::Log;
+use lydian_disk::format::{Format, MOVE_AWAY, NumberPlace};
 use lydian_disk::{Disk, OwnDir, OwnFile, Proof, read_whole};
 use lydian_primitives::BlockHash;
 use serde::{Deserialize, Serialize};
@@ -16,9 +17,13 @@ use std::sync::Arc;
 /// The file, in the folder of the page.
 pub(crate) const REORGS_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
 
-const FILE: &str = "reorganisations.json";
+pub(crate) const FILE: &str = "reorganisations.json";
 
-const FORMAT: u32 = 1;
+/// The format of the file.
+pub(crate) const REORGS_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::Json, otherwise: MOVE_AWAY };
+
+const FORMAT: u32 = REORGS_FORMAT.number;
 
 /// The file of one data directory.
 #[derive(Debug)]
@@ -93,6 +98,9 @@ impl Saved {
         let bytes = read_whole(self.disk.as_ref(), &path, REORGS_FILE_SIZE_MAX).map_err(|error| error.to_string())?;
         let path = path.display();
         let file: File = serde_json::from_slice(&bytes).map_err(|error| format!("{path}: {error}"))?;
+        if let Some(error) = REORGS_FORMAT.newer(self.directory.join(FILE), file.format) {
+            return Err(error.to_string());
+        }
         if file.format != FORMAT {
             return Err(format!("{path} has format {}; this program supports format {FORMAT}", file.format));
         }

@@ -7,6 +7,7 @@
 use crate::clock::now;
 use crate::limits::ELECTRUM_BANS_FILE_SIZE_MAX;
 use crate::log::Log;
+use lydian_disk::format::{Format, MOVE_AWAY, NumberPlace};
 use lydian_disk::{Disk, OwnDir, OwnFile, Proof, read_whole};
 use lydian_serve::{Ban, Subnet};
 use serde::{Deserialize, Serialize};
@@ -17,9 +18,13 @@ use std::time::Duration;
 /// The file, in the directory of the Electrum server.
 pub(crate) const ELECTRUM_BANS_FILES: &[OwnFile] = &[OwnFile { name: FILE, proof: Proof::Directory }];
 
-const FILE: &str = "banlist.json";
+pub(crate) const FILE: &str = "banlist.json";
 
-const FORMAT: u32 = 1;
+/// The format of the file.
+pub(crate) const ELECTRUM_BANS_FORMAT: Format =
+    Format { number: 1, oldest: 1, place: NumberPlace::Json, otherwise: MOVE_AWAY };
+
+const FORMAT: u32 = ELECTRUM_BANS_FORMAT.number;
 
 /// The file of one data directory.
 #[derive(Debug)]
@@ -64,6 +69,9 @@ impl SavedBans {
         let bytes = bytes.map_err(|error| error.to_string())?;
         let path = path.display();
         let file: File = serde_json::from_slice(&bytes).map_err(|error| format!("{path}: {error}"))?;
+        if let Some(error) = ELECTRUM_BANS_FORMAT.newer(self.directory.join(FILE), file.format) {
+            return Err(error.to_string());
+        }
         if file.format != FORMAT {
             return Err(format!("{path} has format {}; this program supports format {FORMAT}", file.format));
         }
@@ -139,9 +147,10 @@ mod tests {
         let saved = new(&disk);
         saved.try_write(&[ban("203.0.113.0/24", 9)], 1_000).unwrap();
         let path = Path::new("/electrum/banlist.json");
+        let newer = ELECTRUM_BANS_FORMAT.newer(path, 2_u32).unwrap().to_string();
         for (text, expected) in [
             ("", "/electrum/banlist.json: EOF while parsing a value at line 1 column 0"),
-            ("{\"format\":2,\"bans\":[]}", "/electrum/banlist.json has format 2; this program supports format 1"),
+            ("{\"format\":2,\"bans\":[]}", newer.as_str()),
             (
                 "{\"format\":1,\"bans\":[{\"subnet\":\"x\",\"banned_until\":9}]}",
                 "/electrum/banlist.json: not an address, or an address with a netmask or a prefix length: x",

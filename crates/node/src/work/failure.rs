@@ -64,12 +64,10 @@ impl Failure {
             Failure::Files(ReadError::NoBlockFiles { .. }) | Failure::SignatureEngine { .. } => exit::SETTINGS,
             Failure::Files(ReadError::Disk(error)) if error.kind == DiskErrorKind::NotFound => exit::SETTINGS,
             Failure::Engine(
-                EngineError::Chain(
-                    ChainError::NewerVersion { .. } | ChainError::OtherNetwork { .. } | ChainError::Owner(_),
-                )
-                | EngineError::Coins(CoinsError::NewerFormat { .. }),
+                EngineError::Chain(ChainError::NewerFormat(_) | ChainError::OtherNetwork { .. } | ChainError::Owner(_))
+                | EngineError::Coins(CoinsError::NewerFormat(_)),
             )
-            | Failure::Index(_, IndexError::NewerFormat { .. } | IndexError::OtherFile { .. }) => exit::DIRECTORY,
+            | Failure::Index(_, IndexError::NewerFormat(_) | IndexError::OtherFile { .. }) => exit::DIRECTORY,
             Failure::Engine(_)
             | Failure::Files(_)
             | Failure::FutureTip

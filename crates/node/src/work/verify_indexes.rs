@@ -90,7 +90,7 @@ impl CannotVerify {
         match self {
             CannotVerify::Engine(failure) => failure.code(),
             CannotVerify::Reindexing | CannotVerify::Pruned | CannotVerify::OtherChain(..) => exit::DIRECTORY,
-            CannotVerify::Index(IndexError::NewerFormat { .. } | IndexError::OtherFile { .. }) => exit::DIRECTORY,
+            CannotVerify::Index(IndexError::NewerFormat(_) | IndexError::OtherFile { .. }) => exit::DIRECTORY,
             CannotVerify::Interrupted => exit::INTERRUPTED,
             CannotVerify::Index(_)
             | CannotVerify::Disk(_)

@@ -238,11 +238,12 @@ impl World {
         let path = file.display().to_string();
         let error = self.required();
         if let Some(error) = &error {
-            let is_newer = error.contains("by a later version");
+            let is_newer = error.contains("which a newer release of Lydian reads");
             assert_eq!(is_newer, damage == Damage::Newer, "{label}: {error}");
             let has_advice = is_newer || error.contains("; delete ") || damage == Damage::Directory;
             assert!(error.contains(&path) && has_advice, "{label}: {error}");
         }
+        let newer = (damage == Damage::Newer).then(|| fs::read(file).unwrap());
         self.start_again();
         let info = self.server.result("getindexinfo", "[]");
         for (name, index) in info.as_object().unwrap() {
@@ -259,6 +260,11 @@ impl World {
             refused + self.compare(&self.lower, Some(&path), &label)
         };
         self.server.kill();
+        if error.is_some()
+            && let Some(newer) = newer
+        {
+            assert!(fs::read(file).unwrap() == newer, "{label}: the node changed it");
+        }
         match (error, refused) {
             (Some(_), _) => "named at the start",
             (None, 0) => "repaired or not needed",

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// The format that is written.
+pub const PEERS_FORMAT: u8 = FORMAT;
 const FORMAT: u8 = 4;
 /// From this format on, the number of buckets is XORed with 2^30.
 const FORMAT_DETERMINISTIC: u8 = 1;

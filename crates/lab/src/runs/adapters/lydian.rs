@@ -54,7 +54,7 @@ impl Adapter for Lydian {
         version_line(&self.program)
     }
 
-    /// Writes the owner file of docs/formats/README.md: without it the block files belong to another program, and
+    /// Writes the owner file of docs/formats/files.md: without it the block files belong to another program, and
     /// Lydian does not reindex them.
     fn take_over(&self, job: &Job) -> Result<(), LabError> {
         let text = format!("lydian 1\nchain {}\n", job.network.name);

@@ -64,6 +64,13 @@ pub(super) const OPTIONS: &[Opt] = &[
     Opt { name: "h", group: Group::HIDDEN, help: "Same as -help", ..SWITCH },
     Opt { name: "?", group: Group::HIDDEN, help: "Same as -help", ..SWITCH },
     Opt {
+        name: "help-formats",
+        is_own: true,
+        group: Group::HIDDEN,
+        help: "Print docs/formats/README.md and exit",
+        ..SWITCH
+    },
+    Opt {
         name: "help-metrics",
         is_own: true,
         group: Group::HIDDEN,

@@ -197,6 +197,7 @@ const EARLY: &[&str] = &[
     "h",
     "?",
     "help-debug",
+    "help-formats",
     "help-config",
     "help-interface",
     "help-manual",
