@@ -55,6 +55,7 @@ fn run(arguments: Vec<OsString>) -> u8 {
     };
     if settings.switch("version") {
         print_line(&help::version());
+        print_line(&lydian_options::build::line());
         return 0;
     }
     if is_empty || ["help", "h", "?"].into_iter().any(|name| settings.is_set(name)) {

@@ -7,6 +7,7 @@
 
 mod answers;
 mod blocks;
+mod build;
 mod cli;
 mod clock;
 mod daemon;
@@ -203,9 +204,11 @@ fn print_completions(name: &str) -> u8 {
 /// The text of `bitcoind -version`, which programs parse: the version is the word after "version".
 fn version() -> String {
     format!(
-        "Lydian daemon version v{} lydian\nCopyright (C) 2025-2026 The Lydian developers\n\nThis is experimental software.\nDistributed under the \
+        "Lydian daemon version v{} lydian\n{}\n{}\n\nCopyright (C) 2025-2026 The Lydian developers\n\nThis is experimental software.\nDistributed under the \
          MIT software license or the Apache License 2.0, see the\naccompanying files LICENSE-MIT and LICENSE-APACHE\n",
-        env!("CARGO_PKG_VERSION")
+        env!("CARGO_PKG_VERSION"),
+        build::line(),
+        build::kernels()
     )
 }
 

@@ -4,6 +4,7 @@
 //! the work (which starts the commands of `-startupnotify`), run the commands of `-shutdownnotify`, remove the pid
 //! file.
 
+use crate::build;
 use crate::clock;
 use crate::daemon;
 use crate::datadir::{DataDir, DataDirError};
@@ -213,6 +214,7 @@ const CLIENT_NAME: &str = "Lydian";
 fn greet(settings: &Settings, log: &Log) {
     let build = if cfg!(debug_assertions) { "debug build" } else { "release build" };
     log.info(format!("{CLIENT_NAME} version {}", format_args!("v{} ({build})", env!("CARGO_PKG_VERSION"))));
+    log.info(build::line());
     log.info("Log output may contain privacy-sensitive information. Be cautious when sharing logs.");
     if !settings.log.form.is_rate_limited {
         log.info("Log rate limiting disabled");

@@ -49,6 +49,12 @@ fn help_and_version() {
     let (out, err, code) = lydian(&["--version"]);
     assert!(out.starts_with(&format!("Lydian daemon version v{} lydian\n", env!("CARGO_PKG_VERSION"))), "{out}");
     assert_eq!((&err[..], code), ("", 0));
+    let lines: Vec<&str> = out.lines().collect();
+    let is_build = lines[1].starts_with("Build: commit ") && lines[1].contains(", rustc ");
+    assert!(is_build && lines[1].contains("; features: "), "{out}");
+    let kernels = lines[2].strip_prefix("Signature kernels: ").unwrap();
+    assert_eq!(kernels.matches(" (chosen)").count(), 1, "{out}");
+    assert!(kernels.replace(" (chosen)", "").ends_with("reference"), "{out}");
     let (out, _, code) = lydian(&["verify", "--help"]);
     assert_eq!(code, 0);
     assert!(out.contains("xor.dat") && out.contains("Exit codes"), "{out}");

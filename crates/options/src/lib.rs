@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod build;
 mod chain;
 pub mod completions;
 mod conf;
