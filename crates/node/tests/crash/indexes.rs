@@ -91,7 +91,7 @@ pub fn verify(datadir: &Path, is_killed: bool) {
 /// A chain that grows: its blocks from the genesis block on.
 #[derive(Clone)]
 pub struct Chain {
-    maker: Maker,
+    pub maker: Maker,
     blocks: Vec<Vec<u8>>,
 }
 
@@ -190,7 +190,7 @@ pub fn compare(found: &Files, expected: &Files, has_left: bool) {
 }
 
 /// A transaction waits in the mempool of a node when it stops.
-fn leave_mempool(datadir: &Path, maker: &Maker) {
+pub fn leave_mempool(datadir: &Path, maker: &Maker) {
     let peer = Peer::start_with(datadir, &["-acceptnonstdtxn"]);
     let is_loaded = |_| {
         std::thread::sleep(Duration::from_millis(25));

@@ -11,6 +11,7 @@
 
 mod attack;
 mod damage;
+mod datadirs;
 mod files;
 mod full;
 mod hostile;
