@@ -441,7 +441,7 @@ fn bad_files_are_named() {
         lydian_disk::record::encode_record(&payload, 0, &mut bytes);
         with(&tip, &bytes)
     };
-    let newer = FILTERS_FORMAT.newer(tip, 2_u32).unwrap().to_string();
+    let newer = FILTERS_FORMAT.newer(&tip, 2_u32).unwrap().to_string();
     assert_eq!(again(&|payload| payload[16] = 2), Err(newer));
     assert_eq!(again(&|payload| payload[20] ^= 1), named(": the block filters of another chain"));
     assert_eq!(again(&|payload| payload[0] ^= 1), named(": not a file of the block filters"));
