@@ -12,6 +12,7 @@
 #           RUN_SECONDS     time after the sync at which `make run` ends (default 0 without a terminal)
 #           CRASH_KILLS     number of times `make crash` kills the node, and a save of the mempool (default 1000); a
 #                           tenth as often while it saves fee estimates
+#           CRASH_STOPS     number of times `make crash` stops the node by SIGTERM (default 200)
 #           DAMAGE_OFFSETS  number of bytes that `make crash` damages in each file of a data directory (default 40)
 #           CRASH_RUNS      number of engine crashes on the simulated disk in each test of `make crash` (default 5000)
 #           SOAK_SECONDS    duration of `make soak` (default 3600)
@@ -33,6 +34,7 @@ FUZZ_SECONDS ?= 60
 MEMPOOL_STEPS ?= 500000
 CRASH_KILLS ?= 1000
 CRASH_RUNS ?= 5000
+CRASH_STOPS ?= 200
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 
@@ -153,8 +155,9 @@ fuzz: judge ## run each fuzz target for FUZZ_SECONDS, check ten million signatur
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_RPC_SECONDS=$(if $(filter file,$(origin JUDGE_SECONDS)),600,$(JUDGE_SECONDS)) cargo test --locked --release -p lydian-node --test rpc arguments_of_every_type -- --nocapture
 	LYDIAN_REQUIRE_JUDGE=1 LYDIAN_MEMPOOL_STEPS=$(MEMPOOL_STEPS) cargo test --locked --release -p lydian-mempool --test all pool::story -- --nocapture
 
-crash: judge ## attack the node with hostile peers, kill it CRASH_KILLS times, damage every file of a data directory, crash the engine CRASH_RUNS times in each way, and compare the resulting states
+crash: judge ## attack the node with hostile peers, stop it CRASH_STOPS times, kill it CRASH_KILLS times, damage every file of a data directory, crash the engine CRASH_RUNS times in each way, and compare the resulting states
 	LYDIAN_HOSTILE=1 cargo test --locked --release -p lydian-node --test crash hostile -- --nocapture --test-threads=1
+	LYDIAN_STOPS=$(CRASH_STOPS) cargo test --locked --release -p lydian-node --test crash stopped -- --nocapture
 	LYDIAN_CRASH_RUNS=$(CRASH_KILLS) LYDIAN_DAMAGE_OFFSETS=$(DAMAGE_OFFSETS) cargo test --locked --release -p lydian-node --test crash -- --nocapture
 	LYDIAN_DAMAGE_OFFSETS=$(DAMAGE_OFFSETS) cargo test --locked --release -p lydian-node --test rpc indexes -- --nocapture
 	LYDIAN_CRASH_RUNS=$(CRASH_RUNS) LYDIAN_ENGINE_SECONDS=60 cargo test --locked --release -p lydian-engine --test chains -- --nocapture

@@ -20,3 +20,4 @@ mod indexes;
 mod peers;
 mod process;
 mod soak;
+mod stops;
