@@ -140,6 +140,48 @@ fn the_directories_of_core_are_read_and_never_written() {
     assert_eq!(core.result("gettxoutsetinfo", "[\"muhash\"]")["muhash"], muhash);
 }
 
+/// The way back: Core reads our block files and our key with `-reindex`, and has the same coins.
+#[test]
+fn blocks_move_back_to_core() {
+    let Some(built) = or_skip("blocks_move_back_to_core", build::locate()) else { return };
+    let mut node = Server::lydian("moving-back", &["-fastprune"]);
+    node.result("generatetoaddress", &format!("[{BLOCKS}, \"{ADDRESS}\"]"));
+    let info = node.result("gettxoutsetinfo", "[\"muhash\"]");
+    node.result("stop", "[]");
+    assert_eq!(node.wait(), Some(0));
+
+    let mut core = Server::core(&built.bitcoind, "moving-back", &[]);
+    core.result("stop", "[]");
+    assert_eq!(core.wait(), Some(0));
+    let (ours, cores) = (node.folder.join("regtest"), core.folder.join("regtest"));
+    for directory in ["blocks", "chainstate"] {
+        fs::remove_dir_all(cores.join(directory)).unwrap();
+    }
+    fs::create_dir_all(cores.join("blocks")).unwrap();
+    let mut copied = Vec::new();
+    for path in snapshot(&ours.join("blocks")).into_keys() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name == "xor.dat" || lydian_chain::is_block_file_name(&path) {
+            fs::copy(&path, cores.join("blocks").join(&name)).unwrap();
+            copied.push(name);
+        }
+    }
+    copied.sort();
+    assert_eq!(copied, ["blk00000.dat", "blk00001.dat", "xor.dat"]);
+    assert_ne!(fs::read(ours.join("blocks/xor.dat")).unwrap(), [0; 8], "a key");
+    core.start_again(&["-fastprune", "-reindex"]);
+    for _ in 0..2_400 {
+        if core.result("getblockcount", "[]") == BLOCKS {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let found = core.result("gettxoutsetinfo", "[\"muhash\"]");
+    for field in ["height", "bestblock", "txouts", "muhash"] {
+        assert_eq!(found[field], info[field], "{field}");
+    }
+}
+
 /// Core starts neither on the data directory nor on the blocks of a running node of ours, and leaves both unchanged.
 #[test]
 fn core_is_kept_out_of_the_directories_of_a_running_node() {
