@@ -1,6 +1,6 @@
 //! SIGTERM at random moments: of a sync, of a sync with a checkpoint every few blocks, of a change to a chain with
-//! more work, and of the building of every index. A container engine kills after ten seconds. The exit is clean, and the next
-//! start connects no block again. See the parent.
+//! more work, and of the building of every index. A container engine kills after ten seconds. The exit is clean, and
+//! the next start connects no block again. See the parent.
 //!
 //! `LYDIAN_STOPS`: the number of stops (by default a few; `make crash` uses 200); with it the limit of 8 seconds
 //! applies, which the load of other tests could exceed.
