@@ -71,6 +71,7 @@ mod partition;
 mod pinned;
 mod record;
 mod rewrite;
+mod sample;
 mod sections;
 mod segment;
 mod store;
@@ -82,6 +83,7 @@ pub use key::Key;
 pub use manifest::COINS_FORMAT;
 pub use open::COINS_FILES;
 pub use pinned::PinnedCoins;
+pub use sample::sample;
 
 pub use store::Coins;
 

@@ -20,6 +20,7 @@ pub mod limits;
 mod many;
 mod own;
 mod pool;
+pub mod probe;
 mod real;
 pub mod record;
 mod sim;
@@ -32,7 +33,7 @@ pub use many::ReadWay;
 pub use own::{Change, OwnDir, OwnFile, Proof};
 pub use real::RealDisk;
 pub use sim::{Fault, SimDisk};
-pub use sys::{WipingAllocator, bound_free_memory, release_free_memory, wiping};
+pub use sys::{WipingAllocator, bound_free_memory, is_clock_synchronized, release_free_memory, wiping};
 pub use whole::{is_zst, open_content, read_whole};
 
 use std::fmt::Debug;

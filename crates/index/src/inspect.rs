@@ -138,6 +138,21 @@ pub fn check(
     }
 }
 
+/// Reads up to `count` random pages of the tables with their checksums, also while a node uses them; returns the number
+/// that was read, 0 if there are none. `random` returns a number below its argument, which is not 0.
+pub fn sample(
+    disk: &dyn Disk,
+    datadir: &Path,
+    params: &Params,
+    count: usize,
+    random: &mut dyn FnMut(u64) -> u64,
+) -> Result<usize, IndexError> {
+    let dir = IndexKind::Tables.dir(datadir);
+    let mut look = || tables::inspect::sample(disk, &dir, &params.genesis_hash, count, random);
+    // A node may have replaced files between two looks.
+    look().or_else(|_| look())
+}
+
 /// Begins to build the index again in its scratch directory; `None` if it has no blocks.
 pub fn rebuild(
     disk: &Arc<dyn Disk>,

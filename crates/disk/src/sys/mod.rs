@@ -89,12 +89,39 @@ pub(crate) fn lock_records(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Asks who holds a lock that would keep this process from locking the whole file; takes none. The process is -1 if the
+/// lock belongs to an open file description.
+pub(crate) fn record_lock(file: &File) -> io::Result<Option<i32>> {
+    let mut lock = whole_file();
+    // SAFETY: the descriptor is open as long as `file` is borrowed, and the command reads and writes one `flock`, which
+    // outlives the call.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut lock) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((i32::from(lock.l_type) != libc::F_UNLCK).then_some(lock.l_pid))
+}
+
+/// Whether the kernel's clock is kept by a time service; `None` if the system does not say.
+pub fn is_clock_synchronized() -> Option<bool> {
+    // SAFETY: the structure consists of integers, for which zeros are valid: no mode, so the call changes nothing.
+    let mut answer: libc::timex = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: the call reads and writes one `timex`, which outlives it.
+    let state = unsafe { libc::adjtimex(&raw mut answer) };
+    (state >= 0).then_some(answer.status & libc::STA_UNSYNC == 0)
+}
+
+/// A write lock on a whole file.
 #[allow(clippy::cast_possible_truncation, reason = "the constants are 0 and 1, and the fields are of the C type")]
-fn set_lock(file: &File, command: libc::c_int) -> io::Result<bool> {
+fn whole_file() -> libc::flock {
     // SAFETY: the structure consists of integers, for which zeros are valid: the whole file, and no process.
     let mut lock: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock
+}
+
+fn set_lock(file: &File, command: libc::c_int) -> io::Result<bool> {
+    let lock = whole_file();
     // SAFETY: the descriptor is open as long as `file` is borrowed, and the command reads one `flock`, which outlives
     // the call.
     if unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const lock) } == 0 {

@@ -133,6 +133,32 @@ pub(crate) fn check(disk: &dyn Disk, dir: &Path, genesis: &BlockHash, told: Adva
     Ok(())
 }
 
+/// Reads up to `count` random pages with their checksums; returns the number that was read. `random` returns a number
+/// below its argument, which is not 0.
+pub(crate) fn sample(
+    disk: &dyn Disk,
+    dir: &Path,
+    genesis: &BlockHash,
+    count: usize,
+    random: &mut dyn FnMut(u64) -> u64,
+) -> Result<usize, IndexError> {
+    let Some(commit) = read_commit(disk, dir, genesis)? else { return Ok(0) };
+    let ranges = segments_of(&commit);
+    let paths: Vec<_> = ranges.iter().flat_map(|range| segment::files(dir, range, commit.profile)).collect();
+    if paths.is_empty() {
+        return Ok(0);
+    }
+    let mut pick = |count: usize| lydian_stdx::saturating_usize(random(count as u64));
+    for _ in 0..count {
+        let table = FileSource::open(disk, &paths[pick(paths.len())])?;
+        if let pages @ 1.. = table.facts().pages {
+            let number = pick(pages as usize);
+            table.page(u32::try_from(number).unwrap_or(0))?;
+        }
+    }
+    Ok(count)
+}
+
 /// A follower that builds the tables of a directory again in another, empty one, and the block at which it ends.
 pub(crate) fn rebuild(
     disk: &Arc<dyn Disk>,
