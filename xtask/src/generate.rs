@@ -20,6 +20,7 @@ const DOCUMENTS: &[Document] = &[
     Document { path: "docs/checklist.md", make: checklist },
     Document { path: "docs/memory.md", make: crate::memory::document },
     Document { path: "docs/config.md", make: |_| printed_by_the_program("-help-config") },
+    Document { path: "docs/doctor.md", make: |_| printed_by_the_program("-help-doctor") },
     Document { path: "docs/rpc.md", make: |_| printed_by_the_program("-help-rpc") },
     Document { path: "docs/core-interface.md", make: |_| printed_by_the_program("-help-interface") },
     Document { path: "docs/formats/README.md", make: |_| printed_by_the_program("-help-formats") },

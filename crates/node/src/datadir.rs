@@ -258,6 +258,7 @@ mod tests {
             (crate::page::PAGE_DIR, lydian_dashboard::SESSION_FILES),
             (crate::page::PAGE_DIR, crate::blocks::saved::REORGS_FILES),
             ("message_capture/*", lydian_net::CAPTURE_FILES),
+            ("-bundle", crate::doctor::bundle::BUNDLE_FILES),
             ("-debuglogfile", crate::log::LOG_FILES),
             ("-pid", crate::run::PID_FILES),
             ("-settings", lydian_options::SETTINGS_FILES),

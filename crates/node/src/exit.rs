@@ -1,5 +1,5 @@
-//! Exit codes, as listed in the help and in `docs/config.md`. Those below are for `import`, `utxohash`, `info`, `index`
-//! and `verify`; the daemon uses Bitcoin Core's.
+//! Exit codes, as listed in the help and in `docs/config.md`. Those below are for `import`, `utxohash`, `info`,
+//! `index`, `verify` and `doctor`; the daemon uses Bitcoin Core's.
 
 /// Done, or stopped on request.
 pub(crate) const DONE: u8 = 0;
@@ -15,6 +15,12 @@ pub(crate) const DIRECTORY: u8 = 3;
 
 /// Disk full, damaged or failing.
 pub(crate) const DISK: u8 = 4;
+
+/// `lydian doctor` has a warning.
+pub(crate) const DOCTOR_WARNING: u8 = 1;
+
+/// `lydian doctor` found something bad.
+pub(crate) const DOCTOR_BAD: u8 = 2;
 
 /// `lydian index verify` was stopped before it had a result: that of a shell for SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;

@@ -1,6 +1,7 @@
 //! `lydian explain`: prints the tables of consensus and policy rules. Input: a rule name, a reject reason, or nothing.
 //! Output: text; exit code 2 for an unknown name.
 
+use crate::edits::edits;
 use crate::screen::{Screen, Tone};
 use lydian_consensus::{RULES, RuleInfo, Step};
 use lydian_mempool::policy::{POLICY_RULES, PolicyRuleInfo, PolicyStep};
@@ -169,22 +170,6 @@ fn nearest(asked: &str) -> Vec<&'static str> {
     });
     names.truncate(3);
     names
-}
-
-/// Edit distance: letters to insert, delete or replace to turn one text into the other.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

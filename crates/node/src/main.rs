@@ -9,11 +9,14 @@ mod answers;
 mod blocks;
 mod build;
 mod cli;
+mod client;
 mod clock;
 mod daemon;
 mod datadir;
 mod disagreement;
 mod display;
+mod doctor;
+mod edits;
 mod electrum;
 mod esplora;
 mod exit;
@@ -119,6 +122,9 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
         return print_completions(shell);
     }
     let host = Host::this();
+    if words.command == Some("doctor") {
+        return doctor::run(&words, &host);
+    }
     let mut notices = words.notices.clone();
     let settings = settings::load(&words, &host, &RealDisk, &mut notices);
     for line in notices.iter().filter_map(Notice::stderr) {
@@ -176,6 +182,8 @@ fn print_and_exit(words: &Words) -> bool {
         screen.line(help::help(screen.width(), words.has_switch("help-debug")).trim_end());
     } else if words.has_switch("help-config") {
         screen.line(settings::document().trim_end());
+    } else if words.has_switch("help-doctor") {
+        screen.line(doctor::document().trim_end());
     } else if words.has_switch("help-metrics") {
         screen.line(metrics::documents::all().trim_end());
     } else if words.has_switch("help-rpc") {
@@ -202,7 +210,7 @@ fn print_completions(name: &str) -> u8 {
 }
 
 /// The text of `bitcoind -version`, which programs parse: the version is the word after "version".
-fn version() -> String {
+pub(crate) fn version() -> String {
     format!(
         "Lydian daemon version v{} lydian\n{}\n{}\n\nCopyright (C) 2025-2026 The Lydian developers\n\nThis is experimental software.\nDistributed under the \
          MIT software license or the Apache License 2.0, see the\naccompanying files LICENSE-MIT and LICENSE-APACHE\n",

@@ -29,6 +29,11 @@ impl Screen {
         Screen { has_color: io::stdout().is_terminal() && !is_off("NO_COLOR") && !is_dumb }
     }
 
+    /// For texts that are stored.
+    pub(crate) fn without_color() -> Screen {
+        Screen { has_color: false }
+    }
+
     pub(crate) fn line(&self, text: &str) {
         // If stdout is closed, there is nowhere to report it.
         let _ = writeln!(io::stdout().lock(), "{text}");

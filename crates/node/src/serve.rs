@@ -235,22 +235,18 @@ fn raise_file_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// As in Core, both options or neither, so that half a setting does not open the port to everyone.
+/// The addresses to listen on; logs half a setting, as Core does.
 fn bound<'a>(session: &Session<'_>, rpc: &'a RpcSettings) -> &'a [String] {
-    match (rpc.bind.is_empty(), rpc.allow.is_empty()) {
-        (false, false) => &rpc.bind,
-        (is_unbound, is_closed) => {
-            if !is_closed {
-                let words = "Option -rpcallowip was specified without -rpcbind; this doesn't usually make sense";
-                session.log.warning(words);
-            }
-            if !is_unbound {
-                let words = "Option -rpcbind was ignored because -rpcallowip was not specified, refusing to allow everyone to connect";
-                session.log.warning(words);
-            }
-            &[]
-        }
+    if rpc.bind.is_empty() && !rpc.allow.is_empty() {
+        let words = "Option -rpcallowip was specified without -rpcbind; this doesn't usually make sense";
+        session.log.warning(words);
     }
+    if !rpc.bind.is_empty() && rpc.allow.is_empty() {
+        let words =
+            "Option -rpcbind was ignored because -rpcallowip was not specified, refusing to allow everyone to connect";
+        session.log.warning(words);
+    }
+    rpc.bound()
 }
 
 /// The part of Core's `InitHTTPAllowList` that handles `-rpcallowip`.

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and makes its own files"
 )]
 
+mod doctor;
 mod fields;
 mod formats;
 mod indexes;

@@ -9,7 +9,7 @@
 //!   follow it.
 
 use crate::rules::Rules;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -156,6 +156,13 @@ impl Sources {
         [self.on_command_line(name), self.in_settings(name), self.in_section("", name)]
             .into_iter()
             .find_map(|values| after_negation(values).last())
+    }
+
+    /// The largest number of different values in one place that counts: the command line, `settings.json`, the section
+    /// of the chain, the top of the file.
+    pub fn different_values(&self, name: &str) -> usize {
+        let texts = |values: &[Value]| values.iter().map(|value| value.setting.text()).collect::<BTreeSet<_>>().len();
+        self.merge(name, false).iter().map(|(values, _)| texts(values)).max().unwrap_or(0)
     }
 
     /// All values that count.

@@ -22,6 +22,7 @@ const HEAD: &str = "<!-- Generated from crates/node/src/formats by `make generat
 | [disk.md](disk.md) | assumptions about disks; records of logs |
 | [prevouts.md](prevouts.md) | the spent outputs of one block |
 | [info-json.md](info-json.md), [index-json.md](index-json.md), [verify-json.md](verify-json.md) | JSON of `lydian info`, `lydian utxohash`, `lydian index`, `lydian verify` |
+| [doctor.md](../doctor.md#json) | JSON of `lydian doctor` |
 | [sigengine-disagreement.md](sigengine-disagreement.md) | a case in which a signature engine was wrong |
 | [judge.md](judge.md), [lab-results.md](lab-results.md), [lab-electrum.md](lab-electrum.md), [lab-mempool.md](lab-mempool.md) | formats of the tests and the lab |
 

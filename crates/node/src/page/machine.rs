@@ -76,13 +76,18 @@ impl Machine {
     }
 
     fn add_up(&self) {
-        let mut walk = Walk { folders: BTreeMap::new(), entries_left: WALK_ENTRIES_MAX };
-        walk.top(&self.datadir);
-        if !self.blocks.starts_with(&self.datadir) {
-            walk.folder("blocks", &self.blocks);
-        }
-        *lock(&self.folders) = Some(walk.folders);
+        *lock(&self.folders) = Some(folder_sizes(&self.datadir, &self.blocks));
     }
+}
+
+/// Bytes of each folder of a data directory, and of the files beside them.
+pub(crate) fn folder_sizes(datadir: &Path, blocks: &Path) -> BTreeMap<String, u64> {
+    let mut walk = Walk { folders: BTreeMap::new(), entries_left: WALK_ENTRIES_MAX };
+    walk.top(datadir);
+    if !blocks.starts_with(datadir) {
+        walk.folder("blocks", blocks);
+    }
+    walk.folders
 }
 
 /// A walk through the data directory.

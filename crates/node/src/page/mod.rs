@@ -17,6 +17,7 @@ mod qr;
 mod topics;
 
 pub(crate) use link::run as print_link;
+pub(crate) use machine::folder_sizes;
 pub(crate) use node::PageNode;
 
 use crate::answers::{ToLog, everyone};

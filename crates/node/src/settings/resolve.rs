@@ -11,7 +11,7 @@ use super::logging;
 use super::mempool;
 use super::net::{NetSettings, has_cjdns};
 use super::settled::{Prune, Settings};
-use super::shown::shown;
+use super::shown::{repeated, shown};
 use super::table::options;
 use super::unused;
 use super::values::{self, DBCACHE_MIB_DEFAULT};
@@ -84,6 +84,7 @@ pub(crate) fn load(
     settings.file = file;
     settings.arguments = sources.log_lines();
     settings.shown = shown(&sources);
+    settings.repeated = repeated(&sources);
     settings.notices.clone_from(notices);
     Ok(settings)
 }

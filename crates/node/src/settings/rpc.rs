@@ -77,6 +77,12 @@ impl Default for RpcSettings {
 }
 
 impl RpcSettings {
+    /// The values of `-rpcbind` that count: as in Core, it counts with `-rpcallowip` only, so that half a setting does
+    /// not open the port to everyone.
+    pub(crate) fn bound(&self) -> &[String] {
+        if self.allow.is_empty() { &[] } else { &self.bind }
+    }
+
     /// Reads the options that depend on the chain or on the network, or whose empty values are errors. The others are
     /// stored by their entries in the table. `with_cjdns`: whether CJDNS is reachable.
     pub(super) fn read(&mut self, chain: Chain, given: &Given<'_>, with_cjdns: bool) -> Result<(), SettingsError> {

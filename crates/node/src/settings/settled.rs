@@ -100,6 +100,8 @@ pub(crate) struct Settings {
     pub(crate) arguments: Vec<String>,
     /// Every option, as the page shows it.
     pub(crate) shown: Vec<Shown>,
+    /// Options that were given several times in one place, although only one value counts: a sentence for each.
+    pub(crate) repeated: Vec<String>,
 }
 
 /// Core's `TEST_OPTIONS_DOC`, without `bip94`, which is a rule of the chain, and with one of our own.
@@ -220,6 +222,7 @@ impl Settings {
             notices: Vec::new(),
             arguments: Vec::new(),
             shown: Vec::new(),
+            repeated: Vec::new(),
             datadir,
         }
     }

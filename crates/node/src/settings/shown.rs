@@ -70,6 +70,16 @@ fn row(option: &'static Opt, sources: &Sources) -> Shown {
     }
 }
 
+/// A sentence for each option that is given with different values in one place, of which only one counts.
+pub(super) fn repeated(sources: &Sources) -> Vec<String> {
+    let single = options().filter(|option| !option.is_list);
+    let sentence = |option: &Opt| {
+        let count = sources.different_values(option.name);
+        (count > 1).then(|| format!("-{} is given with {count} values in one place; only one counts", option.name))
+    };
+    single.filter_map(sentence).collect()
+}
+
 fn texts(name: &str, is_secret: bool, is_list: bool, sources: &Sources, read: impl Fn(&str) -> String) -> Vec<String> {
     let shown = |value: &Value| match &value.setting {
         // What `-noNAME` says is no secret.

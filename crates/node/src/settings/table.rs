@@ -72,6 +72,12 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         help: "Print tip, work, coins and sizes at once, also while a node runs",
     },
     CommandInfo {
+        name: "doctor",
+        argument: "",
+        words_max: 1,
+        help: "Check disk, memory, machine, directory, settings and the running node, and print what is wrong and what to do",
+    },
+    CommandInfo {
         name: "utxohash",
         argument: "",
         words_max: 0,

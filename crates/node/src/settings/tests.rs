@@ -128,7 +128,7 @@ fn words_are_split_as_cores() {
         (&["index"], "lydian index needs COMMAND"),
         (&["index", "drop", "tables", "b"], "Command line contains unexpected token 'b' after lydian index"),
         (&["info", "-copy"], "The -copy option cannot be used with 'lydian info', only with: import"),
-        (&["-json"], "The -json option cannot be used with 'lydian', only with: index, info, utxohash"),
+        (&["-json"], "The -json option cannot be used with 'lydian', only with: doctor, index, info, utxohash"),
         (
             &["-includeconf=f"],
             "Error parsing command line arguments: -includeconf cannot be used from commandline; -includeconf=\"f\"",

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// Core's `min_disk_space`.
-const FREE_BYTES_MIN: u64 = 50 << 20;
+pub(crate) const FREE_BYTES_MIN: u64 = 50 << 20;
 
 /// Core's `CheckDiskSpace`. A file system that does not report its free space passes.
 pub(super) fn has_space(disk: &dyn Disk, path: &Path, bytes: u64) -> bool {

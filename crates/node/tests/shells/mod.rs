@@ -24,6 +24,7 @@ fn shells_complete_options_values_commands_and_files() {
             ("lydian utxo", "utxohash"),
             ("lydian index stat", "index status"),
             ("lydian import unus", "import unusual/"),
+            ("lydian doct", "doctor"),
         ];
         check_completions(shell, Path::new(LYDIAN), home.path(), &lines);
     }

@@ -77,6 +77,7 @@ pub(super) const OPTIONS: &[Opt] = &[
         help: "Print docs/metrics.md and the files in contrib and exit",
         ..SWITCH
     },
+    Opt { name: "help-doctor", is_own: true, group: Group::HIDDEN, help: "Print docs/doctor.md and exit", ..SWITCH },
     Opt { name: "help-rpc", is_own: true, group: Group::HIDDEN, help: "Print docs/rpc.md and exit", ..SWITCH },
     Opt {
         name: "help-interface",
@@ -104,11 +105,21 @@ pub(super) const OPTIONS: &[Opt] = &[
         ..SWITCH
     },
     Opt {
+        name: "bundle",
+        is_own: true,
+        group: group::COMMAND,
+        commands: &["doctor"],
+        may_negate: false,
+        help: "doctor: also pack the report, the end of the log, settings and versions into this new file (.tar.zst), without secrets, \
+               addresses of peers and wallets, and transactions",
+        ..PATH
+    },
+    Opt {
         name: "json",
         is_own: true,
         group: group::COMMAND,
-        commands: &["index", "info", "utxohash"],
-        help: "index, info, utxohash: print JSON",
+        commands: &["doctor", "index", "info", "utxohash"],
+        help: "doctor, index, info, utxohash: print JSON",
         set: Set::Switch(|settings, is_on| settings.json = is_on),
         ..SWITCH
     },

@@ -1,0 +1,142 @@
+//! Checks of the processor: the kernels that verify signatures, their self-test, and their speed against the benchmark.
+
+use crate::clock::thread_cpu;
+use crate::doctor::check::Answer;
+use crate::doctor::facts::Facts;
+use lydian_curve::{
+    Check, ChooseError, Engine, PublicKeyBytes, Reference, TestScheme, TestSignature, TestSigner, choose,
+};
+use std::time::Duration;
+
+/// Instructions that kernels of signatures and hashes use, as far as this processor has them.
+fn features() -> Vec<&'static str> {
+    let mut found = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        let known = [
+            ("SHA", is_x86_feature_detected!("sha")),
+            ("AVX2", is_x86_feature_detected!("avx2")),
+            ("AVX-512F", is_x86_feature_detected!("avx512f")),
+            ("AVX-512 IFMA", is_x86_feature_detected!("avx512ifma")),
+        ];
+        found.extend(known.into_iter().filter_map(|(name, is_there)| is_there.then_some(name)));
+    }
+    found
+}
+
+pub(crate) fn kernels(facts: &Facts<'_>) -> Answer {
+    let wanted = facts.settings.as_ref().map_or("auto", |settings| settings.sigengine);
+    let features = match features()[..] {
+        [] => "no instructions for kernels".to_owned(),
+        ref some => some.join(", "),
+    };
+    match choose(wanted) {
+        Err(ChooseError::SelfTestFailed) => Answer::bad(format!("{wanted} failed its self-test ({features})")),
+        Err(error) => Answer::bad(format!("-sigengine={wanted}: {error} ({features})")),
+        Ok(chosen) if !chosen.failed.is_empty() => {
+            Answer::bad(format!("{} failed the self-test ({features})", chosen.failed.join(", ")))
+        }
+        Ok(chosen) if chosen.engine.name() == Reference.name() && wanted == "auto" => {
+            Answer::warning(format!("only libsecp256k1 can verify signatures here ({features})"))
+        }
+        Ok(chosen) => Answer::ok(format!("{} passed its self-test ({features})", chosen.engine.name())),
+    }
+}
+
+/// How many times as fast as libsecp256k1 a kernel verifies ECDSA signatures, in hundredths: the row of 1,024 checks in
+/// docs/benchmarks/lanes.md.
+const FACTORS: [(&str, u64); 3] = [("ifma512", 897), ("ifma256", 470), ("avx2", 228)];
+
+/// Checks in one measurement, and measurements of which the fastest counts.
+const CHECKS: u16 = 512;
+const ROUNDS: usize = 3;
+
+pub(crate) fn speed(facts: &Facts<'_>) -> Answer {
+    let wanted = facts.settings.as_ref().map_or("auto", |settings| settings.sigengine);
+    let Ok(chosen) = choose(wanted) else { return Answer::skipped("no kernel was chosen (check kernels)") };
+    let name = chosen.engine.name();
+    let Some((_, expected)) = FACTORS.iter().find(|(kernel, _)| *kernel == name) else {
+        return Answer::skipped(format!("{name} is what kernels are compared with"));
+    };
+    let checks = checks();
+    let (Some(kernel), Some(reference)) = (fastest(chosen.engine.as_ref(), &checks), fastest(&Reference, &checks))
+    else {
+        return Answer::bad(format!("{name} rejects valid signatures"));
+    };
+    let factor = u64::try_from(reference.as_nanos() * 100 / kernel.as_nanos().max(1)).unwrap_or(u64::MAX);
+    let each = kernel.as_nanos() / u128::from(CHECKS);
+    let words = format!(
+        "{name} takes {}.{} us for a signature, {}.{} times as fast as libsecp256k1; the benchmark has {}.{}",
+        each / 1_000,
+        each % 1_000 / 100,
+        factor / 100,
+        factor % 100 / 10,
+        expected / 100,
+        expected % 100 / 10
+    );
+    if factor < expected / 2 { Answer::warning(words) } else { Answer::ok(words) }
+}
+
+/// Valid ECDSA checks with different keys.
+fn checks() -> Vec<Check> {
+    let signer = TestSigner::library();
+    let secrets: Vec<[u8; 32]> = (1..=CHECKS)
+        .map(|number| {
+            let mut secret = [1; 32];
+            secret[..2].copy_from_slice(&number.to_be_bytes());
+            secret
+        })
+        .collect();
+    let keys = signer.public_keys(&secrets);
+    let wanted: Vec<TestSignature> = secrets
+        .iter()
+        .zip(&keys)
+        .filter_map(|(secret, key)| {
+            let key = (*key)?;
+            Some(TestSignature { secret: *secret, key, message: key.x, scheme: TestScheme::Ecdsa })
+        })
+        .collect();
+    let signatures = signer.sign(&wanted);
+    let check = |(wanted, signature): (&TestSignature, Option<[u8; 64]>)| {
+        let key = PublicKeyBytes::new(&wanted.key.compressed())?;
+        Some(Check::Ecdsa { key, message: wanted.message, signature: signature? })
+    };
+    wanted.iter().zip(signatures).filter_map(check).collect()
+}
+
+/// The shortest processor time for all checks; `None` if one is rejected.
+fn fastest(engine: &dyn Engine, checks: &[Check]) -> Option<Duration> {
+    let mut verdicts = vec![false; checks.len()];
+    let times = (0..ROUNDS).map(|_| {
+        let start = thread_cpu();
+        engine.verify(checks, &mut verdicts);
+        thread_cpu().saturating_sub(start)
+    });
+    let least = times.min();
+    if verdicts.iter().all(|verdict| *verdict) { least } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checks_are_valid_for_every_engine() {
+        let checks = checks();
+        assert_eq!(checks.len(), usize::from(CHECKS));
+        for engine in lydian_curve::engines() {
+            assert!(fastest(engine.as_ref(), &checks).is_some(), "{}", engine.name());
+        }
+        let Check::Ecdsa { key, message, .. } = checks[0] else { panic!("an ECDSA check") };
+        assert_eq!(fastest(&Reference, &[Check::Ecdsa { key, message, signature: [1; 64] }]), None);
+    }
+
+    #[test]
+    fn factors_are_those_of_the_benchmark() {
+        let page = include_str!("../../../../../docs/benchmarks/lanes.md");
+        let row = page.lines().find(|line| line.starts_with("| ECDSA, 1,024 |")).unwrap();
+        let documented: Vec<&str> = row.split("(**").skip(1).map(|rest| rest.split("**)").next().unwrap()).collect();
+        let ours = FACTORS.map(|(_, factor)| format!("{}.{:02}", factor / 100, factor % 100));
+        assert_eq!(documented, ours);
+    }
+}
