@@ -1,4 +1,5 @@
-//! What a report about a machine asks of its disks: the holder of a lock, how long a sync and a read from the device take.
+//! What a report about a machine asks of its disks: the holder of a lock, how long a sync and a read from the device
+//! take.
 //!
 //! Input: paths. Output: a holder, or an action that the caller times, since nothing here reads a clock. Invariants: no
 //! lock is taken, no name appears in any directory, and no file that exists is changed.

@@ -107,6 +107,8 @@ fn part(text: &str) -> &str {
 
 /// Whether it is an address of another machine, with or without a port.
 fn is_foreign_address(text: &str) -> bool {
+    // Without the zone.
+    let text = text.split('%').next().unwrap_or(text);
     let lower = text.to_ascii_lowercase();
     if lower.contains(".onion") || lower.contains(".b32.i2p") {
         return true;
@@ -147,7 +149,7 @@ mod tests {
     fn secrets_addresses_and_keys_go() {
         check("password hunter2, a", "password [secret], a");
         check("peer=203.0.113.5:8333, from 203.0.113.5.", "peer=[address], from [address].");
-        check("[2001:db8::7]:8333 2001:db8::7 fe80::1%eth0", "[address] [address] [address]%eth0");
+        check("[2001:db8::7]:8333 2001:db8::7 fe80::1%eth0", "[address] [address] [address]");
         check("abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqrstuvwx.onion:8333 x", "[address] x");
         check("http://user:pass@10.1.2.3:80/x", "http://[login]@[address]/x");
         check("127.0.0.1:8332 0.0.0.0:8333 [::1]:8332 ::", "127.0.0.1:8332 0.0.0.0:8333 [::1]:8332 ::");

@@ -154,6 +154,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("signetchallenge", "51", Some("-signet -signetchallenge=5")),
     ("test", "addrman", Some("-test=addrman")),
     ("vbparams", "testdummy:0:1", Some("-regtest -vbparams=testdummy")),
+    ("bundle", "file", Some("-nobundle")),
     ("copy", "1", Some("-copy")),
     ("json", "1", Some("-json")),
     ("blockreconstructionextratxn", "7", None),
@@ -199,6 +200,7 @@ const EARLY: &[&str] = &[
     "help-debug",
     "help-formats",
     "help-config",
+    "help-doctor",
     "help-interface",
     "help-manual",
     "help-metrics",
@@ -231,7 +233,7 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
         };
         let plain = [command, argument, context].concat();
         let before = load_with(&plain, "").unwrap();
-        if !["conf", "includeconf", "allowignoredconf"].contains(name) {
+        if !["bundle", "conf", "includeconf", "allowignoredconf"].contains(name) {
             for form in [format!("-{name}={good}"), format!("--{name}={good}")] {
                 let mut after =
                     load_with(&[&plain[..], &[&form]].concat(), "").unwrap_or_else(|error| panic!("{error}"));
