@@ -2,9 +2,9 @@
 //! outputs of the block itself.
 //!
 //! Input: a block. Output: for each partition the outpoints spent and created there, in block order. Blocks are
-//! independent, on any thread; no store is queried. Cost: one keyed hash per outpoint, one txid lookup per input, and a
-//! copy of each created coin with a usual script. The plain validator's `Purse` is the specification of how inputs spend
-//! outputs of their own block.
+//! independent, on any thread; no store is queried. Cost: one keyed hash per outpoint, one txid lookup per input, and
+//! a copy of each created coin with a usual script. The plain validator's `Purse` is the specification of how inputs
+//! spend outputs of their own block.
 
 use lydian_coins::{Coins, Key, PARTITIONS};
 use lydian_consensus::{Coin, CoinRef};

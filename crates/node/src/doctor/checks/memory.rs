@@ -172,6 +172,6 @@ mod tests {
         let names = ["memory.limit_in_bytes", "memory.max"];
         assert!(files.iter().all(|file| names.iter().any(|name| file.ends_with(name))), "{files:?}");
         assert_eq!(lowest(&[PathBuf::from("/proc/none")]), None);
-        assert_eq!(group_files(0, "a/b", "c"), [PathBuf::new(); 0]);
+        assert!(group_files(0, "a/b", "c").is_empty());
     }
 }

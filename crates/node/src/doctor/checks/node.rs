@@ -2,6 +2,7 @@
 
 use super::with_settings;
 use crate::clock::now;
+use crate::display::duration;
 use crate::doctor::check::Answer;
 use crate::doctor::facts::Facts;
 use crate::doctor::rpc::Answers;
@@ -22,7 +23,8 @@ pub(crate) fn answers(facts: &Facts<'_>) -> Answer {
     match (&facts.answers, facts.answers()) {
         (None, _) => Answer::skipped("no node runs"),
         (Some(_), Ok(answers)) => {
-            Answer::ok(format!("the node answers; it runs for {} s", commas(answers.uptime_seconds)))
+            let uptime = span(u32::try_from(answers.uptime_seconds).unwrap_or(u32::MAX));
+            Answer::ok(format!("the node answers; it runs for {uptime}"))
         }
         (Some(_), Err(words)) => Answer::warning(words),
     }
@@ -49,6 +51,12 @@ pub(crate) fn peers(facts: &Facts<'_>) -> Answer {
     })
 }
 
+/// A span of time in words. Nobody needs the days of an old tip, such as a genesis block.
+fn span(seconds: u32) -> String {
+    const YEAR: u32 = 365 * 24 * 3_600;
+    if seconds < YEAR { duration(f64::from(seconds)) } else { "over a year".to_owned() }
+}
+
 /// Three hours without a block are once in 65 million blocks; a day is never.
 const TIP_WARNING_SECONDS: u32 = 3 * 3_600;
 const TIP_BAD_SECONDS: u32 = 24 * 3_600;
@@ -59,12 +67,7 @@ pub(crate) fn tip(facts: &Facts<'_>) -> Answer {
         let number = |name: &str| chain[name].as_u64().unwrap_or(0);
         let (blocks, headers) = (number("blocks"), number("headers"));
         let age = now().saturating_sub(u32::try_from(number("time")).unwrap_or(0));
-        let words = format!(
-            "the tip is at height {} of {}, {} minutes old",
-            commas(blocks),
-            commas(headers),
-            commas(u64::from(age / 60))
-        );
+        let words = format!("the tip is at height {} of {}, {} old", commas(blocks), commas(headers), span(age));
         match () {
             () if settings.params.chain == Chain::Regtest => Answer::ok(words),
             () if chain["initialblockdownload"] == true && blocks < headers => {
