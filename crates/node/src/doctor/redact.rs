@@ -151,7 +151,7 @@ mod tests {
         check("peer=203.0.113.5:8333, from 203.0.113.5.", "peer=[address], from [address].");
         check("[2001:db8::7]:8333 2001:db8::7 fe80::1%eth0", "[address] [address] [address]");
         check("abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqrstuvwx.onion:8333 x", "[address] x");
-        check("http://user:pass@10.1.2.3:80/x", "http://[login]@[address]/x");
+        check("http://user:pass@10.1.2.3:80/x", "http://[login]@[address]");
         check("127.0.0.1:8332 0.0.0.0:8333 [::1]:8332 ::", "127.0.0.1:8332 0.0.0.0:8333 [::1]:8332 ::");
         check("to bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4;", "to [removed];");
         check(

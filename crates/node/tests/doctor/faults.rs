@@ -157,7 +157,7 @@ fn formats_of_a_newer_release_and_records_of_wrong_signatures() {
     fs::write(index.join("sigengine-disagreement-1.json"), "{}").unwrap();
     fs::write(place.chain_folder().join("chainstate/owner"), "lydian 99\nchain regtest\n").unwrap();
     let seen = doctor(&place, &[]);
-    seen.expect("formats", "bad", "was written by a newer Lydian (format 99");
+    seen.expect("formats", "bad", "has format 99, which a newer release of Lydian reads");
     seen.expect("disagreements", "bad", "sigengine-disagreement-1.json");
 }
 
