@@ -51,7 +51,7 @@ pub(crate) fn peers(facts: &Facts<'_>) -> Answer {
     })
 }
 
-/// A span of time in words. Nobody needs the days of an old tip, such as a genesis block.
+/// A span of time in words. The days of a very old tip, such as a genesis block, say nothing.
 fn span(seconds: u32) -> String {
     const YEAR: u32 = 365 * 24 * 3_600;
     if seconds < YEAR { duration(f64::from(seconds)) } else { "over a year".to_owned() }
