@@ -12,7 +12,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Blocks of the chain: more than a coinbase takes to mature.
 const BLOCKS: u32 = 150;
@@ -90,7 +90,6 @@ fn directories_of_releases_are_opened() {
             assert_eq!(output.status.code(), Some(0), "{}: after a kill: {output:?}", archive.display());
             check(&datadir, &expected, &archive);
         }
-        assert!(duration > Duration::ZERO);
         eprintln!("{}: opened after {kills} kills", archive.display());
     }
 }
@@ -108,7 +107,7 @@ fn check(datadir: &Path, expected: &str, archive: &Path) {
 
 /// Writes the archive of the current version and the hash of its coins.
 #[test]
-#[ignore = "writes testdata/datadirs: once before a release"]
+#[ignore = "not a check: it writes the archive of a new version into testdata/datadirs, once before its release: cargo test -p lydian-node --test crash make_archive -- --ignored"]
 #[allow(clippy::disallowed_methods, reason = "a test makes its own files")]
 fn make_archive() {
     let scratch = Scratch::new("make-datadir");
