@@ -6,8 +6,8 @@
 //! it branches on values. Derivation: `docs/derivations/field.md`, section 5.
 
 use super::field::{FOLD_256, Packed, PackedLanes};
-use super::plain::low_bits;
-use super::{Entries, LIMB, Lanes, Line, WIDTH_MAX};
+use super::plain::one_lane;
+use super::{LIMB, Lanes};
 
 /// The kernel that needs no CPU features.
 #[derive(Clone, Copy, Debug)]
@@ -265,39 +265,11 @@ impl Lanes for Word {
         square,
         square_plus,
     });
-    const WIDTH: usize = 1;
-    type Vector = u64;
-    type Factor = u64;
-    type Mask = bool;
+    one_lane!();
 
     #[inline(always)]
     fn run<R>(self, work: impl FnOnce() -> R) -> R {
         work()
-    }
-
-    #[inline(always)]
-    fn splat(self, word: u64) -> u64 {
-        word
-    }
-
-    #[inline(always)]
-    fn load(self, words: &[u64; WIDTH_MAX]) -> u64 {
-        words[0]
-    }
-
-    #[inline(always)]
-    fn store(self, vector: u64) -> [u64; WIDTH_MAX] {
-        [vector, 0, 0, 0, 0, 0, 0, 0]
-    }
-
-    #[inline(always)]
-    fn mask(self, bits: u8) -> bool {
-        bits & 1 != 0
-    }
-
-    #[inline(always)]
-    fn bits(self, mask: bool) -> u8 {
-        u8::from(mask)
     }
 
     #[inline(always)]
@@ -311,68 +283,8 @@ impl Lanes for Word {
     }
 
     #[inline(always)]
-    fn and(self, a: u64, b: u64) -> u64 {
-        a & b
-    }
-
-    #[inline(always)]
-    fn or(self, a: u64, b: u64) -> u64 {
-        a | b
-    }
-
-    #[inline(always)]
-    fn xor(self, a: u64, b: u64) -> u64 {
-        a ^ b
-    }
-
-    #[inline(always)]
-    fn shl(self, a: u64, count: u32) -> u64 {
-        a << count
-    }
-
-    #[inline(always)]
-    fn shr(self, a: u64, count: u32) -> u64 {
-        a >> count
-    }
-
-    #[inline(always)]
-    fn equal(self, a: u64, b: u64) -> bool {
-        a == b
-    }
-
-    #[inline(always)]
-    fn select(self, mask: bool, a: u64, b: u64) -> u64 {
-        if mask { a } else { b }
-    }
-
-    #[inline(always)]
-    fn differ(self, a: bool, b: bool) -> bool {
-        a != b
-    }
-
-    #[inline(always)]
-    fn factor(self, a: u64) -> u64 {
-        a & LIMB
-    }
-
-    #[inline(always)]
     fn multiply(self, low: u64, high: u64, a: u64, b: u64) -> (u64, u64) {
         let product = u128::from(a).wrapping_mul(u128::from(b));
         (low.wrapping_add(self::low(product) & LIMB), high.wrapping_add(self::low(product >> 52)))
-    }
-
-    #[inline(always)]
-    fn pick(self, entries: &Entries<Self>, index: u64) -> Words {
-        entries[low_bits(index)]
-    }
-
-    #[inline(always)]
-    fn lines(self, table: &[Line; 4096], index: u64) -> [u64; 8] {
-        super::line(table, index).0
-    }
-
-    #[inline(always)]
-    fn is_below(self, a: u64, bits: u32) -> bool {
-        bits >= 64 || a >> bits == 0
     }
 }
