@@ -64,11 +64,16 @@ impl Places {
     /// Returns whether the bits are set exactly for the entries of their network.
     #[cfg(test)]
     pub(super) fn is_right(&self, network_of: impl Fn(Id) -> Option<Network>) -> bool {
-        self.ids.iter().enumerate().all(|(place, id)| {
-            let has = |taken: &Vec<u64>| taken[place / BUCKET_SIZE] >> (place % BUCKET_SIZE) & 1 == 1;
-            let networks: Vec<_> =
-                self.taken.iter().filter(|(_, taken)| has(taken)).map(|(network, _)| *network).collect();
-            networks == Vec::from_iter(id.and_then(&network_of))
+        self.buckets().enumerate().all(|(bucket, ids)| {
+            let mut expected: BTreeMap<Network, u64> = BTreeMap::new();
+            let entries = ids.iter().enumerate().filter_map(|(position, id)| Some((position, (*id)?)));
+            for (position, id) in entries {
+                if let Some(network) = network_of(id) {
+                    *expected.entry(network).or_default() |= 1 << position;
+                }
+            }
+            let held = self.taken.iter().map(|(network, taken)| (network, taken[bucket]));
+            held.filter(|(_, mask)| *mask != 0).eq(expected.iter().map(|(network, mask)| (network, *mask)))
         })
     }
 
