@@ -7,6 +7,7 @@
 # Settings: LYDIAN_SHARED   folder of the large test data (default ../shared); tests whose data is missing are skipped
 #           JUDGE_SECONDS   time for each random comparison with Bitcoin Core (default 20 in `make test`, 600 in
 #                           `make fuzz`, where it also applies to typed RPC calls)
+#           TEST_THREADS    tests that `make test` runs at once (default: two for each core)
 #           MEMPOOL_STEPS   steps that `make fuzz` compares with Bitcoin Core's mempool (default 500000)
 #           FUZZ_SECONDS    time for each fuzz target in `make fuzz` (default 60)
 #           RUN_SECONDS     time after the sync at which `make run` ends (default 0 without a terminal)
@@ -30,6 +31,7 @@ TOOL := cargo build --quiet --locked --profile test --workspace --test kernels -
 BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
 SECOND_OPINION := lydian-node/second-opinion
 JUDGE_SECONDS ?= 20
+TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 FUZZ_SECONDS ?= 60
 MEMPOOL_STEPS ?= 500000
 CRASH_KILLS ?= 1000
@@ -110,8 +112,10 @@ prometheus: ## install Prometheus, which scrapes a node in a test
 shells: ## install shells, mandoc and systemd-analyze, with which tests check completions, manual pages and the unit
 	@tools/setup.sh shells || echo "shells: the tests with what is missing are skipped"
 
+# Many tests wait for processes and timers, so that more of them than cores run at once. Without doc-tests, of which
+# there are none (the house rule "doc examples").
 tests:
-	LYDIAN_REQUIRE_SHELLS=$(if $(and $(shell command -v fish),$(shell command -v zsh),$(shell command -v mandoc),$(shell command -v systemd-analyze)),1) LYDIAN_REQUIRE_ELECTRUM=$(if $(shell command -v electrum),1) LYDIAN_REQUIRE_PROMETHEUS=$(if $(shell command -v promtool),1) LYDIAN_REQUIRE_BROWSER=$(if $(shell command -v chromium chromium-browser google-chrome google-chrome-stable | head -1),1) LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --no-fail-fast
+	RUST_TEST_THREADS=$(TEST_THREADS) LYDIAN_REQUIRE_SHELLS=$(if $(and $(shell command -v fish),$(shell command -v zsh),$(shell command -v mandoc),$(shell command -v systemd-analyze)),1) LYDIAN_REQUIRE_ELECTRUM=$(if $(shell command -v electrum),1) LYDIAN_REQUIRE_PROMETHEUS=$(if $(shell command -v promtool),1) LYDIAN_REQUIRE_BROWSER=$(if $(shell command -v chromium chromium-browser google-chrome google-chrome-stable | head -1),1) LYDIAN_REQUIRE_JUDGE=1 LYDIAN_JUDGE_SECONDS=$(JUDGE_SECONDS) cargo test --locked --workspace --tests --no-fail-fast
 
 generate: ## write the documents that are generated from tables
 	$(TOOL) xtask --bin lydian

@@ -18,6 +18,7 @@ mod comparison;
 mod crate_roots;
 mod dead_files;
 mod dependencies;
+mod doc_examples;
 mod doc_lines;
 mod figures;
 mod file_size;
@@ -67,6 +68,7 @@ const CHECKS: &[Check] = &[
     Check { name: "banned", run: |tree, _| banned::check(tree) },
     Check { name: "attributes", run: |tree, _| attributes::check(tree) },
     Check { name: "leftovers", run: |tree, _| leftovers::check(tree) },
+    Check { name: "doc examples", run: |tree, _| doc_examples::check(tree) },
     Check { name: "doc lines", run: |tree, _| doc_lines::check(tree) },
     Check { name: "limits", run: |tree, _| limits::check(tree) },
     Check { name: "rules", run: |tree, _| rules::check(tree) },

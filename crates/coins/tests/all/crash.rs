@@ -6,6 +6,7 @@ use crate::common::{Block, MODES, Model, Store, block, files, open, settings_of,
 use lydian_coins::{CoinsError, Settings};
 use lydian_disk::{DiskErrorKind, Fault, SimDisk};
 use lydian_stdx::SplitMix64;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const NUMBERS: u64 = 400;
 
@@ -107,24 +108,35 @@ fn the_scenes_have_everything() {
 /// checklist: 86
 #[test]
 fn a_crash_at_every_operation_of_a_checkpoint() {
-    for scene in scenes() {
-        for operation in scene.operations() {
-            for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
-                let (disk, store) = scene.enter();
-                disk.fail_at(operation, fault);
-                let result = store.coins.checkpoint(tip(scene.height), 1);
-                assert!(disk.is_crashed());
-                let what = format!("{fault:?} at {operation} of {:?}, {result:?}", scene.operations());
-                scene.check(&disk.kill(), result.is_ok(), &what);
-                for seed in 0..2 {
-                    scene.check(&disk.power_loss(seed), result.is_ok(), &format!("{what}, power loss {seed}"));
-                }
-                // Kill, reopen, and lose power before anything else happens.
-                let killed = disk.kill();
-                drop(self::store(&killed, scene.is_low_memory).unwrap());
-                for seed in 0..2 {
-                    scene.check(&killed.power_loss(seed), result.is_ok(), &format!("{what}, kill, power loss {seed}"));
-                }
+    let scenes = scenes();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(scene) = scenes.get(next.fetch_add(1, Ordering::Relaxed)) {
+            crash_everywhere(scene);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+}
+
+fn crash_everywhere(scene: &Scene) {
+    let operations = scene.operations();
+    for operation in operations.clone() {
+        for fault in [Fault::CrashBefore, Fault::CrashInside, Fault::CrashAfter] {
+            let (disk, store) = scene.enter();
+            disk.fail_at(operation, fault);
+            let result = store.coins.checkpoint(tip(scene.height), 1);
+            assert!(disk.is_crashed());
+            let what = format!("{fault:?} at {operation} of {operations:?}, {result:?}");
+            scene.check(&disk.kill(), result.is_ok(), &what);
+            for seed in 0..2 {
+                scene.check(&disk.power_loss(seed), result.is_ok(), &format!("{what}, power loss {seed}"));
+            }
+            // Kill, reopen, and lose power before anything else happens.
+            let killed = disk.kill();
+            drop(self::store(&killed, scene.is_low_memory).unwrap());
+            for seed in 0..2 {
+                scene.check(&killed.power_loss(seed), result.is_ok(), &format!("{what}, kill, power loss {seed}"));
             }
         }
     }
