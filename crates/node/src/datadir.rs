@@ -17,6 +17,8 @@ use lydian_chain::{
 };
 use lydian_consensus::Chain;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, Lock, NewerFormat, OwnDir, OwnFile, Proof, read_whole};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use std::fmt;
 use std::fs::DirBuilder;
 use std::io;
@@ -82,6 +84,9 @@ impl fmt::Display for DataDirError {
                     "{}: this is not the {name} file of a directory of Lydian; if the directory is Lydian's, delete the file and start again",
                     path.display()
                 )
+            }
+            Self::Disk(error) if error.kind == DiskErrorKind::NoSpace => {
+                write!(f, "{error}; free some space and start again: nothing is lost")
             }
             Self::Disk(error) => write!(f, "{error}"),
         }
@@ -222,6 +227,8 @@ fn lock(disk: &dyn Disk, directory: &Path) -> Result<Box<dyn Lock>, DataDirError
     disk.lock(&directory.join(".lock")).map_err(|error| match error.kind {
         DiskErrorKind::Locked => DataDirError::Locked { path: path() },
         DiskErrorKind::PermissionDenied => DataDirError::CannotWrite { path: path() },
+        // As in Core, it is the same sentence if the file system is mounted read-only.
+        _ if access(directory, Access::WRITE_OK) == Err(Errno::ROFS) => DataDirError::CannotWrite { path: path() },
         _ => DataDirError::Disk(error),
     })
 }

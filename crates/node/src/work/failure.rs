@@ -97,7 +97,9 @@ impl fmt::Display for Failure {
                 write!(f, "Corrupted block database detected: {error}. ")?;
                 f.write_str("Please restart with -reindex or -reindex-chainstate to recover.")
             }
-            Failure::Space { path } => write!(f, "Error: Disk space is low for \"{}\"", path.display()),
+            Failure::Space { path } => {
+                write!(f, "Error: Disk space is low for \"{}\"; free some space and start again", path.display())
+            }
             Failure::Serve(error) => error.fmt(f),
             Failure::Zmq(error) => error.fmt(f),
             Failure::Electrum(error) => error.fmt(f),

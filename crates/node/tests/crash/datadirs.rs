@@ -38,7 +38,7 @@ fn folder() -> PathBuf {
 
 /// The archives, each with the file of its coins.
 #[allow(clippy::disallowed_methods, reason = "a test reads its own files")]
-fn archives() -> Vec<(PathBuf, PathBuf)> {
+pub(crate) fn archives() -> Vec<(PathBuf, PathBuf)> {
     let paths = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<PathBuf> = paths.filter(|path| path.to_string_lossy().ends_with(".tar.zst")).collect();
     found.sort();
@@ -47,7 +47,7 @@ fn archives() -> Vec<(PathBuf, PathBuf)> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test makes its own files")]
-fn unpack(archive: &Path, into: &Path) -> PathBuf {
+pub(crate) fn unpack(archive: &Path, into: &Path) -> PathBuf {
     let bytes = fs::read(archive).unwrap();
     assert!(bytes.len() <= ARCHIVE_SIZE_MAX, "{}: {} bytes", archive.display(), bytes.len());
     let bytes = zstd::stream::decode_all(&bytes[..]).unwrap();
