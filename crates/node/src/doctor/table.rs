@@ -81,7 +81,7 @@ pub(crate) const CHECKS: &[Check] = &[
         name: "kernels",
         group: Group::Machine,
         question: "Which kernel verifies signatures, and does it pass its self-test?",
-        warning: "the processor has no AVX2: only libsecp256k1 verifies",
+        warning: "the processor has no AVX2, so that only `scalar` or libsecp256k1 verifies",
         bad: "a kernel fails its self-test, or -sigengine names one that the processor lacks",
         advice: "A processor that computes wrong results needs repair: test its memory, end overclocking. Until then use \
                  -sigengine=reference. In a virtual machine, pass on the processor's features (cpu=host).",

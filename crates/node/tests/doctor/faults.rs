@@ -1,6 +1,6 @@
 //! Faults of the machine, the disk, the directory and the settings.
 
-use super::{Seen, after, doctor};
+use super::{Seen, after, doctor, in_shell, state};
 use crate::{MIX, Place, small_chain};
 use lydian_disk::{Disk, RealDisk};
 use lydian_oracle::free_port;
@@ -8,7 +8,7 @@ use rustix::process::getuid;
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Whether a program may have file systems of its own here.
@@ -51,6 +51,10 @@ fn a_file_system_that_is_mounted_read_only() {
     let commands = format!("mount --bind '{data}' '{data}' && mount -o remount,bind,ro '{data}' &&");
     let seen = Seen::of(after(&place, &commands, &[]).output().unwrap());
     seen.expect("permissions", "bad", "is on a file system that is mounted read-only");
+    let output = in_shell(&place, &commands, &["-stopafterblockimport"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let words = format!("Error: Cannot write to directory '{}'; check permissions.", place.chain_folder().display());
+    assert_eq!((output.status.code(), text.trim_end()), (Some(1), &words[..]));
     doctor(&place, &[]).expect("permissions", "ok", "");
 }
 
@@ -64,6 +68,33 @@ fn a_file_of_another_user() {
     let file = place.chain_folder().join("chainstate/manifest");
     std::os::unix::fs::chown(&file, Some(12_345), None).unwrap();
     doctor(&place, &[]).expect("permissions", "bad", "chainstate/manifest belongs to user 12345, not to user 0");
+}
+
+/// The directory is that of root, and the node runs as a user without its rights.
+#[test]
+#[allow(clippy::print_stderr, reason = "a test says what is missing")]
+fn a_directory_of_another_user() {
+    let place = Place::new("doctor-foreign-directory");
+    let as_another = |arguments: &[&str]| {
+        let inner = place.command(arguments);
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=54321", "--regid=54321", "--clear-groups"]).arg(inner.get_program());
+        command.args(inner.get_args()).env("HOME", &place.directory).output().unwrap()
+    };
+    if !getuid().is_root() || !as_another(&["-version"]).status.success() {
+        eprintln!("not run: a_directory_of_another_user: it needs root, and a program that every user may run");
+        return;
+    }
+    assert_eq!(place.import(&small_chain(&place)).2, 0);
+    let before = state(&place.data());
+    let output = as_another(&["-stopafterblockimport"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    let file = place.chain_folder().join("settings.json");
+    let words = format!("Error: Settings file could not be read:\n- {}. Please check permissions.", file.display());
+    assert_eq!((output.status.code(), text.trim_end()), (Some(1), &words[..]), "Core's words");
+    let seen = Seen::of(as_another(&["doctor", "--json"]));
+    seen.expect("permissions", "bad", "cannot be read and written");
+    assert_eq!(state(&place.data()), before, "nothing was written");
 }
 
 #[test]
@@ -123,6 +154,24 @@ fn a_filter_of_system_calls_without_io_uring() {
         return;
     };
     Seen::of(output).expect("io-uring", "warning", "io_uring is refused (Operation not permitted");
+}
+
+/// The node reads the coins by its reader threads there, and has the same.
+#[test]
+#[allow(clippy::print_stderr, reason = "a test says what is missing")]
+fn a_node_without_io_uring_has_the_same_coins() {
+    let arguments = ["import", MIX.to_str().unwrap(), "-lowmem", "-dbcache=4"];
+    let (place, other) = (Place::new("no-io-uring"), Place::new("with-io-uring"));
+    let inner = place.command(&arguments);
+    let mut command = Command::new("python3");
+    command.args(["-c", FILTER]).arg(inner.get_program()).args(inner.get_args()).env("HOME", &place.directory);
+    let Ok(output) = command.output() else {
+        eprintln!("not run: a_node_without_io_uring_has_the_same_coins: python3 is missing");
+        return;
+    };
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(other.run(&arguments).2, 0);
+    assert_eq!(place.coins(), other.coins());
 }
 
 #[test]
@@ -215,6 +264,34 @@ fn damage_in_coins_and_blocks() {
     let seen = doctor(&place, &[]);
     seen.expect("sample", "bad", "coins (-reindex-chainstate): ");
     seen.expect("sample", "bad", ".coins:");
+}
+
+/// Changes a byte in every 512 of the first three quarters of the tables, which are pages with checksums; what says
+/// where they are is behind them.
+fn damage_pages(folder: &Path) {
+    let tables = ["blocks", "events", "lists", "numbers", "positions", "sizes", "txids"];
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_table = |path: &PathBuf| path.extension().is_some_and(|last| tables.iter().any(|table| last == *table));
+    let found: Vec<_> = files.filter(is_table).collect();
+    assert!(!found.is_empty(), "no table in {}", folder.display());
+    for path in found {
+        let mut bytes = fs::read(&path).unwrap();
+        let end = bytes.len() * 3 / 4;
+        bytes[..end].iter_mut().skip(100).step_by(512).for_each(|byte| *byte ^= 0x55);
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn damage_in_an_index() {
+    let place = Place::new("doctor-index-damage");
+    assert_eq!(place.run(&["import", MIX.to_str().unwrap(), "-txindex"]).2, 0);
+    let words = doctor(&place, &[]).check("sample")["text"].as_str().unwrap().to_owned();
+    assert!(words.contains(" pages of indexes") && !words.contains(" 0 pages"), "{words}");
+    damage_pages(&place.chain_folder().join("indexes/tables"));
+    let seen = doctor(&place, &[]);
+    seen.expect("sample", "bad", "indexes (lydian index drop tables): ");
+    seen.expect("sample", "bad", "indexes/tables/0000000-0000256.");
 }
 
 #[test]

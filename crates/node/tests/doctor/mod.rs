@@ -2,6 +2,7 @@
 
 mod bundle;
 mod faults;
+mod machine;
 mod running;
 
 use crate::{MIX, Place};
@@ -46,13 +47,18 @@ impl Seen {
     }
 }
 
-/// The same through a shell, after these commands; `$0` is the program.
-fn after(place: &Place, commands: &str, arguments: &[&str]) -> Command {
-    let inner = place.command(&[&["doctor", "--json"], arguments].concat());
+/// The program through a shell, after these commands; `$0` is the program.
+fn in_shell(place: &Place, commands: &str, arguments: &[&str]) -> Command {
+    let inner = place.command(arguments);
     let mut command = Command::new("unshare");
     command.args(["--mount", "--map-root-user", "sh", "-c", &format!("{commands} exec \"$0\" \"$@\"")]);
     command.arg(inner.get_program()).args(inner.get_args()).env("HOME", &place.directory);
     command
+}
+
+/// `lydian doctor --json` through a shell.
+fn after(place: &Place, commands: &str, arguments: &[&str]) -> Command {
+    in_shell(place, commands, &[&["doctor", "--json"], arguments].concat())
 }
 
 fn doctor(place: &Place, arguments: &[&str]) -> Seen {

@@ -226,10 +226,13 @@ mod tests {
     #[test]
     fn each_kind_of_file_system_has_its_level() {
         let level = |magic| judge(magic, Path::new("/d")).level;
-        assert_eq!(
-            [0xef53, 0x6969, 0x2011_bab0, 0x0102_1994].map(level),
-            [Level::Ok, Level::Warning, Level::Bad, Level::Warning]
-        );
+        // The numbers of NFS, CIFS, FUSE and of a container's layer; exFAT, and FAT; ext4, XFS and btrfs: of statfs(2).
+        assert_eq!([0x6969, 0xff53_4d42, 0x6573_5546, 0x794c_7630].map(level), [Level::Warning; 4]);
+        assert_eq!([0x2011_bab0, 0x4d44].map(level), [Level::Bad; 2]);
+        assert_eq!([0xef53, 0x5846_5342, 0x9123_683e].map(level), [Level::Ok; 3]);
+        assert_eq!(level(0x0102_1994), Level::Warning, "memory");
+        let words = |magic| judge(magic, Path::new("/d")).text;
+        assert!(words(0x6969).starts_with("/d is on NFS: locks and syncs") && words(0x2011_bab0).contains("exFAT"));
         assert_eq!(
             judge(1, Path::new("/d")),
             Answer::ok("/d is on a file system that this program does not know (0x1)")

@@ -62,22 +62,24 @@ const TIP_WARNING_SECONDS: u32 = 3 * 3_600;
 const TIP_BAD_SECONDS: u32 = 24 * 3_600;
 
 pub(crate) fn tip(facts: &Facts<'_>) -> Answer {
-    with_answers(facts, |settings, answers| {
-        let chain = &answers.chain;
-        let number = |name: &str| chain[name].as_u64().unwrap_or(0);
-        let (blocks, headers) = (number("blocks"), number("headers"));
-        let age = now().saturating_sub(u32::try_from(number("time")).unwrap_or(0));
-        let words = format!("the tip is at height {} of {}, {} old", commas(blocks), commas(headers), span(age));
-        match () {
-            () if settings.params.chain == Chain::Regtest => Answer::ok(words),
-            () if chain["initialblockdownload"] == true && blocks < headers => {
-                Answer::ok(format!("the node syncs: {words}"))
-            }
-            () if age >= TIP_BAD_SECONDS => Answer::bad(words),
-            () if age >= TIP_WARNING_SECONDS => Answer::warning(words),
-            () => Answer::ok(words),
+    with_answers(facts, |settings, answers| judge_tip(settings.params.chain, &answers.chain, now()))
+}
+
+/// `chain` is the answer of `getblockchaininfo`.
+fn judge_tip(name: Chain, chain: &Value, now: u32) -> Answer {
+    let number = |name: &str| chain[name].as_u64().unwrap_or(0);
+    let (blocks, headers) = (number("blocks"), number("headers"));
+    let age = now.saturating_sub(u32::try_from(number("time")).unwrap_or(0));
+    let words = format!("the tip is at height {} of {}, {} old", commas(blocks), commas(headers), span(age));
+    match () {
+        () if name == Chain::Regtest => Answer::ok(words),
+        () if chain["initialblockdownload"] == true && blocks < headers => {
+            Answer::ok(format!("the node syncs: {words}"))
         }
-    })
+        () if age >= TIP_BAD_SECONDS => Answer::bad(words),
+        () if age >= TIP_WARNING_SECONDS => Answer::warning(words),
+        () => Answer::ok(words),
+    }
 }
 
 pub(crate) fn warnings(facts: &Facts<'_>) -> Answer {
@@ -115,4 +117,27 @@ pub(crate) fn indexes(facts: &Facts<'_>) -> Answer {
     });
     findings.push(asked);
     Answer::worst(findings, || Answer::skipped("no node runs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::check::Level;
+    use serde_json::json;
+
+    #[test]
+    fn an_old_tip_is_a_fault_after_the_sync() {
+        const NOW: u32 = 2_000_000_000;
+        let level = |name, age: u32, headers: u32, syncs: bool| {
+            let chain = json!({"blocks": 10, "headers": headers, "time": NOW - age, "initialblockdownload": syncs});
+            judge_tip(name, &chain, NOW).level
+        };
+        let of_main = |age| level(Chain::Main, age, 10, false);
+        assert_eq!([0, TIP_WARNING_SECONDS - 1].map(of_main), [Level::Ok; 2]);
+        assert_eq!([TIP_WARNING_SECONDS, TIP_BAD_SECONDS - 1].map(of_main), [Level::Warning; 2]);
+        assert_eq!([TIP_BAD_SECONDS, NOW].map(of_main), [Level::Bad; 2]);
+        assert_eq!(level(Chain::Main, TIP_BAD_SECONDS, 11, true), Level::Ok, "it syncs");
+        assert_eq!(level(Chain::Main, TIP_BAD_SECONDS, 10, true), Level::Bad, "it has no headers to sync to");
+        assert_eq!(level(Chain::Regtest, TIP_BAD_SECONDS, 10, false), Level::Ok, "blocks are made on request");
+    }
 }

@@ -4,7 +4,7 @@ use crate::clock::thread_cpu;
 use crate::doctor::check::Answer;
 use crate::doctor::facts::Facts;
 use lydian_curve::{
-    Check, ChooseError, Engine, PublicKeyBytes, Reference, TestScheme, TestSignature, TestSigner, choose,
+    Check, ChooseError, Chosen, Engine, PublicKeyBytes, Reference, TestScheme, TestSignature, TestSigner, choose,
 };
 use std::time::Duration;
 
@@ -30,14 +30,25 @@ pub(crate) fn kernels(facts: &Facts<'_>) -> Answer {
         [] => "no instructions for kernels".to_owned(),
         ref some => some.join(", "),
     };
-    match choose(wanted) {
+    judge(wanted, choose(wanted), &features)
+}
+
+/// The engine that every processor can run; it computes several signatures together, but without wide instructions.
+const SCALAR: &str = "scalar";
+
+/// The answer for the engine that was chosen, or for the reason why there is none.
+fn judge(wanted: &str, chosen: Result<Chosen, ChooseError>, features: &str) -> Answer {
+    match chosen {
         Err(ChooseError::SelfTestFailed) => Answer::bad(format!("{wanted} failed its self-test ({features})")),
         Err(error) => Answer::bad(format!("-sigengine={wanted}: {error} ({features})")),
         Ok(chosen) if !chosen.failed.is_empty() => {
             Answer::bad(format!("{} failed the self-test ({features})", chosen.failed.join(", ")))
         }
-        Ok(chosen) if chosen.engine.name() == Reference.name() && wanted == "auto" => {
-            Answer::warning(format!("only libsecp256k1 can verify signatures here ({features})"))
+        Ok(chosen) if wanted == "auto" && [SCALAR, Reference.name()].contains(&chosen.engine.name()) => {
+            let name = chosen.engine.name();
+            Answer::warning(format!(
+                "{name} verifies signatures: nothing faster can run on this processor ({features})"
+            ))
         }
         Ok(chosen) => Answer::ok(format!("{} passed its self-test ({features})", chosen.engine.name())),
     }
@@ -63,6 +74,11 @@ pub(crate) fn speed(facts: &Facts<'_>) -> Answer {
     else {
         return Answer::bad(format!("{name} rejects valid signatures"));
     };
+    compare(name, kernel, reference, *expected)
+}
+
+/// The answer for the times of all checks; `expected` is the factor of the benchmark, in hundredths.
+fn compare(name: &str, kernel: Duration, reference: Duration, expected: u64) -> Answer {
     let factor = u64::try_from(reference.as_nanos() * 100 / kernel.as_nanos().max(1)).unwrap_or(u64::MAX);
     let each = kernel.as_nanos() / u128::from(CHECKS);
     let words = format!(
@@ -119,6 +135,7 @@ fn fastest(engine: &dyn Engine, checks: &[Check]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::check::Level;
 
     #[test]
     fn the_checks_are_valid_for_every_engine() {
@@ -129,6 +146,34 @@ mod tests {
         }
         let Check::Ecdsa { key, message, .. } = checks[0] else { panic!("an ECDSA check") };
         assert_eq!(fastest(&Reference, &[Check::Ecdsa { key, message, signature: [1; 64] }]), None);
+    }
+
+    /// A kernel that computes wrongly here, or one that is named and cannot run.
+    #[test]
+    fn a_kernel_that_fails_is_bad_and_a_slow_one_is_a_warning() {
+        let chosen = |name: &str, failed: &[&'static str]| {
+            let engine = lydian_curve::engines().into_iter().find(|engine| engine.name() == name).unwrap();
+            Ok(Chosen { engine, failed: failed.to_vec() })
+        };
+        let failed = judge("auto", chosen("reference", &["avx2"]), "AVX2");
+        assert_eq!(failed, Answer::bad("avx2 failed the self-test (AVX2)"));
+        let named = judge("avx2", Err(ChooseError::SelfTestFailed), "AVX2");
+        assert_eq!(named, Answer::bad("avx2 failed its self-test (AVX2)"));
+        let lacks = judge("ifma512", Err(ChooseError::Unavailable), "AVX2");
+        assert!(lacks.level == Level::Bad && lacks.text.starts_with("-sigengine=ifma512: This CPU lacks"), "{lacks:?}");
+        for name in [SCALAR, "reference"] {
+            assert_eq!(judge("auto", chosen(name, &[]), "SHA").level, Level::Warning, "{name}");
+            assert_eq!(judge(name, chosen(name, &[]), "SHA").level, Level::Ok, "{name} was asked for");
+        }
+    }
+
+    #[test]
+    fn a_kernel_below_half_of_the_benchmark_is_slow() {
+        let level = |kernel_us| {
+            let times = (Duration::from_micros(kernel_us), Duration::from_micros(1_000));
+            compare("avx2", times.0, times.1, 200).level
+        };
+        assert_eq!([500, 1_000, 1_011].map(level), [Level::Ok, Level::Ok, Level::Warning]);
     }
 
     #[test]
