@@ -170,6 +170,24 @@ start_node -connect=0
 wait_until 300 height_is "$blocks"
 stop_node
 
+say "the steps of docs/usage.md make a service without the package"
+manual=$work/manual
+mkdir "$manual"
+tar --extract --directory "$manual" --file "$base"
+mkdir -p "$manual/src/target/release" "$manual/src/contrib"
+cp -r -- contrib/systemd "$manual/src/contrib"
+cp -- "$here/lydian" "$here/lydian-cli" "$manual/src/target/release"
+in_manual() { chroot "$manual" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+# All but the last step, which needs systemd. Without sudo, as this is root.
+steps=$(sed -n '/^## As a service/,/^## Manual pages/s/^    sudo \(.*\)/\1/p' docs/usage.md | grep -v '^systemctl ')
+[ "$(wc -l <<<"$steps")" -ge 5 ] || fail "docs/usage.md has no steps: $steps"
+in_manual sh -ec "cd /src; $steps"
+# systemd makes the state directory; it makes no directory of settings, which would belong to root alone.
+in_manual install -d -m 710 -o lydian -g lydian /var/lib/lydian
+# shellcheck disable=SC2086 # the command is several words
+in_manual setpriv --reuid=lydian --regid=lydian --init-groups --no-new-privs -- $command -regtest -connect=0 -listen=0 -server=0 \
+  -stopafterblockimport || fail "a service that was made by hand does not start"
+
 if command -v lintian >/dev/null; then
   say "lintian finds no error"
   lintian --allow-root --fail-on error "$deb"
