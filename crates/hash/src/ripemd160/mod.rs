@@ -9,7 +9,9 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(target_arch = "x86_64")]
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod rounds;
 
 use crate::legacy::ripemd160;
@@ -52,11 +54,13 @@ pub fn ripemd160_many_with(kernel: Ripemd160Kernel, digests: &[[u8; 32]], out: &
         Ripemd160Kernel::Avx2(avx2) => in_lanes(avx2, digests, out),
         #[cfg(target_arch = "x86_64")]
         Ripemd160Kernel::Avx512(avx512) => in_lanes(avx512, digests, out),
+        #[cfg(target_arch = "aarch64")]
+        Ripemd160Kernel::Neon(neon) => in_lanes(neon, digests, out),
     }
 }
 
 /// A kernel that hashes N digests in lockstep.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 trait Lanes<const N: usize>: Copy {
     /// RIPEMD-160 of each digest.
     fn hash(self, digests: &[[u8; 32]; N], out: &mut [[u8; 20]; N]);
@@ -64,7 +68,7 @@ trait Lanes<const N: usize>: Copy {
 
 /// Hashes the digests in groups of N. A single one that is left is hashed alone: the lanes take about as long as one
 /// digest of the plain code.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn in_lanes<const N: usize>(kernel: impl Lanes<N>, digests: &[[u8; 32]], out: &mut [[u8; 20]]) {
     let (full, few) = digests.as_chunks::<N>();
     let (full_out, few_out) = out.as_chunks_mut::<N>();
@@ -88,7 +92,7 @@ fn each(digests: &[[u8; 32]], out: &mut [[u8; 20]]) {
 }
 
 /// Writes the words of lane i as `out[i]`; row w holds word w of every lane.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn store_words<const N: usize>(rows: &[[u32; N]; 5], out: &mut [[u8; 20]; N]) {
     for (lane, hash) in out.iter_mut().enumerate() {
         for (bytes, row) in hash.as_chunks_mut::<4>().0.iter_mut().zip(rows) {

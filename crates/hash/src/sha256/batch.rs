@@ -39,6 +39,10 @@ pub fn sha256_many_with(kernel: BatchKernel, messages: &[Message<'_>], out: &mut
         BatchKernel::Avx2(avx2, tail) => lanes::sha256_many(avx2, tail, messages, out),
         #[cfg(target_arch = "x86_64")]
         BatchKernel::Avx512(avx512, tail) => lanes::sha256_many(avx512, tail, messages, out),
+        #[cfg(target_arch = "aarch64")]
+        BatchKernel::Neon(neon, tail) => lanes::sha256_many(neon, tail, messages, out),
+        #[cfg(target_arch = "aarch64")]
+        BatchKernel::ArmSha2Twice(sha2) => lanes::sha256_many(sha2, StreamKernel::ArmSha2(sha2), messages, out),
     }
 }
 
@@ -68,6 +72,10 @@ pub fn sha256d_many_with(kernel: BatchKernel, messages: &[Message<'_>], out: &mu
         BatchKernel::Avx2(avx2, tail) => lanes::sha256d_many(avx2, tail, messages, out),
         #[cfg(target_arch = "x86_64")]
         BatchKernel::Avx512(avx512, tail) => lanes::sha256d_many(avx512, tail, messages, out),
+        #[cfg(target_arch = "aarch64")]
+        BatchKernel::Neon(neon, tail) => lanes::sha256d_many(neon, tail, messages, out),
+        #[cfg(target_arch = "aarch64")]
+        BatchKernel::ArmSha2Twice(sha2) => lanes::sha256d_many(sha2, StreamKernel::ArmSha2(sha2), messages, out),
     }
 }
 
@@ -102,6 +110,10 @@ pub fn sha256d_64_with(kernel: BatchKernel, pairs: &[[u8; 64]], out: &mut [[u8; 
         BatchKernel::Avx2(avx2, tail) => lanes::sha256d_64(avx2, tail, pairs, out),
         #[cfg(target_arch = "x86_64")]
         BatchKernel::Avx512(avx512, tail) => lanes::sha256d_64(avx512, tail, pairs, out),
+        #[cfg(target_arch = "aarch64")]
+        BatchKernel::Neon(neon, tail) => lanes::sha256d_64(neon, tail, pairs, out),
+        #[cfg(target_arch = "aarch64")]
+        BatchKernel::ArmSha2Twice(sha2) => lanes::sha256d_64(sha2, StreamKernel::ArmSha2(sha2), pairs, out),
     }
 }
 

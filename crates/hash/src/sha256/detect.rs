@@ -4,6 +4,8 @@
 //! like `ShaNi` exists only if the CPU can run its kernel, so holding one is the proof. Cost: one atomic load per call.
 //! Must never: return different kernels later in the same process.
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::is_aarch64_feature_detected;
 use std::sync::OnceLock;
 
 use super::{State, plain};
@@ -39,6 +41,9 @@ pub enum StreamKernel {
     /// The x86 SHA instructions.
     #[cfg(target_arch = "x86_64")]
     ShaNi(ShaNi),
+    /// The SHA-2 instructions of ARMv8.
+    #[cfg(target_arch = "aarch64")]
+    ArmSha2(ArmSha2),
 }
 
 /// A kernel for many messages at once.
@@ -55,6 +60,12 @@ pub enum BatchKernel {
     /// Sixteen lanes; the stream kernel for the last messages, which do not fill the lanes.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512, StreamKernel),
+    /// Four lanes; the stream kernel for the last messages, which do not fill the lanes.
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon, StreamKernel),
+    /// Two interleaved streams of the SHA-2 instructions.
+    #[cfg(target_arch = "aarch64")]
+    ArmSha2Twice(ArmSha2),
 }
 
 /// A kernel for many elements of a `MuHash3072`.
@@ -81,6 +92,9 @@ pub enum Ripemd160Kernel {
     /// Sixteen lanes.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
+    /// Four lanes.
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
 }
 
 /// Proof that the CPU has the SHA instructions (with SSSE3 and SSE4.1).
@@ -133,6 +147,30 @@ impl Ifma512 {
     }
 }
 
+/// Proof that the CPU has NEON.
+#[cfg(target_arch = "aarch64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neon(());
+
+/// Proof that the CPU has the SHA-2 instructions of ARMv8, and NEON.
+#[cfg(target_arch = "aarch64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArmSha2(());
+
+#[cfg(target_arch = "aarch64")]
+impl Neon {
+    fn detect() -> Option<Self> {
+        is_aarch64_feature_detected!("neon").then_some(Self(()))
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl ArmSha2 {
+    fn detect() -> Option<Self> {
+        (is_aarch64_feature_detected!("neon") && is_aarch64_feature_detected!("sha2")).then_some(Self(()))
+    }
+}
+
 /// Returns the kernels of this CPU; detected on the first call.
 pub fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
@@ -141,10 +179,12 @@ pub fn kernels() -> &'static Kernels {
 
 impl Kernels {
     /// Lists the kernels slowest first, as measured (`docs/benchmarks/hash.md`): eight AVX2 lanes are faster than plain
-    /// Rust but not than the SHA instructions, sixteen AVX-512 lanes are faster than both.
+    /// Rust but not than the SHA instructions, sixteen AVX-512 lanes are faster than both. The order for ARM is that of
+    /// the numbers of instructions.
     fn detect() -> Self {
         let mut streams_available = vec![StreamKernel::Plain];
         let mut batches_available = vec![BatchKernel::Stream(StreamKernel::Plain)];
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut, reason = "only x86 has other kernels"))]
         let mut muhash_available = vec![MuHashKernel::Plain];
         let mut ripemd160_available = vec![Ripemd160Kernel::Plain];
         let mut stream = StreamKernel::Plain;
@@ -163,6 +203,18 @@ impl Kernels {
             muhash_available.extend(Ifma512::detect().map(MuHashKernel::Ifma512));
             ripemd160_available.extend(Avx2::detect().map(Ripemd160Kernel::Avx2));
             ripemd160_available.extend(Avx512::detect().map(Ripemd160Kernel::Avx512));
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            let sha2 = ArmSha2::detect();
+            if let Some(sha2) = sha2 {
+                stream = StreamKernel::ArmSha2(sha2);
+                streams_available.push(stream);
+            }
+            batches_available.extend(Neon::detect().map(|neon| BatchKernel::Neon(neon, stream)));
+            batches_available.extend(sha2.map(|_| BatchKernel::Stream(stream)));
+            batches_available.extend(sha2.map(BatchKernel::ArmSha2Twice));
+            ripemd160_available.extend(Neon::detect().map(Ripemd160Kernel::Neon));
         }
         let best = batches_available.last().copied().unwrap_or(BatchKernel::Stream(stream));
         let muhash = muhash_available.last().copied().unwrap_or(MuHashKernel::Plain);
@@ -189,6 +241,8 @@ impl StreamKernel {
             Self::Plain => "plain",
             #[cfg(target_arch = "x86_64")]
             Self::ShaNi(_) => "sha-ni",
+            #[cfg(target_arch = "aarch64")]
+            Self::ArmSha2(_) => "armv8-sha2",
         }
     }
 
@@ -199,6 +253,8 @@ impl StreamKernel {
             Self::Plain => plain::compress(state, blocks),
             #[cfg(target_arch = "x86_64")]
             Self::ShaNi(sha_ni) => sha_ni.compress(state, blocks),
+            #[cfg(target_arch = "aarch64")]
+            Self::ArmSha2(sha2) => sha2.compress(state, blocks),
         }
     }
 }
@@ -215,6 +271,10 @@ impl BatchKernel {
             Self::Avx2(..) => "avx2-8",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(..) => "avx512-16",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(..) => "neon-4",
+            #[cfg(target_arch = "aarch64")]
+            Self::ArmSha2Twice(_) => "armv8-sha2-2",
         }
     }
 }
@@ -243,6 +303,8 @@ impl Ripemd160Kernel {
             Self::Avx2(_) => "avx2-8",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "avx512-16",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => "neon-4",
         }
     }
 }

@@ -7,7 +7,7 @@
 //! owns exactly one message. Cost: no heap, N blocks of scratch. Must never: depend on the order in which lanes finish.
 
 use super::batch::Message;
-use super::{State, StreamKernel, digest_bytes};
+use super::{IV, State, StreamKernel, digest_bytes};
 
 /// The block after a 64-byte message: the padding, then the length of 512 bits.
 pub(crate) const PAIR_PADDING: [u8; 64] = padding(0, 512);
@@ -46,6 +46,55 @@ pub(crate) trait Lanes<const N: usize>: Copy {
 
     /// SHA-256 of each digest, in place.
     fn again(self, digests: &mut [[u8; 32]; N]);
+}
+
+/// A kernel whose SHA instructions work on two interleaved streams.
+pub(crate) trait TwoStreams: Copy {
+    /// Compresses one more block of each stream.
+    fn compress_two(self, states: &mut [State; 2], blocks: [&[u8; 64]; 2]);
+}
+
+impl<T: TwoStreams> Lanes<2> for T {
+    type States = [State; 2];
+    /// A single message is faster in the single-stream loop.
+    const FEW: usize = 1;
+
+    fn fresh() -> Self::States {
+        [IV; 2]
+    }
+
+    fn state(states: &Self::States, lane: usize) -> State {
+        states[lane]
+    }
+
+    fn set_state(states: &mut Self::States, lane: usize, state: &State) {
+        states[lane] = *state;
+    }
+
+    #[inline]
+    fn absorb(self, states: &mut Self::States, blocks: [&[u8; 64]; 2]) {
+        self.compress_two(states, blocks);
+    }
+
+    #[inline]
+    fn pairs(self, pairs: &[[u8; 64]; 2], out: &mut [[u8; 32]; 2]) {
+        let mut states = [IV; 2];
+        self.compress_two(&mut states, pairs.each_ref());
+        self.compress_two(&mut states, [&PAIR_PADDING; 2]);
+        *out = states.map(|state| digest_bytes(&state));
+        self.again(out);
+    }
+
+    #[inline]
+    fn again(self, digests: &mut [[u8; 32]; 2]) {
+        let mut blocks = [DIGEST_PADDING; 2];
+        for (block, digest) in blocks.iter_mut().zip(digests.iter()) {
+            block[..32].copy_from_slice(digest);
+        }
+        let mut states = [IV; 2];
+        self.compress_two(&mut states, blocks.each_ref());
+        *digests = states.map(|state| digest_bytes(&state));
+    }
 }
 
 /// Double SHA-256 of 64-byte messages.
@@ -117,7 +166,7 @@ pub(crate) fn sha256_many<const N: usize, L: Lanes<N>>(
         for (i, lane) in lanes.iter_mut().enumerate() {
             if lane.blocks_left == 1 {
                 out[lane.index] = digest_bytes(&L::state(&states, i));
-                L::set_state(&mut states, i, &super::IV);
+                L::set_state(&mut states, i, &IV);
                 *lane = Lane::next_of(&mut queue);
                 idle += usize::from(lane.blocks_left == 0);
             } else {

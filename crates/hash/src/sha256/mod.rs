@@ -4,6 +4,8 @@
 //! the rest of the message is in its eight words. Cost: one compression per 64 bytes plus one for the padding; 112
 //! bytes of state, no heap. Must never: allocate, or query CPU features outside `detect`.
 
+#[cfg(target_arch = "aarch64")]
+mod armv8;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -11,8 +13,10 @@ pub(crate) mod avx512;
 mod batch;
 mod detect;
 mod lanes;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 mod plain;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod rounds;
 #[cfg(target_arch = "x86_64")]
 mod shani;
@@ -20,6 +24,8 @@ mod shani;
 pub(crate) use plain::sha256 as plain_const;
 
 pub use batch::{Message, sha256_many, sha256_many_with, sha256d_64, sha256d_64_with, sha256d_many, sha256d_many_with};
+#[cfg(target_arch = "aarch64")]
+pub(crate) use detect::Neon;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use detect::{Avx2, Avx512, Ifma512};
 pub use detect::{BatchKernel, Kernels, MuHashKernel, Ripemd160Kernel, StreamKernel, kernels};

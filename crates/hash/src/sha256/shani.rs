@@ -11,8 +11,8 @@ use std::arch::x86_64::{
 };
 
 use super::detect::ShaNi;
-use super::lanes::{self, Lanes};
-use super::{IV, K, State};
+use super::lanes::TwoStreams;
+use super::{K, State};
 
 impl ShaNi {
     /// Compresses the blocks of one message in order.
@@ -23,47 +23,11 @@ impl ShaNi {
     }
 }
 
-impl Lanes<2> for ShaNi {
-    type States = [State; 2];
-    /// A single message is faster in the single-stream loop.
-    const FEW: usize = 1;
-
-    fn fresh() -> Self::States {
-        [IV; 2]
-    }
-
-    fn state(states: &Self::States, lane: usize) -> State {
-        states[lane]
-    }
-
-    fn set_state(states: &mut Self::States, lane: usize, state: &State) {
-        states[lane] = *state;
-    }
-
+impl TwoStreams for ShaNi {
     #[inline]
-    fn absorb(self, states: &mut Self::States, blocks: [&[u8; 64]; 2]) {
+    fn compress_two(self, states: &mut [State; 2], blocks: [&[u8; 64]; 2]) {
         // SAFETY: a `ShaNi` exists only where the CPU has sha, ssse3 and sse4.1 (`detect.rs`).
         unsafe { compress_each(states, blocks) }
-    }
-
-    #[inline]
-    fn pairs(self, pairs: &[[u8; 64]; 2], out: &mut [[u8; 32]; 2]) {
-        let mut states = [IV; 2];
-        self.absorb(&mut states, pairs.each_ref());
-        self.absorb(&mut states, [&lanes::PAIR_PADDING; 2]);
-        *out = states.map(|state| super::digest_bytes(&state));
-        self.again(out);
-    }
-
-    #[inline]
-    fn again(self, digests: &mut [[u8; 32]; 2]) {
-        let mut blocks = [lanes::DIGEST_PADDING; 2];
-        for (block, digest) in blocks.iter_mut().zip(digests.iter()) {
-            block[..32].copy_from_slice(digest);
-        }
-        let mut states = [IV; 2];
-        self.absorb(&mut states, blocks.each_ref());
-        *digests = states.map(|state| super::digest_bytes(&state));
     }
 }
 
