@@ -17,6 +17,7 @@
 #           DAMAGE_OFFSETS  number of bytes that `make crash` damages in each file of a data directory (default 40)
 #           CRASH_RUNS      number of engine crashes on the simulated disk in each test of `make crash` (default 5000)
 #           SOAK_SECONDS    duration of `make soak` (default 3600)
+#           ARM64_CRATES    crates that `make test-arm64` tests (default: the layers up to the coin store)
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -39,11 +40,12 @@ CRASH_RUNS ?= 5000
 CRASH_STOPS ?= 200
 DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
+ARM64_CRATES ?= stdx hash curve primitives script consensus coins
 
-.PHONY: help setup setup-test build man dist dist-check run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers bench bench-large table fuzz crash soak audit clean-cache
+.PHONY: help setup setup-test build man dist dist-check run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers test-arm64 bench-arm64 bench bench-large table fuzz crash soak audit clean-cache
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 setup: ## install the system packages that a build needs (as root), or print the command: a C compiler
 	@tools/setup.sh build
@@ -132,6 +134,13 @@ second-opinion: judge ## build with Bitcoin Core's code for -secondopinion, and 
 test-peers: judge second-opinion ## test against other nodes and Electrum servers; building electrs once takes 20 minutes on one core
 	@tools/setup.sh peers || echo "test-peers: tests that need these packages are left out"
 	@tools/peers.sh
+
+test-arm64: ## build the whole workspace for 64-bit ARM, and test ARM64_CRATES under qemu, with fewer random checks
+	@tools/arm64.sh cargo build --locked --profile test --workspace
+	@LYDIAN_LANE_CHECKS=20000 tools/arm64.sh cargo test --locked $(addprefix -p lydian-,$(ARM64_CRATES))
+
+bench-arm64: ## count the instructions that a signature takes on 64-bit ARM, under qemu
+	@tools/arm64.sh instructions
 
 bench: build judge browser ## measure this machine's limits, run every benchmark, and compare with Bitcoin Core
 	target/release/lydian-lab limits
