@@ -18,7 +18,34 @@ use std::time::Duration;
 /// Number of checks in the large batches.
 const LARGE: u32 = 1_024;
 
+/// `ENGINE KIND SIZE ROUNDS`: verify one batch this number of times, and do nothing else, so that an emulator can count
+/// the instructions (`tools/arm64.sh instructions`).
+const COUNT: &str = "LYDIAN_COUNT";
+
+fn counted(_: &mut Criterion) {
+    let Ok(wanted) = std::env::var(COUNT) else { return };
+    let words: Vec<&str> = wanted.split(' ').collect();
+    let [engine, kind, size, rounds] = words[..] else { panic!("{COUNT}=ENGINE KIND SIZE ROUNDS") };
+    let check = match kind {
+        "ecdsa" => ecdsa_check,
+        "schnorr" => schnorr_check,
+        "tweak" => tweak_check,
+        other => panic!("{COUNT}: no kind of check is named {other}"),
+    };
+    let engines = lydian_curve::engines();
+    let engine = engines.iter().find(|known| known.name() == engine).unwrap();
+    let checks: Vec<Check> = (1..=size.parse().unwrap()).map(check).collect();
+    let mut verdicts = vec![false; checks.len()];
+    for _ in 0..rounds.parse::<u32>().unwrap() {
+        engine.verify(&checks, &mut verdicts);
+        assert!(verdicts.iter().all(|verdict| *verdict));
+    }
+}
+
 fn bench(c: &mut Criterion) {
+    if std::env::var_os(COUNT).is_some() {
+        return;
+    }
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Reference)];
     engines.extend(LaneEngine::available().into_iter().map(|engine| Box::new(engine) as Box<dyn Engine>));
     let data = [
@@ -155,5 +182,5 @@ fn tweak_check(number: u32) -> Check {
     Check::Tweak { output, is_odd: parity == Parity::Odd, internal, tweak }
 }
 
-criterion_group!(benches, bench, two_threads);
+criterion_group!(benches, counted, bench, two_threads);
 criterion_main!(benches);

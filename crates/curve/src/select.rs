@@ -2,13 +2,22 @@
 //!
 //! Input: a name from the settings. Output: an engine that verified the fixed vectors correctly on this CPU. Invariant:
 //! the reference is always available, and a kernel that fails its self-test is never returned. Cost: building the
-//! generator's table, about 25 ms, and 72 checks per kernel. Must never: choose a kernel that the CPU does not support.
+//! generator's table, about 25 ms, and 324 checks per kernel, six times as many where two kernels come close. Must
+//! never: choose a kernel that the CPU does not support.
 
 use crate::{Check, Engine, LaneEngine, PublicKeyBytes, Reference};
 use std::fmt;
+use std::time::Duration;
 
 /// The values of `-sigengine`.
-pub const ENGINE_NAMES: [&str; 6] = ["auto", "reference", "scalar", "avx2", "ifma256", "ifma512"];
+pub const ENGINE_NAMES: [&str; 7] = ["auto", "reference", "scalar", "neon", "avx2", "ifma256", "ifma512"];
+
+/// Kernels of which now the one, now the other is faster: it depends on how many multiplications of each kind a core
+/// does in a cycle (`docs/benchmarks/lanes.md`).
+const CLOSE: [&str; 2] = ["neon", "scalar"];
+
+/// Measurements of which the shortest counts.
+const ROUNDS: usize = 3;
 
 /// The selected engine, and the faster kernels that failed their self-test.
 pub struct Chosen {
@@ -56,26 +65,21 @@ pub fn engines() -> Vec<Box<dyn Engine + Send>> {
     engines
 }
 
-/// Returns the engine with a name of [`ENGINE_NAMES`]; `auto` is the fastest that passes its self-test.
+/// Returns the engine with a name of [`ENGINE_NAMES`]; `auto` is the first of [`engines`] that passes its self-test.
 pub fn choose(name: &str) -> Result<Chosen, ChooseError> {
-    choose_seeded(name, [0; 32])
+    choose_seeded(name, [0; 32], || Duration::ZERO)
 }
 
-/// Like [`choose`], with a seed. Without knowledge of the seed, the weights of a batch equation cannot be computed
-/// ([`LaneEngine::seeded`]).
-pub fn choose_seeded(name: &str, seed: [u8; 32]) -> Result<Chosen, ChooseError> {
+/// Like [`choose`], with a seed and a clock. Without knowledge of the seed, the weights of a batch equation cannot be
+/// computed ([`LaneEngine::seeded`]). Kernels that come close are measured by the clock, and `auto` is the fastest.
+pub fn choose_seeded(name: &str, seed: [u8; 32], clock: fn() -> Duration) -> Result<Chosen, ChooseError> {
     let reference = || Box::new(Reference) as Box<dyn Engine + Send>;
     match name {
         "reference" => Ok(Chosen { engine: reference(), failed: Vec::new() }),
         "auto" => {
-            let mut failed = Vec::new();
-            for engine in LaneEngine::available().into_iter().map(|engine| engine.seeded(seed)) {
-                if self_test(&engine) {
-                    return Ok(Chosen { engine: Box::new(engine), failed });
-                }
-                failed.push(engine.name());
-            }
-            Ok(Chosen { engine: reference(), failed })
+            let (engine, failed) = fastest(LaneEngine::available(), clock);
+            let engine = engine.map(|engine| Box::new(engine.seeded(seed)) as Box<dyn Engine + Send>);
+            Ok(Chosen { engine: engine.unwrap_or_else(reference), failed })
         }
         _ if !ENGINE_NAMES.contains(&name) => Err(ChooseError::Unknown),
         _ => {
@@ -87,6 +91,48 @@ pub fn choose_seeded(name: &str, seed: [u8; 32]) -> Result<Chosen, ChooseError> 
             Ok(Chosen { engine: Box::new(engine), failed: Vec::new() })
         }
     }
+}
+
+/// The first engine that passes its self-test, or the fastest of those if they come close; and the names of those that
+/// failed it.
+fn fastest(engines: Vec<LaneEngine>, clock: fn() -> Duration) -> (Option<LaneEngine>, Vec<&'static str>) {
+    let (mut passed, mut failed): (Vec<LaneEngine>, Vec<&'static str>) = (Vec::new(), Vec::new());
+    for engine in engines {
+        if passed.first().is_some_and(|first| !are_close(first, &engine)) {
+            break;
+        }
+        if self_test(&engine) {
+            passed.push(engine);
+        } else {
+            failed.push(engine.name());
+        }
+    }
+    if passed.len() > 1 {
+        let times = times(&passed, clock);
+        // Stable: of equal ones the first.
+        let shortest = (0..passed.len()).min_by_key(|i| times[*i]);
+        return (shortest.map(|i| passed.swap_remove(i)), failed);
+    }
+    (passed.pop(), failed)
+}
+
+fn are_close(first: &LaneEngine, second: &LaneEngine) -> bool {
+    CLOSE.contains(&first.name()) && CLOSE.contains(&second.name())
+}
+
+/// The shortest time that each engine needs for the vectors, one after the other in every round.
+fn times(engines: &[LaneEngine], clock: fn() -> Duration) -> Vec<Duration> {
+    let checks: Vec<Check> = vectors().into_iter().map(|(check, _)| check).collect();
+    let mut verdicts = vec![false; checks.len()];
+    let mut times = vec![Duration::MAX; engines.len()];
+    for _ in 0..ROUNDS {
+        for (engine, time) in engines.iter().zip(&mut times) {
+            let start = clock();
+            engine.verify(&checks, &mut verdicts);
+            *time = clock().saturating_sub(start).min(*time);
+        }
+    }
+    times
 }
 
 /// Copies of each vector in the self-test: two times as many checks of a kind are enough for groups that share an
@@ -233,5 +279,31 @@ mod tests {
         }
         assert_eq!(choose("gpu").err(), Some(ChooseError::Unknown));
         assert!(choose("auto").unwrap().failed.is_empty());
+    }
+
+    /// A clock by which every second measurement of a round takes no time, so that the second of two kernels is the
+    /// fastest.
+    fn second_wins() -> Duration {
+        static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+        let call = CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Duration::from_secs(call / 4 + u64::from(call % 4 > 0))
+    }
+
+    /// Two engines that share a name take the place of two kernels that come close, so that this runs on every CPU.
+    #[test]
+    fn kernels_that_come_close_are_measured() {
+        let scalar = |least| {
+            let mut engines = LaneEngine::available();
+            engines.pop().unwrap().with_batch_checks_min(least)
+        };
+        let two = || vec![scalar(1_000), scalar(2_000)];
+        let (chosen, failed) = fastest(two(), second_wins);
+        assert_eq!((chosen.unwrap().batch_checks_min(), failed.len()), (2_000, 0));
+        let (chosen, _) = fastest(two(), || Duration::ZERO);
+        assert_eq!(chosen.unwrap().batch_checks_min(), 1_000, "the first of equal ones");
+        // The plain lanes come close to none.
+        let (chosen, _) = fastest(vec![LaneEngine::plain(), scalar(2_000)], second_wins);
+        assert_eq!(chosen.unwrap().name(), "plain");
+        assert!(fastest(Vec::new(), second_wins).0.is_none());
     }
 }

@@ -87,8 +87,8 @@ fn mixtures_are_decided_as_the_reference_decides() {
         assert_eq!(run(&engine, &mixture(&|i| i % 8 == 3)), Tally { lanes: size / 8 * 7, reference: size / 8 });
         // Every second one, and the second half: equal numbers of useful and wasted lanes.
         let every_second = run(&engine, &mixture(&|i| i % 2 == 1));
-        if engine.name() == "scalar" {
-            // There a wasted lane costs what four useful ones save: the lanes are given up early.
+        if ["scalar", "neon"].contains(&engine.name()) {
+            // There a wasted lane costs what two or four useful ones save: the lanes are given up early.
             assert!(every_second.lanes < size / 8 && every_second.lanes > 30, "{every_second:?}");
         } else {
             assert_eq!(every_second, Tally { lanes: size / 2, reference: size / 2 });

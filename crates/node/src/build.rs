@@ -1,6 +1,7 @@
 //! What this program was built from, and what it uses on this machine. Input: the build, the CPU. Output: lines for
 //! `-version` and the log.
 
+use crate::clock::thread_cpu;
 use lydian_options::build;
 
 /// The optional features of this build.
@@ -16,7 +17,7 @@ pub(crate) fn line() -> String {
 /// The signature kernels of this machine, the fastest first, with the one that `-sigengine=auto` uses. Cost: its
 /// self-test, about 30 ms.
 pub(crate) fn kernels() -> String {
-    let chosen = lydian_curve::choose("auto").ok();
+    let chosen = lydian_curve::choose_seeded("auto", [0; 32], thread_cpu).ok();
     let failed = chosen.as_ref().map(|chosen| chosen.failed.clone()).unwrap_or_default();
     let chosen = chosen.map(|chosen| chosen.engine.name());
     let named = lydian_curve::engines().into_iter().map(|engine| match engine.name() {

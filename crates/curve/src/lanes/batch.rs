@@ -284,6 +284,8 @@ mod tests {
             super::super::ymm::Ifma256Vl::detect().into_iter().for_each(sizes);
             super::super::avx2::Avx2::detect().into_iter().for_each(sizes);
         }
+        #[cfg(target_arch = "aarch64")]
+        super::super::neon::Neon::detect().into_iter().for_each(sizes);
     }
 
     /// Every weight depends on the seed, on its position and on each number of each check.

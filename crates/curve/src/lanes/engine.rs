@@ -16,6 +16,8 @@ use super::generator::{Group, secp256k1};
 use super::ifma512::Ifma512;
 use super::known;
 use super::lift::lift;
+#[cfg(target_arch = "aarch64")]
+use super::neon::Neon;
 use super::plain::Plain;
 use super::prepare::{Kind, ORDER, Prepared, below_prime, is_below, prepare, words};
 use super::sign::{Point, sign};
@@ -65,6 +67,8 @@ enum Kernel {
     Ifma256Avx(Ifma256Avx),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
 }
 
 impl Kernel {
@@ -80,6 +84,8 @@ impl Kernel {
             Kernel::Ifma256Avx(_) => Ifma256Avx::BATCH_CHECKS_MIN,
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2(_) => Avx2::BATCH_CHECKS_MIN,
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon(_) => Neon::BATCH_CHECKS_MIN,
         }
     }
 }
@@ -101,6 +107,8 @@ impl LaneEngine {
             engines.extend(ifma256.map(LaneEngine::new));
             engines.extend(Avx2::detect().map(Kernel::Avx2).map(LaneEngine::new));
         }
+        #[cfg(target_arch = "aarch64")]
+        engines.extend(Neon::detect().map(Kernel::Neon).map(LaneEngine::new));
         engines.push(LaneEngine::new(Kernel::Word(Word)));
         engines
     }
@@ -163,6 +171,8 @@ impl LaneEngine {
                 Kernel::Ifma256Avx(l) => lift(l, &limbs, &mut lines),
                 #[cfg(target_arch = "x86_64")]
                 Kernel::Avx2(l) => lift(l, &limbs, &mut lines),
+                #[cfg(target_arch = "aarch64")]
+                Kernel::Neon(l) => lift(l, &limbs, &mut lines),
             };
             found.extend(known.iter().zip(lifted).map(|(limbs, is_point)| limbs.is_some() && is_point));
         }
@@ -186,6 +196,8 @@ impl LaneEngine {
             Kernel::Ifma256Avx(l) => known::points(l, &numbers),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2(l) => known::points(l, &numbers),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon(l) => known::points(l, &numbers),
         };
         let public = |Point { x, is_odd }| PublicPoint { x, is_odd };
         points.into_iter().map(|point| point.map(public)).collect()
@@ -204,6 +216,8 @@ impl LaneEngine {
             Kernel::Ifma256Avx(l) => known::sign(l, wanted),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2(l) => known::sign(l, wanted),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon(l) => known::sign(l, wanted),
         }
     }
 
@@ -220,6 +234,8 @@ impl LaneEngine {
             Kernel::Ifma256Avx(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
         };
         self.together.fetch_add(together, Ordering::Relaxed);
     }
@@ -262,6 +278,8 @@ impl Engine for LaneEngine {
             Kernel::Ifma256Avx(_) => Ifma256Avx::NAME,
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2(_) => Avx2::NAME,
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon(_) => Neon::NAME,
         }
     }
 
@@ -278,6 +296,8 @@ impl Engine for LaneEngine {
             Kernel::Ifma256Avx(l) => sign(l, wanted, seed),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2(l) => sign(l, wanted, seed),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon(l) => sign(l, wanted, seed),
         };
         for (made, one) in made.iter_mut().zip(wanted) {
             *made = made.or_else(|| one.by_library());

@@ -44,7 +44,14 @@ pub(crate) struct Packed<V, F> {
     pub(super) fold: fn(&V) -> F,
     /// The value modulo p, below p.
     pub(super) canonical: fn(&V) -> V,
-    /// Products and sums of products modulo p, below 2^256.
+}
+
+/// Multiplication by code of the instruction set, instead of columns of [`Lanes::multiply_loose`]: `V` is a value, `F`
+/// a factor.
+///
+/// Results are below 2^256 if values are packed, otherwise limbs below 2^62 of a value below 2^256 + 2^220.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Products<V, F> {
     pub(super) product: fn(&F, &F) -> V,
     pub(super) product_plus: fn(&F, &F, &V) -> V,
     pub(super) two_products: fn(&F, &F, &F, &F) -> V,
@@ -54,6 +61,7 @@ pub(crate) struct Packed<V, F> {
 
 /// The same for an instruction set.
 pub(crate) type PackedLanes<L> = Packed<[<L as Lanes>::Vector; 5], [<L as Lanes>::Factor; 5]>;
+pub(crate) type ProductLanes<L> = Products<[<L as Lanes>::Vector; 5], [<L as Lanes>::Factor; 5]>;
 
 /// A multiple of p from which any value with limbs below 2^60 and a top limb of at most `multiple` - 1 times 2^48 can
 /// be subtracted limb by limb.
@@ -309,8 +317,8 @@ impl<L: Lanes> Carried<L> {
 
     #[inline(always)]
     pub(crate) fn times(&self, l: L, other: &Carried<L>) -> Raw<L> {
-        if let Some(packed) = L::PACKED {
-            return Raw((packed.product)(&self.0, &other.0));
+        if let Some(products) = L::PRODUCTS {
+            return Raw((products.product)(&self.0, &other.0));
         }
         l.piece(
             #[inline(always)]
@@ -327,8 +335,8 @@ impl<L: Lanes> Carried<L> {
     /// self * other + start. The addition is cheap: `start` is the initial value of the columns.
     #[inline(always)]
     pub(crate) fn times_plus(&self, l: L, other: &Carried<L>, start: &Raw<L>) -> Raw<L> {
-        if let Some(packed) = L::PACKED {
-            return Raw((packed.product_plus)(&self.0, &other.0, &start.0));
+        if let Some(products) = L::PRODUCTS {
+            return Raw((products.product_plus)(&self.0, &other.0, &start.0));
         }
         l.piece(
             #[inline(always)]
@@ -346,8 +354,8 @@ impl<L: Lanes> Carried<L> {
     /// self * other + c * d, reduced once.
     #[inline(always)]
     pub(crate) fn times_plus_times(&self, l: L, other: &Carried<L>, c: &Carried<L>, d: &Carried<L>) -> Raw<L> {
-        if let Some(packed) = L::PACKED {
-            return Raw((packed.two_products)(&self.0, &other.0, &c.0, &d.0));
+        if let Some(products) = L::PRODUCTS {
+            return Raw((products.two_products)(&self.0, &other.0, &c.0, &d.0));
         }
         l.piece(
             #[inline(always)]
@@ -365,8 +373,8 @@ impl<L: Lanes> Carried<L> {
 
     #[inline(always)]
     pub(crate) fn square(&self, l: L) -> Raw<L> {
-        if let Some(packed) = L::PACKED {
-            return Raw((packed.square)(&self.0));
+        if let Some(products) = L::PRODUCTS {
+            return Raw((products.square)(&self.0));
         }
         l.piece(
             #[inline(always)]
@@ -379,8 +387,8 @@ impl<L: Lanes> Carried<L> {
 
     #[inline(always)]
     pub(crate) fn square_plus(&self, l: L, start: &Raw<L>) -> Raw<L> {
-        if let Some(packed) = L::PACKED {
-            return Raw((packed.square_plus)(&self.0, &start.0));
+        if let Some(products) = L::PRODUCTS {
+            return Raw((products.square_plus)(&self.0, &start.0));
         }
         l.piece(
             #[inline(always)]

@@ -20,6 +20,8 @@ mod generator;
 mod ifma512;
 mod known;
 mod lift;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod plain;
 mod point;
 mod prepare;
@@ -34,7 +36,7 @@ mod ymm;
 pub use engine::{LaneEngine, Tally};
 
 use crate::limits::BATCH_CHECKS_MIN;
-use field::PackedLanes;
+use field::{PackedLanes, ProductLanes};
 use std::fmt::Debug;
 
 /// Lanes of the widest vector of any instruction set.
@@ -68,6 +70,8 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     const IS_AFFINE: bool = false;
     /// The field arithmetic of lanes that pack a value into four words; `None` if values are limbs of 52 bits.
     const PACKED: Option<PackedLanes<Self>> = None;
+    /// Its multiplication in the field; `None` if it is made of [`Lanes::multiply_loose`].
+    const PRODUCTS: Option<ProductLanes<Self>> = None;
     /// Most groups that add points in affine coordinates together: more share an inversion, fewer stay in the cache.
     const GROUPS_TOGETHER_MAX: usize = 32;
     /// How many useful lanes save at least the time, compared with the reference, that a wasted lane costs.

@@ -7,6 +7,8 @@ use super::field::{Carried, Masked, Raw};
 use super::generator::{comb, tables};
 #[cfg(target_arch = "x86_64")]
 use super::ifma512::Ifma512;
+#[cfg(target_arch = "aarch64")]
+use super::neon::Neon;
 use super::plain::Plain;
 use super::point::{Jacobian, minus, multiply, multiply_generator};
 use super::prepare::limbs;
@@ -166,6 +168,14 @@ macro_rules! on_every_kernel {
             #[test]
             fn word() {
                 super::$name(Word);
+            }
+
+            #[cfg(target_arch = "aarch64")]
+            #[test]
+            fn neon() {
+                if let Some(l) = Neon::detect() {
+                    super::$name(l);
+                }
             }
 
             #[cfg(target_arch = "x86_64")]

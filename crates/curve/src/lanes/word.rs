@@ -5,7 +5,7 @@
 //! product and of a factor is zero. Cost: `docs/benchmarks/lanes.md`. Must never: compute with secrets, because
 //! it branches on values. Derivation: `docs/derivations/field.md`, section 5.
 
-use super::field::{FOLD_256, Packed, PackedLanes};
+use super::field::{FOLD_256, Packed, PackedLanes, ProductLanes, Products};
 use super::plain::one_lane;
 use super::{LIMB, Lanes};
 
@@ -252,19 +252,9 @@ impl Lanes for Word {
     // A check in lanes takes at most 0.8 of the reference.
     const USEFUL_PER_WASTED: usize = 4;
     const BATCH_CHECKS_MIN: usize = 64;
-    const PACKED: Option<PackedLanes<Word>> = Some(Packed {
-        from_limbs,
-        to_limbs,
-        add,
-        negate,
-        fold,
-        canonical,
-        product,
-        product_plus,
-        two_products,
-        square,
-        square_plus,
-    });
+    const PACKED: Option<PackedLanes<Word>> = Some(Packed { from_limbs, to_limbs, add, negate, fold, canonical });
+    const PRODUCTS: Option<ProductLanes<Word>> =
+        Some(Products { product, product_plus, two_products, square, square_plus });
     one_lane!();
 
     #[inline(always)]

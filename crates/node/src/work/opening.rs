@@ -10,7 +10,7 @@ use super::opinion;
 use super::space::{self, IndexSize, NewIndex};
 use super::words;
 use super::{fees, mempool};
-use crate::clock::mockable_now;
+use crate::clock::{mockable_now, thread_cpu};
 use crate::disagreement;
 use crate::index;
 use crate::log::Log;
@@ -282,8 +282,8 @@ fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
         alarm.warn(Warning::SignatureEngine, &warning);
         finish::report_remarks(session, vec![warning]);
     }
-    let chosen =
-        lydian_curve::choose_seeded(name, secret()).map_err(|error| Failure::SignatureEngine { name, error })?;
+    let chosen = lydian_curve::choose_seeded(name, secret(), thread_cpu)
+        .map_err(|error| Failure::SignatureEngine { name, error })?;
     for failed in &chosen.failed {
         session.log.warning(format!("Signature engine {failed} failed its self-test on this CPU and is not used"));
     }

@@ -4,7 +4,7 @@ use crate::clock::thread_cpu;
 use crate::doctor::check::Answer;
 use crate::doctor::facts::Facts;
 use lydian_curve::{
-    Check, ChooseError, Chosen, Engine, PublicKeyBytes, Reference, TestScheme, TestSignature, TestSigner, choose,
+    Check, ChooseError, Chosen, Engine, PublicKeyBytes, Reference, TestScheme, TestSignature, TestSigner, choose_seeded,
 };
 use std::time::Duration;
 
@@ -21,6 +21,14 @@ fn features() -> Vec<&'static str> {
         ];
         found.extend(known.into_iter().filter_map(|(name, is_there)| is_there.then_some(name)));
     }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let known = [
+            ("NEON", std::arch::is_aarch64_feature_detected!("neon")),
+            ("SHA2", std::arch::is_aarch64_feature_detected!("sha2")),
+        ];
+        found.extend(known.into_iter().filter_map(|(name, is_there)| is_there.then_some(name)));
+    }
     found
 }
 
@@ -30,7 +38,7 @@ pub(crate) fn kernels(facts: &Facts<'_>) -> Answer {
         [] => "no instructions for kernels".to_owned(),
         ref some => some.join(", "),
     };
-    judge(wanted, choose(wanted), &features)
+    judge(wanted, choose_seeded(wanted, [0; 32], thread_cpu), &features)
 }
 
 /// The engine that every processor can run; it computes several signatures together, but without wide instructions.
@@ -64,7 +72,9 @@ const ROUNDS: usize = 3;
 
 pub(crate) fn speed(facts: &Facts<'_>) -> Answer {
     let wanted = facts.settings.as_ref().map_or("auto", |settings| settings.sigengine);
-    let Ok(chosen) = choose(wanted) else { return Answer::skipped("no kernel was chosen (check kernels)") };
+    let Ok(chosen) = choose_seeded(wanted, [0; 32], thread_cpu) else {
+        return Answer::skipped("no kernel was chosen (check kernels)");
+    };
     let name = chosen.engine.name();
     let Some((_, expected)) = FACTORS.iter().find(|(kernel, _)| *kernel == name) else {
         return Answer::skipped(format!("{name} is what kernels are compared with"));

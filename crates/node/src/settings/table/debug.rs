@@ -181,8 +181,8 @@ pub(super) const OPTIONS: &[Opt] = &[
         may_negate: false,
         group: group::DEBUG,
         default: "auto",
-        help: "Engine that verifies signatures: reference (libsecp256k1, one at a time), scalar (batches without SIMD), avx2, ifma256 or ifma512 (many \
-               at once in SIMD lanes, if the CPU supports them), or auto (the fastest of these that passes its self-test). While lanes are in use, the \
+        help: "Engine that verifies signatures: reference (libsecp256k1, one at a time), scalar (batches without SIMD), neon, avx2, ifma256 or ifma512 \
+               (many at once in SIMD lanes, if the CPU supports them), or auto (the fastest of these that passes its self-test). While lanes are in use, the \
                reference verifies a random sample again, and everything at the tip; if they ever disagree, the lanes are no longer used",
         set: Set::Value(|settings, setting| values::signature_engine(setting).map(|name| settings.sigengine = name)),
         ..SWITCH
