@@ -24,7 +24,7 @@ use lydian_primitives::OutPoint;
 use lydian_stdx::{IgnorePoison, lock};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 /// All unspent outputs.
@@ -48,6 +48,8 @@ pub struct Coins {
     disk_reads: AtomicU64,
     bytes_written: AtomicU64,
     checkpoints: AtomicU64,
+    /// Whether anything was applied since the last checkpoint.
+    is_changed: AtomicBool,
     /// Held during a checkpoint.
     checkpointing: Mutex<()>,
     state: AtomicU8,
@@ -103,6 +105,7 @@ impl Coins {
             disk_reads: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             checkpoints: AtomicU64::new(0),
+            is_changed: AtomicBool::new(false),
             checkpointing: Mutex::default(),
             state: AtomicU8::new(state::READY),
         })
@@ -198,9 +201,16 @@ impl Coins {
         if result.is_err() {
             self.state.store(state::FAILED, Ordering::SeqCst);
         }
+        self.is_changed.store(true, Ordering::Relaxed);
         self.pending_bytes[partition].store(coins.pending_bytes(), Ordering::Relaxed);
         self.lens[partition].store(coins.len, Ordering::Relaxed);
         result
+    }
+
+    /// Whether the coins are durable as the state at `tip`, so that a checkpoint would write nothing new. As for a
+    /// checkpoint, nothing may be applied at the same time.
+    pub fn is_durable(&self, tip: Tip) -> bool {
+        self.check_writable().is_ok() && !self.is_changed.load(Ordering::Relaxed) && self.tip() == Some(tip)
     }
 
     /// Makes everything applied so far durable, as the state at `tip`. Coins can be looked up meanwhile.
@@ -230,6 +240,7 @@ impl Coins {
         self.pending_bytes.iter().for_each(|bytes| bytes.store(0, Ordering::Relaxed));
         self.bytes_written.fetch_add(report.bytes_written, Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.is_changed.store(false, Ordering::Relaxed);
         attempt.succeed();
         Ok(report)
     }

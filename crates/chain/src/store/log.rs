@@ -40,6 +40,8 @@ pub(crate) struct LogWriter {
     file: Box<dyn AppendFile>,
     path: PathBuf,
     framer: Framer,
+    /// Whether no item was added since the last sync.
+    is_synced: bool,
 }
 
 impl LogWriter {
@@ -56,7 +58,7 @@ impl LogWriter {
             own(&path).change(disk, &path, Change::Truncate { size: safe.offset })?;
         }
         let file = own(&path).append(disk, &path)?;
-        Ok(LogWriter { file, path, framer: Framer::new(safe.sequence) })
+        Ok(LogWriter { file, path, framer: Framer::new(safe.sequence), is_synced: false })
     }
 
     /// Atomically replaces the log by one that has its durable part and the given items, all of which name durable
@@ -77,13 +79,14 @@ impl LogWriter {
         drop(file);
         own(&path).replace(disk, &path, &framer.framed)?;
         framer.framed = Vec::new();
-        let mut writer = LogWriter { file: own(&path).append(disk, &path)?, path, framer };
+        let mut writer = LogWriter { file: own(&path).append(disk, &path)?, path, framer, is_synced: false };
         writer.confirm()?;
         Ok(writer)
     }
 
     /// Adds an item. If this fails, every later call fails too.
     pub(crate) fn push(&mut self, item: &LogItem) -> Result<(), DiskError> {
+        self.is_synced = false;
         self.framer.push(item);
         if self.framer.framed.len() >= INDEX_PENDING_SIZE_MAX { self.flush() } else { Ok(()) }
     }
@@ -103,11 +106,16 @@ impl LogWriter {
     }
 
     /// Writes the pending items and returns when they are durable. Everything that entries name must be durable
-    /// already.
+    /// already. Does nothing if no item was added since the last time.
     pub(crate) fn sync(&mut self) -> Result<(), DiskError> {
+        if self.is_synced {
+            return Ok(());
+        }
         self.flush()?;
         self.file.sync()?;
-        self.write_synced()
+        self.write_synced()?;
+        self.is_synced = true;
+        Ok(())
     }
 
     /// Writes a [`LogItem::Synced`]. Everything before it must be durable, and it must be durable itself before more is

@@ -303,6 +303,25 @@ fn adopted_files() {
     }
 }
 
+/// A node syncs when its blocks are loaded and again when it ends; often nothing was recorded in between.
+#[test]
+fn a_sync_without_new_entries_does_nothing() {
+    let disk = SimDisk::new(5);
+    let Opened { store, .. } = open(&disk);
+    let operations = || {
+        let before = disk.operation_count();
+        store.sync().unwrap();
+        disk.operation_count() - before
+    };
+    for name in ["a", "b"] {
+        store.adopt(&[BlockFile { path: name.into(), key: Obfuscation::NONE }], true).unwrap();
+        assert!(operations() > 0);
+        assert_eq!(operations(), 0);
+        let reopened = open(&disk.power_loss(1)).store;
+        assert!((0..9).any(|file| reopened.file(file).is_some_and(|file| file.path == Path::new(name))), "{name}");
+    }
+}
+
 /// limit: PATH_SIZE_MAX at
 /// limit: PATH_SIZE_MAX above
 #[test]

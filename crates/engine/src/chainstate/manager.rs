@@ -15,7 +15,7 @@ use crate::event::{Event, Observer, log};
 use crate::log::LogLevel;
 use crate::meter::{Meter, Stage};
 use lydian_chain::{BlockPosition, BlockStore, HeaderId, HeaderTree};
-use lydian_coins::Tip;
+use lydian_coins::{CheckpointReport, Tip};
 use lydian_consensus::{Ancestor, HeaderView, KnownScripts, Params, U256, Violation};
 use lydian_disk::Disk;
 use lydian_primitives::{BlockHash, Height};
@@ -131,11 +131,14 @@ impl ChainstateManager {
     /// Makes everything up to the tip durable. No block may be in the pipeline: the coins are exactly those of the tip.
     ///
     /// Order: the data that the coins' manifest relies on, the manifest, then the followers, which may lag behind the
-    /// coins but must never be ahead of them.
+    /// coins but must never be ahead of them. What has not changed since the last checkpoint is not written again.
     pub(crate) fn checkpoint(&self, observer: &dyn Observer) -> Result<(), EngineError> {
         let tip = self.tip();
         let report = self.meter.time(Stage::Checkpoint, || -> Result<_, EngineError> {
             self.store.sync()?;
+            if self.active.coins.is_durable(tip) {
+                return Ok(CheckpointReport::default());
+            }
             Ok(self.active.coins.checkpoint(tip, self.settings.workers)?)
         })?;
         self.turns.checkpoint_made();
