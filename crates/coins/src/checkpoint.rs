@@ -19,13 +19,14 @@
 //! failure the store is unusable until it is reopened.
 
 use crate::CheckpointReport;
+use crate::arena::Arena;
 use crate::entry::{AGE_MAX, Entry, Place, SHARDS, UNITS_MAX};
 use crate::error::CoinsError;
 use crate::manifest::{DeathsInfo, Manifest, SegmentInfo, is_of_any};
 use crate::moved::{MovedRecord, MovedRecords, Sidecars};
 use crate::old::{Added, Old};
 use crate::open::own;
-use crate::partition::{Partition, in_memory, set_unit, unit_of};
+use crate::partition::{GROUP, Partition, in_memory, set_unit, unit_of};
 use crate::record::UNIT_BYTES;
 use crate::rewrite::{Mover, Victims};
 use crate::sections::{FileId, HEADER_BYTES, Kind, Sections, SectionsWriter};
@@ -33,6 +34,7 @@ use crate::segment::{Growing, Segment, Segments};
 use crate::store::Coins;
 use crate::writer::{SegmentWriter, Sizes, Target};
 use crate::{PARTITIONS, Tip};
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -282,6 +284,9 @@ impl Step<'_, '_> {
             None => unreachable!("a coin to be written in a checkpoint that has none"),
         };
         for slot in 0..table.slots().len() {
+            if slot.is_multiple_of(GROUP) {
+                touch_new(&table.slots()[slot..], arena);
+            }
             let entry = table.slots()[slot];
             let fingerprint = entry.fingerprint();
             match entry.place() {
@@ -314,6 +319,15 @@ impl Step<'_, '_> {
         table.shrink();
         Ok(())
     }
+}
+
+/// Reads the coins to be written of the next slots, to load them into the processor's cache together.
+fn touch_new(slots: &[Entry], arena: &Arena) {
+    let touch = |entry: &Entry| match entry.place() {
+        Place::Memory { address, age: 0 } if !entry.is_empty() => arena.touch(address),
+        _ => 0,
+    };
+    black_box(slots.iter().take(GROUP).map(touch).fold(0, |sum, bits| sum ^ bits));
 }
 
 impl Step<'_, '_> {

@@ -114,6 +114,8 @@ struct Current {
     /// What was written so far.
     info: SegmentInfo,
     segment: Arc<Segment>,
+    /// Whether bytes were written since the disk was last asked to take them.
+    is_dirty: bool,
 }
 
 impl<'a> SegmentWriter<'a> {
@@ -142,7 +144,7 @@ impl<'a> SegmentWriter<'a> {
             let all_units = SegmentInfo { units: self.units.end - self.units.start, ..info };
             let segment = Arc::new(Segment::growing(all_units, path, id.header().to_vec()));
             target.share(|segments| segments.with(&segment));
-            self.current = Some(Current { file, sidecar, section: None, info, segment });
+            self.current = Some(Current { file, sidecar, section: None, info, segment, is_dirty: false });
         }
         Ok(())
     }
@@ -181,6 +183,7 @@ impl<'a> SegmentWriter<'a> {
         current.info.records += 1;
         if growing.tail.len() >= self.sizes.buffer_bytes {
             growing.flush(self.target.disk, current.segment.path(), current.file.as_mut())?;
+            current.is_dirty = true;
         }
         Ok(unit)
     }
@@ -196,6 +199,11 @@ impl<'a> SegmentWriter<'a> {
 
     /// Marks the end of a shard, where a segment may end. No lock may be held.
     pub(crate) fn end_shard(&mut self) -> Result<(), CoinsError> {
+        if let Some(current) = self.current.as_mut().filter(|current| current.is_dirty) {
+            // The disk writes while the next shards are encoded.
+            current.file.write_back();
+            current.is_dirty = false;
+        }
         match &self.current {
             Some(current) if current.info.units >= self.sizes.segment_units_max => self.end_segment(),
             _ => Ok(()),

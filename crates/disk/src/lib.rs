@@ -161,6 +161,10 @@ pub trait AppendFile: Debug + Send {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError>;
 
+    /// Lets the system begin to write the appended bytes to disk, so that [`sync`](AppendFile::sync) takes less time
+    /// later. A hint: never an error, without guarantee. May wait while the disk has much to write.
+    fn write_back(&mut self) {}
+
     /// Returns when the bytes are on disk.
     fn sync(&mut self) -> Result<(), DiskError>;
 }

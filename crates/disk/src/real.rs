@@ -327,6 +327,10 @@ impl AppendFile for RealAppendFile {
         Ok(())
     }
 
+    fn write_back(&mut self) {
+        sys::write_back(&self.file);
+    }
+
     fn sync(&mut self) -> Result<(), DiskError> {
         self.attempt(|file| file.sync_all())
     }
