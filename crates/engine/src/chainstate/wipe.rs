@@ -55,11 +55,16 @@ pub(crate) fn wipe_coins(disk: &dyn Disk, coins: &Path) -> Result<(), EngineErro
     let marker = marker(coins);
     disk.create_dir(coins)?;
     let (own, own_coins) = (OwnDir::new(coins, WIPE_FILES), OwnDir::new(coins, COINS_FILES));
+    let is_ours = |(path, kind): &(PathBuf, PathKind)| *kind == PathKind::File && own_coins.has(path);
+    let is_marker = |(path, _): &(PathBuf, PathKind)| *path == marker;
+    let found = disk.list(coins)?;
+    if !found.iter().any(|one| is_ours(one) || is_marker(one)) {
+        // No coins, and no wipe whose removals may not be durable.
+        return Ok(());
+    }
     own.replace(disk, &marker, b"the coins are being thrown away\n")?;
-    for (path, kind) in disk.list(coins)? {
-        if kind == PathKind::File && own_coins.has(&path) {
-            own_coins.remove(disk, &path)?;
-        }
+    for (path, _) in found.iter().filter(|one| is_ours(one)) {
+        own_coins.remove(disk, path)?;
     }
     disk.sync_dir(coins)?;
     own.remove(disk, &marker)?;
