@@ -88,7 +88,24 @@ impl Engine {
         followers: Vec<Box<dyn Follower>>,
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Opened, EngineError> {
-        let (chainstate, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
+        let signatures = Arc::clone(&settings.signatures);
+        Engine::open_with_signatures(disk, layout, params, settings, followers, progress, || Ok(signatures))
+    }
+
+    /// Like [`Engine::open_with`], with the verifier of signatures that `signatures` returns once the stores are open,
+    /// instead of that of the settings. So a caller can make its tables while the stores are opened, which verify
+    /// nothing.
+    pub fn open_with_signatures<E: From<EngineError>>(
+        disk: Arc<dyn Disk>,
+        layout: &Layout,
+        params: Params,
+        settings: Settings,
+        followers: Vec<Box<dyn Follower>>,
+        progress: &mut dyn FnMut(&Path, usize),
+        signatures: impl FnOnce() -> Result<Arc<Refereed>, E>,
+    ) -> Result<Opened, E> {
+        let (mut chainstate, remarks) = start::open(disk, layout, params, settings, followers, progress)?;
+        chainstate.settings.signatures = signatures()?;
         let shared = Arc::new(EngineShared::new(chainstate));
         let reviewer =
             if shared.chainstate.settings.signatures.is_watched() { Some(review::start(&shared)?) } else { None };

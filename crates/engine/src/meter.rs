@@ -52,7 +52,7 @@ macro_rules! stages {
 
             /// Whether the stage is idle time.
             pub fn is_waiting(self) -> bool {
-                matches!(self, Stage::Wait | Stage::Blocks)
+                matches!(self, Stage::Wait | Stage::Lock | Stage::Blocks)
             }
         }
     };
@@ -75,6 +75,7 @@ stages! {
     Checkpoint "checkpoint" "State made durable."
     Disconnect "disconnect" "Blocks disconnected."
     Wait "wait" "Workers without work."
+    Lock "lock" "Workers waiting for the lock of the schedule, which another one holds."
     Blocks "blocks" "Workers waiting for blocks whose headers are known."
 }
 

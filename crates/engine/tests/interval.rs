@@ -8,11 +8,12 @@ mod locate;
 
 use locate::{read, testdata};
 use lydian_consensus::{Chain, Params};
-use lydian_disk::SimDisk;
+use lydian_curve::Refereed;
+use lydian_disk::{Disk, SimDisk};
 use lydian_engine::limits::CHECKPOINT_SECONDS;
-use lydian_engine::{Cancel, Engine, Event, Layout, Observer, Settings, Stage, StageClock, Unobserved};
+use lydian_engine::{Cancel, Engine, EngineError, Event, Layout, Observer, Settings, Stage, StageClock, Unobserved};
 use lydian_primitives::{Block, RawBlock, Reader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -71,12 +72,14 @@ fn blocks() -> Vec<Block> {
     blocks.split_off(1)
 }
 
+fn layout() -> Layout {
+    Layout { blocks: PathBuf::from("/node/blocks"), index: "/node/index".into(), coins: "/node/chainstate".into() }
+}
+
 fn open(disk: &SimDisk, clock: &Clock) -> Engine {
-    let layout =
-        Layout { blocks: PathBuf::from("/node/blocks"), index: "/node/index".into(), coins: "/node/chainstate".into() };
     // Few blocks in the pipeline, so that a checkpoint, which waits for them, is not always that of the last block.
     let settings = Settings { clock: Box::new(clock.clone()), window_blocks: 16, ..Settings::new(2) };
-    Engine::open(Arc::new(disk.clone()), &layout, Params::new(Chain::Test), settings, Vec::new()).unwrap().engine
+    Engine::open(Arc::new(disk.clone()), &layout(), Params::new(Chain::Test), settings, Vec::new()).unwrap().engine
 }
 
 /// Validates all blocks in one run; returns the heights of the checkpoints.
@@ -122,6 +125,70 @@ fn a_kill_loses_what_came_after_the_last_checkpoint() {
     let other = open(&undisturbed.0, &Clock::default());
     other.advance(&Cancel::new(), &Unobserved).unwrap();
     assert_eq!(engine.utxo_hashes().unwrap(), other.utxo_hashes().unwrap());
+}
+
+/// A node makes a checkpoint when its blocks are loaded and another one when it ends; often nothing happens in between.
+#[test]
+fn what_has_not_changed_is_not_written_again() {
+    let disk = SimDisk::new(7);
+    let engine = open(&disk, &Clock::default());
+    let mut blocks = blocks().into_iter();
+    let mut connect = || {
+        engine.store_block(blocks.next().unwrap(), NOW).unwrap().unwrap();
+        engine.advance(&Cancel::new(), &Unobserved).unwrap();
+    };
+    let operations = || {
+        let before = disk.operation_count();
+        engine.checkpoint(&Unobserved).unwrap();
+        disk.operation_count() - before
+    };
+    for _ in 0..3 {
+        connect();
+        assert!(operations() > 0);
+        assert_eq!((operations(), engine.durable_tip()), (0, Some(engine.tip())));
+    }
+    // The same tip, and coins that were changed and changed back.
+    let tip = engine.tip();
+    let id = engine.with_tree(|tree| tree.find(&tip.hash)).unwrap();
+    engine.invalidate_block(id, &Unobserved).unwrap();
+    engine.reconsider_block(id, &Unobserved).unwrap();
+    assert_eq!(engine.tip(), tip);
+    assert!(operations() > 0);
+    assert_eq!(operations(), 0);
+}
+
+/// The verifier is asked for once the stores are open; without one there is no engine, and the next start finds the
+/// stores as they were.
+#[test]
+fn the_verifier_may_come_after_the_stores() {
+    #[derive(Debug)]
+    enum Failure {
+        NoVerifier,
+        Engine,
+    }
+    impl From<EngineError> for Failure {
+        fn from(_: EngineError) -> Failure {
+            Failure::Engine
+        }
+    }
+    let disk = SimDisk::new(7);
+    let open = |signatures: Result<Arc<Refereed>, Failure>| {
+        let disk = disk.clone();
+        let (files, progress) = (disk.clone(), &mut |_: &Path, _| {});
+        let get = || {
+            assert!(
+                files.list(Path::new("/node/chainstate")).is_ok_and(|files| !files.is_empty()),
+                "the stores are open"
+            );
+            signatures
+        };
+        let (params, settings) = (Params::new(Chain::Test), Settings::new(1));
+        Engine::open_with_signatures(Arc::new(disk), &layout(), params, settings, Vec::new(), progress, get)
+    };
+    assert!(matches!(open(Err(Failure::NoVerifier)), Err(Failure::NoVerifier)));
+    let verifier = Arc::new(Refereed::reference());
+    let engine = open(Ok(Arc::clone(&verifier))).unwrap().engine;
+    assert!(Arc::ptr_eq(engine.signatures(), &verifier));
 }
 
 /// A wait for blocks with known headers counts as a stage of all workers; any other wait does not.

@@ -81,6 +81,8 @@ pub trait Host: Send + Sync + std::fmt::Debug + 'static {
     }
     /// Fills `bytes` with random bytes that are good enough for keys.
     fn fill_random(&self, bytes: &mut [u8]);
+    /// Called when validation has ended by itself: [`Validator::end`] returns why.
+    fn validation_ended(&self) {}
 }
 
 impl dyn Host + '_ {
@@ -234,7 +236,8 @@ impl Network {
         let addresses = bind(&runtime, &settings.listen, &dialer, host.as_ref())?;
         runtime.spawn(dial::tick(events.clone()));
         let initial_download = Arc::clone(&settings.manager.initial_download);
-        let validator = Arc::new(Validator::new(Arc::clone(engine), observer, events.clone(), initial_download));
+        let validator =
+            Arc::new(Validator::new(Arc::clone(engine), observer, events.clone(), initial_download, Arc::clone(&host)));
         let own_events = events.clone();
         let pool = (Arc::clone(mempool), events.clone());
         let (blocks, to_store) = queues::blocks();

@@ -4,7 +4,7 @@
 //! invalid blocks reported to the manager; the end of the node if the disk fails. One run of the engine also processes
 //! blocks that arrive meanwhile.
 
-use crate::Events;
+use crate::{Events, Host};
 use lydian_engine::{Cancel, Engine, EngineError, InitialDownload, Observer};
 use lydian_p2p::driver;
 use lydian_stdx::{IgnorePoison, lock};
@@ -29,6 +29,7 @@ pub struct Validator {
     observer: Arc<dyn Observer + Send>,
     events: Events,
     initial_download: Arc<InitialDownload>,
+    host: Arc<dyn Host>,
     cancel: Cancel,
     state: Mutex<State>,
     changed: Condvar,
@@ -53,10 +54,11 @@ impl Validator {
         observer: Arc<dyn Observer + Send>,
         events: Events,
         initial_download: Arc<InitialDownload>,
+        host: Arc<dyn Host>,
     ) -> Validator {
         let state = Mutex::new(State { has_work: true, ..State::default() });
         let (cancel, changed) = (Cancel::new(), Condvar::new());
-        Validator { engine, observer, events, initial_download, cancel, state, changed }
+        Validator { engine, observer, events, initial_download, host, cancel, state, changed }
     }
 
     /// Signals that there may be blocks to validate.
@@ -70,6 +72,11 @@ impl Validator {
         self.lock().end.take()
     }
 
+    /// Whether [`Validator::end`] has something to return.
+    pub fn has_ended(&self) -> bool {
+        self.lock().end.is_some()
+    }
+
     /// Cancels validation. The thread ends once its current tasks are done.
     pub(crate) fn stop(&self) {
         self.cancel.cancel();
@@ -78,7 +85,12 @@ impl Validator {
     }
 
     pub(crate) fn fail(&self, error: EngineError) {
-        self.lock().end.get_or_insert(ValidationEnd::Failed(error));
+        self.set_end(ValidationEnd::Failed(error));
+    }
+
+    fn set_end(&self, end: ValidationEnd) {
+        self.lock().end.get_or_insert(end);
+        self.host.validation_ended();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -92,7 +104,7 @@ impl Validator {
                     let is_stopped = advance.is_stopped;
                     driver::validated(advance).for_each(|event| self.send(event));
                     if is_stopped {
-                        self.lock().end.get_or_insert(ValidationEnd::Stopped);
+                        self.set_end(ValidationEnd::Stopped);
                     }
                 }
                 Err(error) => return self.fail(error),

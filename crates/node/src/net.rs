@@ -8,6 +8,7 @@ use crate::log::Log;
 use crate::run::Session;
 use crate::settings::Prune;
 use crate::settings::net::{Bind, NetSettings};
+use crate::signals::Stop;
 use lydian_engine::{Engine, LogLine, LogSwitches, Observer};
 use lydian_mempool::Mempool;
 use lydian_net::{Buffers, DataFolder, Host, Listen, Network, NetworkError, NetworkSettings, ValidationEnd};
@@ -36,7 +37,7 @@ pub(crate) fn start(
     observer: Arc<dyn Observer + Send>,
 ) -> Result<Network, NetworkError> {
     let settings = session.settings;
-    let host = Arc::new(NodeHost { log: Arc::clone(&session.log) });
+    let host = Arc::new(NodeHost { log: Arc::clone(&session.log), stop: session.stop.clone() });
     let mut seed = [0; 32];
     host.fill_random(&mut seed);
     let chain = if settings.prune == Prune::Never { Services::NETWORK } else { Services::NONE };
@@ -124,8 +125,8 @@ fn own_addresses(net: &NetSettings) -> LocalAddresses {
     LocalAddresses::new(&settings, &net.reachable)
 }
 
-/// Waits until the node is asked to stop, reaches `-stopatheight`, or validation ends by itself. Calls `look` ten times
-/// a second. Returns `None` if the node was asked to stop.
+/// Waits until the node is asked to stop, reaches `-stopatheight`, or validation ends by itself. Calls `look` at least
+/// ten times a second. Returns `None` if the node was asked to stop.
 pub(crate) fn wait(
     session: &Session<'_>,
     engine: &Engine,
@@ -145,7 +146,7 @@ pub(crate) fn wait(
         if let Some(error) = engine.follower_failure() {
             return Some(ValidationEnd::Failed(error));
         }
-        session.stop.wait(LOOK);
+        session.stop.wait(LOOK, || network.validator().has_ended());
     }
     None
 }
@@ -153,6 +154,7 @@ pub(crate) fn wait(
 #[derive(Debug)]
 struct NodeHost {
     log: Arc<Log>,
+    stop: Stop,
 }
 
 impl Host for NodeHost {
@@ -174,6 +176,10 @@ impl Host for NodeHost {
 
     fn fill_random(&self, bytes: &mut [u8]) {
         fill_random(bytes);
+    }
+
+    fn validation_ended(&self) {
+        self.stop.wake();
     }
 }
 

@@ -64,13 +64,20 @@ impl Stop {
         is_open_ended()
     }
 
-    /// Sleeps until a stop is requested, but at most for this time.
-    pub(crate) fn wait(&self, time: Duration) {
+    /// Sleeps until a stop is requested or [`Stop::wake`] is called, but at most for this time; not at all if
+    /// `is_over`. What makes `is_over` true must call [`Stop::wake`] afterwards, without a lock that `is_over` takes.
+    pub(crate) fn wait(&self, time: Duration, is_over: impl Fn() -> bool) {
         let guard = lock(&self.changed.0);
-        if !self.is_asked() {
+        if !self.is_asked() && !is_over() {
             // The caller checks again, so that waking early does no harm.
             let _ = self.changed.1.wait_timeout(guard, time);
         }
+    }
+
+    /// Wakes the threads that sleep in [`Stop::wait`].
+    pub(crate) fn wake(&self) {
+        let _guard = lock(&self.changed.0);
+        self.changed.1.notify_all();
     }
 }
 
@@ -126,4 +133,43 @@ pub(crate) fn catch(stop: &Stop, hangups: &Hangups, log: &Arc<Log>, end: impl Fn
         }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Longer than any test takes: a thread that is not woken makes the test fail by its time.
+    const LONG: Duration = Duration::from_secs(600);
+
+    /// A wake-up between the look at the condition and the sleep is not lost.
+    #[test]
+    fn a_sleeper_is_woken_by_the_end_of_what_it_waits_for() {
+        for _ in 0..200 {
+            let (stop, is_over) = (Stop::default(), AtomicBool::new(false));
+            let has_ended = || is_over.load(Ordering::Acquire);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    is_over.store(true, Ordering::Release);
+                    stop.wake();
+                });
+                while !has_ended() {
+                    stop.wait(LONG, has_ended);
+                }
+            });
+            assert!(!stop.is_asked());
+        }
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_by_a_request_to_stop() {
+        let stop = Stop::default();
+        thread::scope(|scope| {
+            scope.spawn(|| assert!(stop.ask()));
+            while !stop.is_asked() {
+                stop.wait(LONG, || false);
+            }
+        });
+        assert!(!stop.ask(), "it was requested already");
+    }
 }

@@ -34,6 +34,8 @@ impl Layout {
 pub struct Settings {
     /// Threads of a run: `-par`.
     pub workers: usize,
+    /// The processor's cores: at most so many batches of signatures are verified at the same time.
+    pub cores: usize,
     /// Bytes for coins in memory: `-dbcache`.
     pub cache_bytes: u64,
     /// The most bytes of coins that are not durable yet: a part of the cache, and so few that a stop takes seconds.
@@ -89,16 +91,22 @@ impl std::fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// The settings of a node with `workers` threads.
+    /// The settings of a node with `workers` threads, and a core for each.
     pub fn new(workers: usize) -> Settings {
+        Settings::on_cores(workers, workers)
+    }
+
+    /// The settings of a node with `workers` threads on so many cores.
+    pub fn on_cores(workers: usize, cores: usize) -> Settings {
         let coins = lydian_coins::Settings::new(1 << 30);
         Settings {
             workers,
+            cores,
             cache_bytes: coins.cache_bytes,
             pending_bytes_max: coins.pending_bytes_max,
             is_low_memory: coins.is_low_memory,
             checkpoint_seconds: CHECKPOINT_SECONDS,
-            window_bytes: WINDOW_BYTES_BASE + workers * WINDOW_BYTES_WORKER,
+            window_bytes: WINDOW_BYTES_BASE + workers.min(cores) * WINDOW_BYTES_WORKER,
             checked_bytes: CHECKED_BYTES,
             window_blocks: usize::MAX,
             batch_inputs: BATCH_INPUTS,
@@ -116,6 +124,11 @@ impl Settings {
             background: Arc::new(Unobserved),
             clock: Box::new(NoClock),
         }
+    }
+
+    /// The most batches of signatures that are verified at the same time.
+    pub(crate) fn verifiers(&self) -> usize {
+        self.workers.min(self.cores).max(1)
     }
 }
 

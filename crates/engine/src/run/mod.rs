@@ -65,7 +65,7 @@ pub(crate) fn run(
 ) -> Result<Outcome, EngineError> {
     let settings = &chainstate.settings;
     let bounds = Bounds {
-        workers: settings.workers,
+        verifiers: settings.verifiers(),
         bytes_max: settings.window_bytes,
         blocks_max: settings.window_blocks,
         batch_inputs: settings.batch_inputs,
@@ -159,5 +159,9 @@ impl Crew for Run<'_> {
     fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
         let stage = if self.is_starved.load(Ordering::Relaxed) { Stage::Blocks } else { Stage::Wait };
         self.chainstate.meter.time(stage, wait)
+    }
+
+    fn wait_for_lock<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.chainstate.meter.time(Stage::Lock, wait)
     }
 }

@@ -16,7 +16,8 @@ use std::ops::{Range, RangeInclusive};
 /// The bounds of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    pub(crate) workers: usize,
+    /// The most batches that are verified at the same time.
+    pub(crate) verifiers: usize,
     /// Bytes that the blocks between reading and retirement may take, by estimated cost.
     pub(crate) bytes_max: usize,
     pub(crate) blocks_max: usize,
@@ -131,6 +132,8 @@ pub(crate) struct Schedule<P = Part> {
     inputs_queue: VecDeque<usize>,
     verify_queue: VecDeque<(usize, P)>,
     verify_inputs: usize,
+    /// The number of batches that are being verified.
+    verifying: usize,
     prepare_queue: VecDeque<usize>,
     committed: usize,
     /// The end of the running commit.
@@ -156,7 +159,7 @@ const PARTITION_BLOCKS_MAX: usize = 64;
 
 impl<P: Piece> Schedule<P> {
     pub(crate) fn new(bounds: Bounds, sizes: Vec<u32>, feeds: &[Feed]) -> Schedule<P> {
-        assert!(bounds.workers > 0 && bounds.blocks_max > 0 && bounds.batch_inputs > 0, "bounds that allow a run");
+        assert!(bounds.verifiers > 0 && bounds.blocks_max > 0 && bounds.batch_inputs > 0, "bounds that allow a run");
         Schedule {
             bounds,
             base: 0,
@@ -169,6 +172,7 @@ impl<P: Piece> Schedule<P> {
             inputs_queue: VecDeque::new(),
             verify_queue: VecDeque::new(),
             verify_inputs: 0,
+            verifying: 0,
             prepare_queue: VecDeque::new(),
             committed: 0,
             committing: None,
@@ -407,13 +411,15 @@ impl<P: Piece> Schedule<P> {
         if self.read_next < self.end { BATCH_INPUTS_MIN.min(self.bounds.batch_inputs) } else { 1 }
     }
 
-    /// A batch, if at least `inputs_min` inputs are waiting.
+    /// A batch, if at least `inputs_min` inputs are waiting. Signatures need nothing but the processor: more batches at
+    /// the same time than it has cores would be smaller, drive each other out of its caches, and end no sooner. The
+    /// other tasks may wait for the disk, so that more workers than cores make sense there.
     fn next_verify(&mut self, inputs_min: usize) -> Option<Task<P>> {
-        if self.verify_inputs < inputs_min {
+        if self.verify_inputs < inputs_min || self.verifying == self.bounds.verifiers {
             return None;
         }
-        // All workers share the waiting inputs.
-        let share = self.verify_inputs.div_ceil(self.bounds.workers);
+        // All verifiers share the waiting inputs.
+        let share = self.verify_inputs.div_ceil(self.bounds.verifiers);
         let wanted = share.clamp(self.batch_inputs_min(), self.bounds.batch_inputs);
         let (mut parts, mut inputs) = (Vec::new(), 0);
         while inputs < wanted {
@@ -424,7 +430,10 @@ impl<P: Piece> Schedule<P> {
                 parts.push((index, part));
             }
         }
-        (!parts.is_empty()).then_some(Task::Verify(parts))
+        (!parts.is_empty()).then(|| {
+            self.verifying += 1;
+            Task::Verify(parts)
+        })
     }
 
     /// Every report of a task starts with this call.
@@ -488,6 +497,7 @@ impl<P: Piece> Schedule<P> {
     /// A batch is verified, and with it all parts of these blocks.
     pub(crate) fn verify_done(&mut self, verified: &[usize]) {
         self.finish_task();
+        self.verifying -= 1;
         for &index in verified {
             self.slot(index).is_verified = true;
         }

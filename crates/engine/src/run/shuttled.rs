@@ -402,7 +402,7 @@ impl Crew for Fake {
 fn check(workers: usize, fault: Fault, is_cancelled: bool, is_late: bool) {
     let (blocks, followers) = (thread_rng().gen_range(0..6), thread_rng().gen_range(0..2));
     let bounds = Bounds {
-        workers,
+        verifiers: thread_rng().gen_range(1..workers + 1),
         bytes_max: thread_rng().gen_range(1..2_000_000),
         blocks_max: thread_rng().gen_range(1..6),
         batch_inputs: 64,
@@ -683,7 +683,7 @@ fn every_order_of_workers_finds_the_coins_of_the_plain_map() {
         let story = Story::new(blocks, &mut |below| thread_rng().gen_range(0..below));
         let workers = thread_rng().gen_range(1..5);
         let blocks_max = thread_rng().gen_range(1..8);
-        let bounds = Bounds { workers, bytes_max: 1 << 20, blocks_max, batch_inputs: 64 };
+        let bounds = Bounds { verifiers: workers, bytes_max: 1 << 20, blocks_max, batch_inputs: 64 };
         let windows = std::array::from_fn(|partition| Mutex::new(Window::new(partition)));
         let crew = HandOver { story: &story, windows };
         let state = match work_off(&crew, Schedule::new(bounds, vec![1000; blocks], &[]), workers) {

@@ -299,7 +299,7 @@ impl Run<'_> {
                 return Ok(Vec::new());
             }
             let settings = &chainstate.settings;
-            let share = job.links.input_count().div_ceil(2 * settings.workers);
+            let share = job.links.input_count().div_ceil(2 * settings.verifiers());
             let inputs_max = share.clamp(PART_INPUTS_MIN, settings.batch_inputs.max(PART_INPUTS_MIN));
             let parts = match chainstate.known_scripts() {
                 Some(known) => parts_besides(&funded, inputs_max, known),

@@ -3,11 +3,12 @@
 //! Input: a [`Crew`], which decides what to do next, does it and enters the result. Output: the state after all work is
 //! done, or the first error. Decisions and reports hold the one lock; work holds none.
 //!
-//! Invariants: a waiting worker is woken by the next report, by an error and by a panic, so that all workers return
-//! whatever happens to one. After an error or a panic, or once no work is left, none is started. A panic continues in
+//! Invariants: a worker that takes work wakes one that waits, which finds more work and wakes the next one, or waits
+//! again; so all workers work while there is work for them, and those without are left alone. An error, a panic and the
+//! end wake all, so that all workers return whatever happens to one. After an error or a panic, or once no work is left, none is started. A panic continues in
 //! the caller once every worker has returned. Workers wait without a time-out: while one waits another works (the crew
-//! guarantees it), and that one checks whether the run is cancelled. Cost: two lock acquisitions per unit of work. It
-//! must never know what the work is.
+//! guarantees it), and that one checks whether the run is cancelled. Cost: two lock acquisitions per unit of work, and a
+//! system call if others wait. It must never know what the work is.
 //!
 //! The tests compile this file again with the locks and threads of `shuttle`, which run in every order.
 
@@ -15,6 +16,7 @@ use super::sync::{Condvar, Mutex, MutexGuard, scope};
 use lydian_stdx::IgnorePoison;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::TryLockError;
 
 /// The next step of a worker.
 pub(crate) enum Step<W> {
@@ -44,8 +46,13 @@ pub(crate) trait Crew: Sync {
     /// Called under the lock.
     fn enter(&self, state: &mut Self::State, report: Self::Report) -> Option<Self::Rest>;
 
-    /// Runs `wait`; the crew may measure its time.
+    /// Runs `wait`, the wait for work; the crew may measure its time.
     fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
+        wait()
+    }
+
+    /// Runs `wait`, the wait for the lock, which another worker holds; the crew may measure its time.
+    fn wait_for_lock<T>(&self, wait: impl FnOnce() -> T) -> T {
         wait()
     }
 }
@@ -55,7 +62,8 @@ pub(crate) trait Crew: Sync {
 /// # Panics
 /// If a worker panics.
 pub(crate) fn work_off<C: Crew>(crew: &C, state: C::State, workers: usize) -> Result<C::State, C::Error> {
-    let pool = WorkerPool { crew, board: Mutex::new(Board { state, end: None, is_over: false }), wake: Condvar::new() };
+    let board = Mutex::new(Board { state, waiting: 0, end: None, is_over: false });
+    let pool = WorkerPool { crew, board, wake: Condvar::new() };
     scope(|scope| {
         for _ in 1..workers {
             scope.spawn(|| pool.work());
@@ -78,6 +86,8 @@ struct WorkerPool<'a, C: Crew> {
 
 struct Board<C: Crew> {
     state: C::State,
+    /// The number of workers that wait for work.
+    waiting: usize,
     end: Option<End<C::Error>>,
     /// Whether a worker has found no work left.
     is_over: bool,
@@ -91,7 +101,18 @@ enum End<E> {
 
 impl<C: Crew> WorkerPool<'_, C> {
     fn lock(&self) -> MutexGuard<'_, Board<C>> {
-        self.board.lock().ignore_poison()
+        match self.board.try_lock() {
+            Ok(board) => board,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => self.crew.wait_for_lock(|| self.board.lock().ignore_poison()),
+        }
+    }
+
+    /// Wakes a worker that waits, if there may be work for it.
+    fn wake_one(&self, board: &Board<C>) {
+        if board.waiting > 0 {
+            self.wake.notify_one();
+        }
     }
 
     /// The body of one worker. After a panic the state is not used again, so it may be left inconsistent.
@@ -111,9 +132,12 @@ impl<C: Crew> WorkerPool<'_, C> {
             match self.crew.next(&mut board.state) {
                 Step::Done => board.is_over = true,
                 Step::Wait => {
+                    board.waiting += 1;
                     board = self.crew.wait(|| self.wake.wait(board).ignore_poison());
+                    board.waiting -= 1;
                 }
                 Step::Work(work) => {
+                    self.wake_one(&board);
                     drop(board);
                     let report = self.crew.perform(work);
                     board = self.lock();
@@ -124,8 +148,8 @@ impl<C: Crew> WorkerPool<'_, C> {
                             None
                         }
                     };
-                    self.wake.notify_all();
                     if rest.is_some() {
+                        self.wake_one(&board);
                         drop(board);
                         drop(rest);
                         board = self.lock();

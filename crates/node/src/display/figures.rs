@@ -147,7 +147,7 @@ impl Figures {
             let sum = match stage.stage {
                 Stage::Settle => &mut signatures,
                 Stage::Read | Stage::Parse | Stage::Check | Stage::Commit => &mut bytes,
-                Stage::Wait | Stage::Blocks | Stage::Checkpoint | Stage::Disconnect => continue,
+                Stage::Wait | Stage::Lock | Stage::Blocks | Stage::Checkpoint | Stage::Disconnect => continue,
                 _ => &mut inputs,
             };
             *sum += stage.wall_seconds;
@@ -197,7 +197,7 @@ impl Figures {
         let (mut cpu, mut disk, mut network, mut wait) = (0.0, 0.0, 0.0, 0.0);
         for stage in &self.stages {
             match stage.stage {
-                Stage::Wait => wait += stage.wall_seconds,
+                Stage::Wait | Stage::Lock => wait += stage.wall_seconds,
                 Stage::Blocks => network += stage.wall_seconds,
                 _ if DISK_STAGES.contains(&stage.stage) => {
                     cpu += stage.cpu_seconds;

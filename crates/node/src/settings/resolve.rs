@@ -112,6 +112,7 @@ fn settle(
     settings.mempool = policy;
     settings.block = block;
     apply(options(), sources, &mut settings)?;
+    settings.cores = host.cores;
     settings.threads = threads(given.integer("par").unwrap_or(0), host.cores);
     settings.is_low_memory = given.switch("lowmem").unwrap_or_else(|| is_memory_low(settings.dbcache_bytes, host));
     settings.loadblock = given.texts("loadblock").iter().map(|path| host.absolute(Path::new(path))).collect();

@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) is_low_memory: bool,
     /// Number of worker threads, at least one.
     pub(crate) threads: usize,
+    /// Number of cores of this machine.
+    pub(crate) cores: usize,
     pub(crate) prune: Prune,
     /// Whether block files are small.
     pub(crate) fastprune: bool,
@@ -172,6 +174,7 @@ impl Settings {
             dbcache_bytes: dbcache_bytes(DBCACHE_MIB_DEFAULT),
             is_low_memory: false,
             threads: 1,
+            cores: 1,
             prune: Prune::Never,
             fastprune: false,
             reindex: false,

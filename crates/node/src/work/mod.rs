@@ -20,6 +20,7 @@ mod mempool;
 mod opening;
 mod opinion;
 mod peers;
+mod signatures;
 pub(crate) mod space;
 mod transactions;
 mod verify_indexes;
@@ -41,7 +42,8 @@ use lydian_mempool::Mempool;
 use lydian_p2p::filters::FilterSource;
 use lydian_rpc::{Indexes, SpenderIndex, TransactionIndex};
 use lydian_zmq::Publisher;
-use opening::Opened;
+use opening::{Opened, Opening};
+use signatures::SignatureChoice;
 use std::path::PathBuf;
 use std::sync::Arc;
 use watcher::Watcher;
@@ -99,6 +101,7 @@ impl Node<'_> {
 }
 
 fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
+    let signatures = SignatureChoice::start(session)?;
     let watcher = Arc::new(Watcher::new(session));
     let display = start_display(session, &watcher, style)?;
     session.stop.set_open_ended(true);
@@ -113,8 +116,10 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     watcher.feeds(feed.clone());
     let begins = |words: &str| init_message(session, server.as_ref(), words);
     let show = |words: String| display.show(Doing::Something(words));
+    let (background, feed) = (Arc::clone(&observer), feed.as_ref());
+    let opening = Opening { task, background, feed, signatures, begins: &begins, show: &show };
     let Opened { engine, mempool, passing_on, mut indexes, transactions, second_opinion, is_loss } =
-        opening::open(session, task, Arc::clone(&observer), feed.as_ref(), &begins, &show)?;
+        opening::open(session, opening)?;
     // Ends before the publisher does.
     let _passing_on = passing_on;
     let engine = Arc::new(engine);

@@ -2,16 +2,15 @@
 //! engine. If a reindex is in progress, the engine knows only the genesis block: [`super::load`] reads the block files.
 
 use super::Task;
-use super::alerts::Alarm;
 use super::changes::{self, PassingOn};
 use super::failure::Failure;
 use super::finish;
 use super::opinion;
+use super::signatures::SignatureChoice;
 use super::space::{self, IndexSize, NewIndex};
 use super::words;
 use super::{fees, mempool};
-use crate::clock::{mockable_now, thread_cpu};
-use crate::disagreement;
+use crate::clock::mockable_now;
 use crate::index;
 use crate::log::Log;
 use crate::net::fill_random;
@@ -21,7 +20,6 @@ use crate::settings::{AddressIndex, Prune, Settings};
 use lydian_chain::StoreRemark;
 use lydian_chain::limits::{BLOCK_FILE_SIZE_MAX, FAST_PRUNE_FILE_SIZE_MAX};
 use lydian_consensus::limits::MAX_FUTURE_BLOCK_TIME;
-use lydian_curve::{Disagreement, Refereed, Sampling};
 use lydian_engine::{AssumeValid, Engine, EngineError, Event, Follower, Layout, Observer, Wipe, wipe};
 use lydian_index::{
     ADDRESSINDEX_NAME, COINSTATS_DIR, COINSTATS_NAME, CoinStatsIndex, FILTERS_DIR, FILTERS_NAME, FilterIndex,
@@ -29,12 +27,11 @@ use lydian_index::{
 };
 use lydian_mempool::Mempool;
 use lydian_primitives::Height;
-use lydian_rpc::{Indexes, Warning};
+use lydian_rpc::Indexes;
 use lydian_second_opinion::{Monitor, SecondOpinion};
 use lydian_zmq::Feed;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::io::{self, Write};
 use std::sync::Arc;
 
 /// The engine, opened.
@@ -53,39 +50,34 @@ pub(super) struct Opened {
     pub(super) is_loss: bool,
 }
 
-/// `begins` receives Core's text for each part of the start.
-///
+/// What the engine is opened with.
+pub(super) struct Opening<'a> {
+    pub(super) task: &'a Task,
+    pub(super) background: Arc<dyn Observer + Send>,
+    pub(super) feed: Option<&'a Feed>,
+    pub(super) signatures: SignatureChoice,
+    /// Receives Core's text for each part of the start.
+    pub(super) begins: &'a dyn Fn(&str),
+    pub(super) show: &'a dyn Fn(String),
+}
+
 /// With `-test=reindex_after_failure_noninteractive_yes`, everything that cannot be loaded is rebuilt, as if the user
 /// had asked for it.
-pub(super) fn open(
-    session: &Session<'_>,
-    task: &Task,
-    background: Arc<dyn Observer + Send>,
-    feed: Option<&Feed>,
-    begins: &dyn Fn(&str),
-    show: &dyn Fn(String),
-) -> Result<Opened, Failure> {
+pub(super) fn open(session: &Session<'_>, mut opening: Opening<'_>) -> Result<Opened, Failure> {
     let settings = session.settings;
     let may_retry = settings.test.reindex_after_failure && !settings.reindex;
-    match try_open(session, task, Arc::clone(&background), feed, begins, show, settings.reindex) {
+    match try_open(session, &mut opening, settings.reindex) {
         Err(failure @ (Failure::Engine(_) | Failure::Inconsistent(_) | Failure::FutureTip)) if may_retry => {
             session.log.error(&failure);
-            try_open(session, task, background, feed, begins, show, true)
+            try_open(session, &mut opening, true)
         }
         opened => opened,
     }
 }
 
-fn try_open(
-    session: &Session<'_>,
-    task: &Task,
-    background: Arc<dyn Observer + Send>,
-    feed: Option<&Feed>,
-    begins: &dyn Fn(&str),
-    show: &dyn Fn(String),
-    reindex: bool,
-) -> Result<Opened, Failure> {
+fn try_open(session: &Session<'_>, opening: &mut Opening<'_>, reindex: bool) -> Result<Opened, Failure> {
     let settings = session.settings;
+    let Opening { task, background, feed, signatures, begins, show } = opening;
     let layout = layout(settings);
     // Before anything is wiped, since a program may lack what it needs.
     let second_opinion = opinion::open(session)?;
@@ -99,8 +91,7 @@ fn try_open(
         show(words.to_owned());
         wipe(session.disk.as_ref(), &layout, what)?;
     }
-    let signatures = signatures(session)?;
-    words::before_opening(session, begins);
+    words::before_opening(session, *begins);
     show("opening the stores".to_owned());
     let OpenIndexes { mut followers, indexes, transactions, new } = open_indexes(session)?;
     let monitor = second_opinion.as_ref().map(SecondOpinion::monitor);
@@ -109,21 +100,22 @@ fn try_open(
     let mut passing_on = None;
     if let Some(mempool) = &mempool {
         fees::open(session, mempool);
-        let (follower, thread) = changes::follow(mempool, feed, &session.log)?;
+        let (follower, thread) = changes::follow(mempool, *feed, &session.log)?;
         followers.push(follower);
         passing_on = thread;
     }
-    let mut engine_settings = engine_settings(settings, signatures, background);
+    let mut engine_settings = engine_settings(settings, Arc::clone(background));
     engine_settings.known_scripts = mempool.as_ref().map(|mempool| mempool.known_scripts());
-    let opened = Engine::open_with(
+    let opened = Engine::open_with_signatures(
         session.disk.clone(),
         &layout,
         settings.params.clone(),
         engine_settings,
         followers,
         &mut |file, found| show(format!("looking for blocks: {} ({found} so far)", file.display())),
+        || signatures.get(session),
     )
-    .map_err(|error| with_option(error, &indexes))?;
+    .map_err(|failure| with_option(failure, &indexes))?;
     let engine = opened.engine;
     let is_loss = opened.remarks.iter().any(|remark| matches!(remark, StoreRemark::FileShort { .. }));
     report(session, &opened.remarks);
@@ -139,19 +131,20 @@ fn try_open(
         words::before_verifying(session, has_pruned);
         engine.verify_last_blocks(blocks, u32::from(settings.checklevel), &|| false, &ToLog(&session.log))?;
     }
-    words::loaded(session, begins);
+    words::loaded(session, *begins);
     space::check(session, tip.height)?;
     space::check_indexes(session, &new);
     Ok(Opened { engine, mempool, passing_on, indexes, transactions, second_opinion: monitor, is_loss })
 }
 
 /// Names the option that asks for an index, if several share its tables.
-fn with_option(error: EngineError, indexes: &Indexes) -> EngineError {
-    match (error, &indexes.shared) {
-        (EngineError::BeyondPruned { name }, Some((follower, options))) if name == *follower => {
-            EngineError::BeyondPruned { name: options.first().map_or(name, |option| (*option).to_owned()) }
+fn with_option(failure: Failure, indexes: &Indexes) -> Failure {
+    match (failure, &indexes.shared) {
+        (Failure::Engine(EngineError::BeyondPruned { name }), Some((follower, options))) if name == *follower => {
+            let name = options.first().map_or(name, |option| (*option).to_owned());
+            EngineError::BeyondPruned { name }.into()
         }
-        (error, _) => error,
+        (failure, _) => failure,
     }
 }
 
@@ -266,52 +259,14 @@ fn is_from_the_future(engine: &Engine) -> bool {
     engine.durable_tip().is_some() && time > now.saturating_add(MAX_FUTURE_BLOCK_TIME)
 }
 
-/// The engine that `-sigengine` names. Kernels that compute wrongly on this machine are logged, whether or not another
-/// takes their place.
-///
-/// If an engine was wrong before, `auto` means the reference until the user has followed the advice of the warning.
-fn signatures(session: &Session<'_>) -> Result<Arc<Refereed>, Failure> {
-    let cases = disagreement::files(session.disk.as_ref(), &session.settings.index());
-    let name = match session.settings.sigengine {
-        "auto" if !cases.is_empty() => "reference",
-        name => name,
-    };
-    let alarm = Alarm::new(session);
-    if let Some(case) = cases.first() {
-        let warning = format!("A signature engine was wrong ({case}). {}", disagreement::ADVICE);
-        alarm.warn(Warning::SignatureEngine, &warning);
-        finish::report_remarks(session, vec![warning]);
-    }
-    let chosen = lydian_curve::choose_seeded(name, secret(), thread_cpu)
-        .map_err(|error| Failure::SignatureEngine { name, error })?;
-    for failed in &chosen.failed {
-        session.log.warning(format!("Signature engine {failed} failed its self-test on this CPU and is not used"));
-    }
-    session.log.info(format!("Using signature engine {}", chosen.engine.name()));
-    let (disk, log) = (Arc::clone(&session.disk), Arc::clone(&session.log));
-    let (directory, has_console) = (session.settings.index(), session.has_console);
-    let report = move |case: &Disagreement| {
-        let sentence = disagreement::keep(disk.as_ref(), &log, &directory, case);
-        alarm.warn(Warning::SignatureEngine, &sentence);
-        if !has_console {
-            // If stderr is closed, there is nowhere to report it.
-            let _ = writeln!(io::stderr().lock(), "Error: {sentence}");
-        }
-    };
-    Ok(Arc::new(Refereed::new(chosen.engine, Sampling::new(secret()), Box::new(report))))
-}
-
 pub(super) fn layout(settings: &Settings) -> Layout {
     Layout { blocks: settings.blocks.clone(), index: settings.index(), coins: settings.coins() }
 }
 
-fn engine_settings(
-    settings: &Settings,
-    signatures: Arc<Refereed>,
-    background: Arc<dyn Observer + Send>,
-) -> lydian_engine::Settings {
+/// Without the verifier of signatures.
+fn engine_settings(settings: &Settings, background: Arc<dyn Observer + Send>) -> lydian_engine::Settings {
     let (seed, more_seed) = (random(), random());
-    let usual = lydian_engine::Settings::new(settings.threads);
+    let usual = lydian_engine::Settings::on_cores(settings.threads, settings.cores);
     let coins = settings.coin_store();
     lydian_engine::Settings {
         cache_bytes: coins.cache_bytes,
@@ -330,7 +285,6 @@ fn engine_settings(
         seed: (u128::from(seed) << 64 | u128::from(more_seed)).to_le_bytes(),
         block_key: if settings.blocksxor { random().to_le_bytes() } else { [0; 8] },
         followers_required: settings.indexrequired,
-        signatures,
         background,
         clock: Box::new(NodeClock),
         ..usual

@@ -16,6 +16,7 @@ use crate::net::{self, LOOK};
 use crate::page::PageNode;
 use crate::run::Session;
 use crate::serve::Serving;
+use crate::signals::Stop;
 use crate::{electrum, esplora, pruned};
 use lydian_engine::Engine;
 use lydian_mempool::Mempool;
@@ -23,6 +24,7 @@ use lydian_net::{Network, ValidationEnd};
 use lydian_query::PrunedBlocks;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// A node this many blocks behind its peers is catching up; fewer blocks arrive one by one.
@@ -138,19 +140,38 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Wallets)
 
 /// Loads the blocks on disk in a thread, Core's `initload`.
 fn load_behind(node: &Node<'_>, is_loss: bool, alerts: &mut Alerts) -> Result<Loaded, Failure> {
+    let stop = &node.session.stop;
+    let is_over = AtomicBool::new(false);
+    let has_ended = || is_over.load(Ordering::Acquire);
     thread::scope(|scope| {
-        let load = || load::load(node, &Task::Run, is_loss);
+        let load = || {
+            let _wakes = Wakes { is_over: &is_over, stop };
+            load::load(node, &Task::Run, is_loss)
+        };
         let loading = thread::Builder::new().name("initload".to_owned()).spawn_scoped(scope, load)?;
-        while !loading.is_finished() && !node.session.stop.is_asked() {
+        while !has_ended() && !stop.is_asked() {
             node.watcher.aims_at(node.engine.best_header_height());
             alerts.look(&node.engine, &node.watcher);
-            node.session.stop.wait(LOOK);
+            stop.wait(LOOK, has_ended);
         }
         if node.session.stop.is_asked() {
             node.session.announce_shutdown();
         }
         loading.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
+}
+
+/// Wakes the thread that waits for the end of loading, however it ends.
+struct Wakes<'a> {
+    is_over: &'a AtomicBool,
+    stop: &'a Stop,
+}
+
+impl Drop for Wakes<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.stop.wake();
+    }
 }
 
 /// Follows the chain of the peers.

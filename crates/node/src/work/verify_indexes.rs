@@ -350,7 +350,7 @@ impl Verifier<'_> {
             if let Some(failed) = failed {
                 return Err(CannotVerify::Rebuild(failed.name, failed.error.unwrap_or_default()));
             }
-            stop.wait(LOOK);
+            stop.wait(LOOK, || false);
         }
     }
 }

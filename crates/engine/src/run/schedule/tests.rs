@@ -157,8 +157,15 @@ fn with_checked_inputs(blocks: usize, bounds: Bounds, parts: &[usize]) -> Schedu
 }
 
 fn batches(schedule: &mut Schedule<Inputs>) -> Vec<usize> {
+    let mut is_running = false;
     std::iter::from_fn(|| match schedule.next() {
-        Next::Task(Task::Verify(parts)) => Some(parts.iter().map(|(_, part)| part.0).sum()),
+        Next::Task(Task::Verify(parts)) => {
+            // The batch before is done; the last one stays in progress, so that the run does not end.
+            if std::mem::replace(&mut is_running, true) {
+                schedule.verify_done(&[]);
+            }
+            Some(parts.iter().map(|(_, part)| part.0).sum())
+        }
         _ => None,
     })
     .collect()
@@ -168,22 +175,22 @@ fn batches(schedule: &mut Schedule<Inputs>) -> Vec<usize> {
 /// limit: BATCH_INPUTS_MIN below
 #[test]
 fn batches_are_gathered_over_blocks_while_more_come_and_shared_at_the_end() {
-    let bounds = Bounds { workers: 4, bytes_max: 1 << 30, blocks_max: 40, batch_inputs: 512 };
-    // 40 of 100 blocks are in the pipeline with 20 inputs each: 800 inputs for four workers, but a batch has at
+    let bounds = Bounds { verifiers: 4, bytes_max: 1 << 30, blocks_max: 40, batch_inputs: 512 };
+    // 40 of 100 blocks are in the pipeline with 20 inputs each: 800 inputs for four verifiers, but a batch has at
     // least 256.
     let mut schedule = with_checked_inputs(100, bounds, &[20]);
     assert_eq!(batches(&mut schedule), [260, 260, 260, 20]);
     // More than enough for all: no batch is larger than the bound requires.
     let mut schedule = with_checked_inputs(100, bounds, &[100, 100]);
     assert_eq!(batches(&mut schedule)[..8], [600; 8]);
-    // The tip: one block, shared by all workers at once.
+    // The tip: one block, shared by all verifiers at once.
     let mut schedule = with_checked_inputs(1, bounds, &[40; 10]);
     assert_eq!(batches(&mut schedule), [120, 80, 80, 40, 40, 40]);
 }
 
 #[test]
 fn a_small_batch_waits_while_blocks_can_be_read() {
-    let bounds = Bounds { workers: 1, bytes_max: 100 * 3_000, blocks_max: 100, batch_inputs: 512 };
+    let bounds = Bounds { verifiers: 1, bytes_max: 100 * 3_000, blocks_max: 100, batch_inputs: 512 };
     let mut schedule = Schedule::<Inputs>::new(bounds, vec![1_000; 500], &[]);
     let mut world = World::new(500, &[]);
     let mut on_their_way = 0;
@@ -214,6 +221,7 @@ proptest! {
         sizes in prop::collection::vec(1_u32..400_000, 0..60),
         seed in any::<u64>(),
         workers in 1_usize..9,
+        verifiers in 1_usize..9,
         blocks_max in 1_usize..20,
         bytes_max in 1_usize..8_000_000,
         feeds in prop::collection::vec(prop::sample::select(vec![Feed::No, Feed::Blocks, Feed::PreparedBlocks]), 0..4),
@@ -223,7 +231,7 @@ proptest! {
     ) {
         let blocks = sizes.len();
         let mut here = here_at_first.unwrap_or(blocks).min(blocks);
-        let bounds = Bounds { workers, bytes_max, blocks_max, batch_inputs: 150 };
+        let bounds = Bounds { verifiers, bytes_max, blocks_max, batch_inputs: 150 };
         let mut schedule = Schedule::<Inputs>::new(bounds, sizes[..here].to_vec(), &feeds);
         let mut world = World::new(blocks, &feeds);
         let mut random = seed;
@@ -266,6 +274,8 @@ proptest! {
                 match schedule.next() {
                     Next::Task(task) => {
                         running.push(task);
+                        let verifying = running.iter().filter(|task| matches!(task, Task::Verify(_))).count();
+                        prop_assert!(verifying <= verifiers, "no more batches than cores");
                         continue;
                     }
                     Next::Wait => prop_assert!(!running.is_empty(), "a worker is busy while others wait"),
