@@ -214,7 +214,7 @@ fn a_node_that_skips_scripts_counts_and_is_found_by_the_broken_blocks() {
 fn stages_notes_and_who_is_left_out_are_in_the_table() {
     let bench = Bench::new("table");
     let mut staged = bench.good(":");
-    let stage = |name: &str, cpu_seconds: f64| Stage { name: name.into(), cpu_seconds };
+    let stage = |name: &str, cpu_seconds: f64| Stage { name: name.into(), cpu_seconds, wall_seconds: None };
     staged.stages = vec![stage("fund", 1.0), stage("signatures", 12.5), stage("rerun", 0.001)];
     let left_out =
         vec![LeftOut { name: "Gocoin".into(), reason: "no regtest".into(), source: Some("its code".into()) }];

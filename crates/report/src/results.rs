@@ -357,11 +357,14 @@ pub struct NetworkBytes {
     pub sent: u64,
 }
 
-/// The CPU time of one stage of a node's pipeline.
+/// The time of one stage of a node's pipeline, of all its workers together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     pub name: String,
     pub cpu_seconds: f64,
+    /// Results before November 2026 lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_seconds: Option<f64>,
 }
 
 /// How the machine's time was used during a run; `None` where the system does not report it.

@@ -2,9 +2,10 @@
 //!
 //! Input: results whose nodes are called `NAME:parN`, one for each number of workers. Output: per node the times, the
 //! serial share, and the rate that no number of cores exceeds: `rate(n) = min(n / parallel, 1 / serial)` with both
-//! times per input. Must never: fit a line through one point, or call a difference within the runs' spread serial work.
+//! times per input. Of a node that reports the times of its stages also: the time of the stage that one worker does
+//! alone, and the waits of all workers for work and for the lock of the schedule. Must never: fit a line through one point, or call a difference within the runs' spread serial work.
 
-use crate::results::{Cache, Figures, NodeFacts, Results};
+use crate::results::{Cache, Figures, NodeFacts, Outcome, Results, Run, Spread};
 use std::fmt::Write;
 
 /// The mark of a number of workers in a name.
@@ -21,6 +22,17 @@ struct Point {
     workers: f64,
     wall_seconds: f64,
     cpu_seconds: f64,
+    stages: Option<Stages>,
+}
+
+/// The times of a node's stages that limit how it scales, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Stages {
+    /// Of the stage that one worker does alone.
+    alone: f64,
+    /// Of all workers together.
+    wait_for_work: f64,
+    wait_for_lock: f64,
 }
 
 /// `wall = serial + parallel / workers`, both in seconds and not negative.
@@ -72,8 +84,9 @@ pub fn to_markdown(results: &Results) -> Option<String> {
     if nodes.is_empty() {
         return None;
     }
-    let mut text =
-        String::from("| node | workers | wall s | times as fast | CPU s | more CPU |\n|---|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| node | workers | wall s | times as fast | CPU s | more CPU | commit s | wait s | lock ms |\n|---|---|---|---|---|---|---|---|---|\n",
+    );
     let mut lines = Vec::new();
     for node in nodes {
         let points = points(results, node);
@@ -82,12 +95,13 @@ pub fn to_markdown(results: &Results) -> Option<String> {
         for point in &points {
             let _ = writeln!(
                 text,
-                "| {node} | {} | {:.2} | {:.2} | {:.2} | {:+.1} % |",
+                "| {node} | {} | {:.2} | {:.2} | {:.2} | {:+.1} % | {} |",
                 point.workers,
                 point.wall_seconds,
                 base.wall_seconds / point.wall_seconds,
                 point.cpu_seconds,
-                (point.cpu_seconds / base.cpu_seconds - 1.0) * 100.0
+                (point.cpu_seconds / base.cpu_seconds - 1.0) * 100.0,
+                cells(point.stages)
             );
         }
         lines.push(line(results, node, &points));
@@ -95,6 +109,14 @@ pub fn to_markdown(results: &Results) -> Option<String> {
     text.push('\n');
     lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
     Some(text)
+}
+
+/// The cells of the stages; empty for a node that does not report them.
+fn cells(stages: Option<Stages>) -> String {
+    stages.map_or("| |".to_owned(), |stages| {
+        let Stages { alone, wait_for_work, wait_for_lock } = stages;
+        format!("{alone:.3} | {wait_for_work:.2} | {:.1}", wait_for_lock * 1000.0)
+    })
 }
 
 fn line(results: &Results, node: &str, points: &[Point]) -> String {
@@ -138,17 +160,30 @@ fn points(results: &Results, node: &str) -> Vec<Point> {
         let workers = split(&summary.node).filter(|(name, _)| *name == node).map(|(_, workers)| f64::from(workers));
         if let (Some(workers), Some(figures)) = (workers, figures) {
             let (wall_seconds, cpu_seconds) = (figures.wall_seconds.median, figures.cpu_seconds.median);
-            points.push(Point { workers, wall_seconds, cpu_seconds });
+            points.push(Point { workers, wall_seconds, cpu_seconds, stages: stages(results, &summary.node) });
         }
     }
     points.sort_by(|one, other| one.workers.total_cmp(&other.workers));
     points
 }
 
+/// The medians over the warm runs that count.
+fn stages(results: &Results, node: &str) -> Option<Stages> {
+    let counts = |run: &&Run| run.node == node && run.outcome == Outcome::Counted && run.cache == Cache::Warm;
+    let median = |name: &str| {
+        let wall = |run: &Run| run.stages.iter().find(|stage| stage.name == name)?.wall_seconds;
+        // A stage without time is not reported.
+        let of_run = |run: &Run| (!run.stages.is_empty()).then(|| wall(run).unwrap_or(0.0));
+        Some(Spread::of(results.runs.iter().filter(counts).filter_map(of_run).collect())?.median)
+    };
+    Some(Stages { alone: median("commit")?, wait_for_work: median("wait")?, wait_for_lock: median("lock")? })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::made_up::{Took, results};
+    use crate::results::Stage;
 
     #[test]
     fn a_fit_finds_the_two_parts() {
@@ -173,12 +208,25 @@ mod tests {
             Took::new("knots", 31.0, 31.0),
         ];
         let text = to_markdown(&results("mainnet-mix", 550, [1, 1, 1, 1_000_000, 1, 1], &took)).unwrap();
-        assert!(text.contains("| lydian | 2 | 6.00 | 1.67 | 10.50 | +5.0 % |"), "{text}");
+        assert!(text.contains("| lydian | 2 | 6.00 | 1.67 | 10.50 | +5.0 % | | | |"), "{text}");
         let wanted = "lydian: wall = 2.00 s + 8.00 s / workers (within 0.0 %), so 20.0 % of one worker's time is serial; \
                       inputs a second with n cores: min(n / 8.00 us, 1 / 2000 ns).";
         assert!(text.contains(wanted), "{text}");
         assert!(text.contains("bitcoind: no fit") && !text.contains("knots"), "{text}");
         assert_eq!(to_markdown(&results("mainnet-mix", 550, [1; 6], &took[3..])), None);
         assert_eq!(split(&name_with("lydian:old", 16)), Some(("lydian:old", 16)));
+    }
+
+    #[test]
+    fn the_stages_that_limit_a_node_are_medians_of_its_runs() {
+        let mut results =
+            results("mainnet-mix", 550, [1; 6], &[1.0, 3.0, 2.0].map(|wall| Took::new("lydian:par2", wall, 4.0)));
+        let stage = |name: &str, wall: f64| Stage { name: name.into(), cpu_seconds: 0.0, wall_seconds: Some(wall) };
+        for (run, wall) in results.runs.iter_mut().zip([0.01, 0.03, 0.02]) {
+            run.stages = vec![stage("commit", wall), stage("wait", wall * 10.0)];
+        }
+        results.runs[0].stages.push(stage("lock", 0.5));
+        let text = to_markdown(&results).unwrap();
+        assert!(text.contains("| lydian | 2 | 2.00 | 1.00 | 4.00 | +0.0 % | 0.020 | 0.20 | 0.0 |"), "{text}");
     }
 }

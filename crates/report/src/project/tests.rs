@@ -101,7 +101,7 @@ fn stages_that_a_node_reports_separate_the_checks() {
     let mut with_stages = results(CHAINS[1], &NODE);
     let counts = CHAINS[1].2.map(as_f64);
     let signatures = Node { start: 0.0, input: 0.0, output: 0.0, byte: 0.0, ..NODE }.seconds(counts);
-    let stage = |name: &str, cpu_seconds: f64| Stage { name: name.into(), cpu_seconds };
+    let stage = |name: &str, cpu_seconds: f64| Stage { name: name.into(), cpu_seconds, wall_seconds: None };
     with_stages.runs[0].stages = vec![stage("Signatures", signatures), stage("parse", 0.6), stage("apply", 1.0)];
     let projection = project(&[with_stages], &target(), &Options::default()).unwrap();
     let node = &projection.nodes[0];

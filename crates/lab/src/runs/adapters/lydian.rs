@@ -131,11 +131,14 @@ fn answer_of(info: &Value, set: &Value) -> Result<Answer, LabError> {
     Ok(Answer { height, tip: hash, coins: set["coins"].as_u64(), utxo_hash })
 }
 
-/// Parses `lydian info --json`; omits stages that use no CPU because they only wait.
+/// Parses `lydian info --json`.
 fn stages_of(info: &Value) -> Vec<Stage> {
     let stage = |stage: &Value| {
-        let cpu_seconds = stage["cpu_seconds"].as_f64().filter(|seconds| *seconds > 0.0)?;
-        Some(Stage { name: stage["stage"].as_str()?.to_owned(), cpu_seconds: rounded(cpu_seconds) })
+        Some(Stage {
+            name: stage["stage"].as_str()?.to_owned(),
+            cpu_seconds: rounded(stage["cpu_seconds"].as_f64()?),
+            wall_seconds: stage["wall_seconds"].as_f64().map(rounded),
+        })
     };
     info["run"]["stages"].as_array().map_or(Vec::new(), |stages| stages.iter().filter_map(stage).collect())
 }
@@ -160,12 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn stages_are_those_that_used_cpu() {
+    fn stages_have_their_times() {
         let stage = |name: &str, cpu: f64| json!({"stage": name, "wall_seconds": 9.0, "cpu_seconds": cpu});
         let info = json!({"run": {"stages": [stage("read", 0.25), stage("wait", 0.0), stage("settle", 3.5)]}});
         let found = stages_of(&info);
         let names: Vec<(&str, f64)> = found.iter().map(|stage| (stage.name.as_str(), stage.cpu_seconds)).collect();
-        assert_eq!(names, [("read", 0.25), ("settle", 3.5)]);
+        assert_eq!(names, [("read", 0.25), ("wait", 0.0), ("settle", 3.5)]);
+        assert!(found.iter().all(|stage| stage.wall_seconds == Some(9.0)));
         assert!(stages_of(&json!({"run": null})).is_empty());
     }
 }
