@@ -200,6 +200,7 @@ pub struct Network {
 impl Network {
     /// Listens, connects, and validates the blocks that arrive; validation starts once no blocks from disk are being
     /// loaded.
+    // tidy: long function: the order in which threads and queues start
     pub fn start(
         engine: &Arc<Engine>,
         mempool: &Arc<Mempool>,

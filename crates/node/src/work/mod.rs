@@ -100,6 +100,7 @@ impl Node<'_> {
     }
 }
 
+// tidy: long function: the order in which the parts of a node start
 fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     let signatures = SignatureChoice::start(session)?;
     let watcher = Arc::new(Watcher::new(session));
