@@ -120,7 +120,7 @@ fn are_close(first: &LaneEngine, second: &LaneEngine) -> bool {
     CLOSE.contains(&first.name()) && CLOSE.contains(&second.name())
 }
 
-/// The shortest time that each engine needs for the vectors, one after the other in every round.
+/// The shortest time that each engine needs for the vectors; every round measures all of them in turn.
 fn times(engines: &[LaneEngine], clock: fn() -> Duration) -> Vec<Duration> {
     let checks: Vec<Check> = vectors().into_iter().map(|(check, _)| check).collect();
     let mut verdicts = vec![false; checks.len()];

@@ -3,7 +3,8 @@
 //! Input: results whose nodes are called `NAME:parN`, one for each number of workers. Output: per node the times, the
 //! serial share, and the rate that no number of cores exceeds: `rate(n) = min(n / parallel, 1 / serial)` with both
 //! times per input. Of a node that reports the times of its stages also: the time of the stage that one worker does
-//! alone, and the waits of all workers for work and for the lock of the schedule. Must never: fit a line through one point, or call a difference within the runs' spread serial work.
+//! alone, and the waits of all workers for work and for the lock of the schedule. Must never: fit a line through one
+//! point, or call a difference within the runs' spread serial work.
 
 use crate::results::{Cache, Figures, NodeFacts, Outcome, Results, Run, Spread};
 use std::fmt::Write;

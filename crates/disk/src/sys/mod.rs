@@ -71,8 +71,8 @@ pub(crate) fn prefetch(file: &File, offset: u64, size: u64) {
 /// Asks the kernel to begin writing the changed pages of a file; the result is ignored, because a later `fsync` reports
 /// what could not be written.
 pub(crate) fn write_back(file: &File) {
-    // SAFETY: the call takes no pointers, and the descriptor is open as long as `file` is borrowed. A size of zero means
-    // up to the end.
+    // SAFETY: the call takes no pointers, and the descriptor is open as long as `file` is borrowed. A size of zero
+    // means up to the end.
     unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
 }
 

@@ -5,10 +5,10 @@
 //!
 //! Invariants: a worker that takes work wakes one that waits, which finds more work and wakes the next one, or waits
 //! again; so all workers work while there is work for them, and those without are left alone. An error, a panic and the
-//! end wake all, so that all workers return whatever happens to one. After an error or a panic, or once no work is left, none is started. A panic continues in
-//! the caller once every worker has returned. Workers wait without a time-out: while one waits another works (the crew
-//! guarantees it), and that one checks whether the run is cancelled. Cost: two lock acquisitions per unit of work, and a
-//! system call if others wait. It must never know what the work is.
+//! end wake all, so that all workers return whatever happens to one. After an error or a panic, or once no work is
+//! left, none is started. A panic continues in the caller once every worker has returned. Workers wait without a
+//! time-out: while one waits another works (the crew guarantees it), and that one checks whether the run is cancelled.
+//! Cost: two lock acquisitions per unit of work, and a system call if others wait. It must never know what the work is.
 //!
 //! The tests compile this file again with the locks and threads of `shuttle`, which run in every order.
 

@@ -1,5 +1,5 @@
-//! The choice of the signature engine, on a thread of its own: its tables and its self-test take 65 ms of processor time
-//! at the start of the node, in which other threads wait for the disk.
+//! The choice of the signature engine, on a thread of its own: its tables and its self-test take 65 ms of processor
+//! time at the start of the node, in which other threads wait for the disk.
 //!
 //! Input: `-sigengine`, and the records of earlier disagreements. Output: the verifier with its referee, or why there
 //! is none. Invariant: nothing is verified before the self-test has passed, because the engine has no verifier until
