@@ -27,7 +27,7 @@ pub(super) struct Finder<'a> {
     /// Number of blocks found, without further copies.
     pub(super) found: usize,
     /// Number of blocks found that are in the tree, further copies included.
-    pub(super) entered: usize,
+    entered: usize,
     /// Further copies of blocks, in the order found.
     other_places: Vec<(HeaderId, BlockPosition)>,
 }
@@ -120,6 +120,13 @@ impl<'a> Finder<'a> {
             // In the order in which they came.
             ready.extend(self.orphans.remove(&record.hash).unwrap_or_default().into_iter().rev());
         }
+    }
+
+    /// Whether something found could be read only with the right key: a block in the tree, or a block without a parent
+    /// and a child of it. The latter is all that a pruned node has left of its chain.
+    pub(super) fn shows_key(&self) -> bool {
+        let mut orphans = self.orphans.values().flatten();
+        self.entered > 0 || orphans.any(|(record, _)| self.orphans.contains_key(&record.hash))
     }
 
     /// Ends the search: the blocks that still wait have no parent.

@@ -99,7 +99,8 @@ pub(super) fn enter_genesis(store: &BlockStore, tree: &mut HeaderTree, params: &
     Ok(())
 }
 
-/// Reads the block files that existed when the store was opened: see [`BlockStore::reindex`].
+/// Reads the block files that existed when the store was opened: see [`BlockStore::reindex`]. Files of which no block
+/// connects, such as those of a pruned node, stay until pruning removes them.
 pub(super) fn rebuild(
     store: &BlockStore,
     tree: &RwLock<HeaderTree>,
@@ -139,7 +140,7 @@ pub(super) fn rebuild(
             last = Some((file, end));
         }
     }
-    if has_bytes && finder.entered == 0 {
+    if has_bytes && !finder.shows_key() {
         // Otherwise an empty chain would be built, and the files would be treated as remains of a crash.
         return Err(ChainError::KeyDiffers { path: store.files.directory().path().join(KEY_FILE) });
     }

@@ -436,6 +436,40 @@ fn blocks_that_arrive_during_a_reindex_go_to_a_new_file() {
     }
 }
 
+/// Regression test: the blocks that a pruned node has left do not connect, and a reindex took the key to be wrong. Core
+/// removes their files and downloads all blocks again (`CleanupBlockRevFiles`).
+#[test]
+fn a_reindex_of_a_pruned_store_begins_at_the_genesis_block() {
+    let disk = SimDisk::new(5);
+    let (store, mut tree, blocks) = long_store(&disk, 300);
+    let durable = Height(300);
+    assert!(store.prune(&mut tree, durable, 0, durable).unwrap().files > 0);
+    let kept = tree.ids().filter(|id| tree.node(*id).block.is_some()).count();
+    drop(store);
+    let old_files = own_files(&disk);
+    wipe_for_reindex(&disk, &layout()).unwrap();
+    let damaged = disk.kill();
+    let key = layout().blocks.join("xor.dat");
+    damaged.flip(&key, 3, 4).unwrap();
+    let opened = BlockStore::open(Arc::new(damaged), &layout(), &params()).and_then(rebuilt);
+    assert_eq!(opened.unwrap_err(), ChainError::KeyDiffers { path: key });
+    let Opened { store, mut tree, remarks, .. } = open(&disk);
+    assert!(tree.len() == 1 && remarks.contains(&StoreRemark::MissingParents { count: kept }), "{remarks:?}");
+    store.finish_reindex().unwrap();
+    store.set_block_file_size_max(3 * 200);
+    for block in &blocks {
+        let id = take(&store, &mut tree, block);
+        tree.push_active(id);
+    }
+    store.sync().unwrap();
+    let removed = store.prune(&mut tree, Height(1), 0, durable).unwrap();
+    assert!(removed.files * 2 >= old_files / 2 && removed.blocks == 0, "the files of no use: {removed:?}");
+    drop(store);
+    let Opened { tree, is_reindexing, .. } = open(&disk.kill());
+    assert!(!is_reindexing && tree.len() == 301);
+    assert!(tree.ids().skip(1).all(|id| tree.node(id).block.is_some()));
+}
+
 /// Without the index log the store does not open, as in Core, until a reindex is requested. Then blocks that precede
 /// their parents in the files are found however often the scan is interrupted.
 /// checklist: 91

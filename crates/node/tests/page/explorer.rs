@@ -33,7 +33,9 @@ fn fact(page: &Page, label: &str) -> String {
     let script = format!(
         "[...document.querySelectorAll('main .facts>div')].find((one) => one.children[0].textContent === '{label}')?.children[1].textContent"
     );
-    page.text(&script).unwrap()
+    // While the page draws again, the fact is absent for a moment. So the waiting keeps its text.
+    wait(page, label, &format!("(globalThis.lastFact = {script}) !== undefined"));
+    page.text("lastFact").unwrap()
 }
 
 /// Clicks the first link whose address begins so, and which is in an element.
