@@ -45,6 +45,18 @@ def double(point):
     return x3, (m * (v - x3) - 8 * a * a) % P, 2 * y * z % P
 
 
+def half(a):
+    return (a + P if a % 2 else a) // 2
+
+
+def double_by_half(point):
+    x, y, z = point
+    s, m = y * y, half(3 * x * x % P)
+    t = x * s
+    x3 = (m * m - 2 * t) % P
+    return x3, -(m * (x3 - t) + s * s) % P, y * z % P
+
+
 def mixed(point, other):
     (x1, y1, z), (x, y) = point, other
     h, r = (x * z * z - x1) % P, (y * z**3 - y1) % P
@@ -115,6 +127,7 @@ def points():
     z = rng.randrange(1, P)
     jacobian = (a[0] * z * z % P, a[1] * z**3 % P, z)
     assert to_affine(double(jacobian)) == affine_add(a, a)
+    assert to_affine(double_by_half(jacobian)) == affine_add(a, a)
     assert to_affine(mixed(jacobian, b)) == affine_add(a, b)
     assert mixed(jacobian, a)[2] == 0 and mixed(jacobian, (a[0], -a[1]))[2] == 0
     # Points that share their Z.

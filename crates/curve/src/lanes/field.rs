@@ -38,12 +38,16 @@ pub(crate) struct Packed<V, F> {
     pub(super) from_limbs: fn(&V) -> V,
     pub(super) to_limbs: fn(&V) -> V,
     pub(super) add: fn(&V, &V) -> V,
+    /// Half of the value, or of the value plus p.
+    pub(super) half: fn(&V) -> V,
     /// A multiple of p minus the value.
     pub(super) negate: fn(&V, u64) -> V,
     /// The value modulo p, below 2^256.
     pub(super) fold: fn(&V) -> F,
     /// The value modulo p, below p.
     pub(super) canonical: fn(&V) -> V,
+    /// A product and a square modulo p, below 2^256.
+    pub(super) product_plus_square: fn(&F, &F, &F) -> V,
 }
 
 /// Multiplication by code of the instruction set, instead of columns of [`Lanes::multiply_loose`]: `V` is a value, `F`
@@ -128,6 +132,12 @@ impl<L: Lanes> Raw<L> {
             *limb = l.shl(*limb, 2);
         }
         Raw(limbs)
+    }
+
+    /// Half of the value modulo p: half of the value plus p if that is odd.
+    #[inline(always)]
+    pub(crate) fn half(self, packed: &PackedLanes<L>) -> Raw<L> {
+        Raw((packed.half)(&self.0))
     }
 
     /// `MULTIPLE` * p - self, for self below (`MULTIPLE` - 1) * 2^256.
@@ -369,6 +379,12 @@ impl<L: Lanes> Carried<L> {
                 fold(l, &columns, &folds)
             },
         )
+    }
+
+    /// self * other + c^2, reduced once.
+    #[inline(always)]
+    pub(crate) fn times_plus_square(&self, packed: &PackedLanes<L>, other: &Carried<L>, c: &Carried<L>) -> Raw<L> {
+        Raw((packed.product_plus_square)(&self.0, &other.0, &c.0))
     }
 
     #[inline(always)]

@@ -134,7 +134,7 @@ fn double(point: &Affine) -> Affine {
     let square = inverse.square(l).carry(l);
     let x = doubled.x.factor(l).times(l, &square).canonical(l);
     let cube = square.times(l, &inverse).carry(l);
-    Affine { x, y: doubled.y.factor(l).times(l, &cube).canonical(l) }
+    Affine { x, y: doubled.signed_y(l).carry(l).times(l, &cube).canonical(l) }
 }
 
 /// Five limbs of 52 bits as four words of 64.

@@ -6,7 +6,7 @@
 //! it. Cost: 8 multiplications for a doubling, 11 for an addition, 11 for a table entry. Must never: branch on a value.
 //! Derivations: `docs/derivations/doubling.md`, `docs/derivations/addition.md`.
 
-use super::field::{Carried, Masked, Raw};
+use super::field::{Carried, Masked, PackedLanes, Raw};
 use super::scalar::Halves;
 use super::{Entries, Lanes, Line};
 
@@ -38,7 +38,6 @@ impl<L: Lanes> Jacobian<L> {
         Jacobian { x, y, z: Carried::one(l), is_negative }
     }
 
-    /// 2 P, with A = Y^2, V = 4 X A, M = 3 X^2: X' = M^2 - 2 V, Y' = M (V - X') - 8 A^2, Z' = 2 Y Z.
     #[inline(always)]
     pub(crate) fn double(&self, l: L) -> Jacobian<L> {
         l.run(
@@ -49,6 +48,15 @@ impl<L: Lanes> Jacobian<L> {
 
     #[inline(always)]
     pub(crate) fn double_here(&self, l: L) -> Jacobian<L> {
+        match L::PACKED {
+            Some(packed) => self.double_packed(l, &packed),
+            None => self.double_limbs(l),
+        }
+    }
+
+    /// With A = Y^2, V = 4 X A, M = 3 X^2: X' = M^2 - 2 V, Y' = M (V - X') - 8 A^2, Z' = 2 Y Z.
+    #[inline(always)]
+    fn double_limbs(&self, l: L) -> Jacobian<L> {
         let (x, y) = (self.x.factor(l), self.y.factor(l));
         let a = y.square(l);
         // 4 A below 2^259, 3 p - 2 A below 2^258.
@@ -61,6 +69,22 @@ impl<L: Lanes> Jacobian<L> {
         let y3 = m.times_plus_times(l, &minus(l, &v, &x3.raw()), &four_a, &minus_two_a).mask(l);
         let z3 = y.times(l, &self.z).double(l).carry(l);
         Jacobian { x: x3, y: y3, z: z3, is_negative: self.is_negative }
+    }
+
+    /// Packed values are easily halved, so with S = Y^2, T = X S, M = 3 X^2 / 2: X' = M^2 - 2 T, -Y' = M (X' - T) +
+    /// S^2, Z' = Y Z. The sign is that of -Y'.
+    #[inline(always)]
+    fn double_packed(&self, l: L, packed: &PackedLanes<L>) -> Jacobian<L> {
+        let (x, y) = (self.x.factor(l), self.y.factor(l));
+        let s = y.square(l).carry(l);
+        // Below 2^257.
+        let m = x.square(l).triple(l).half(packed).carry(l);
+        let t = x.times(l, &s);
+        let z3 = y.times(l, &self.z).carry(l);
+        let x3 = m.square_plus(l, &t.double(l).negate::<3>(l)).mask(l);
+        // X' + 2 p - T below 3 * 2^256; the sum of both products below 7 * 2^512.
+        let y3 = m.times_plus_square(packed, &minus(l, &x3.raw(), &t), &s).mask(l);
+        Jacobian { x: x3, y: y3, z: z3, is_negative: l.differ(self.is_negative, l.mask(u8::MAX)) }
     }
 
     /// P + Q for Q = (x, y), or (x, -y) if `is_negative`.

@@ -236,7 +236,7 @@ fn products_and_sums<L: Lanes>(l: L) {
         let values: [[Big; WIDTH_MAX]; 4] = std::array::from_fn(|_| numbers.lanes(|numbers| numbers.big(&P)));
         let [a, b, c, d] = values.map(|values| Masked::new(l, load_bigs(l, &values)));
         let (fa, fb, fc, fd) = (a.factor(l), b.factor(l), c.factor(l), d.factor(l));
-        let results: [(Raw<L>, Expected); 11] = [
+        let mut results: Vec<(Raw<L>, Expected)> = vec![
             (fa.times(l, &fb), |[a, b, ..]| mul_mod(a, b, &P)),
             (fa.times_plus(l, &fb, &c.raw()), |[a, b, c, _]| add_mod(&mul_mod(a, b, &P), c, &P)),
             (fa.times_plus_times(l, &fb, &fc, &fd), |[a, b, c, d]| add_mod(&mul_mod(a, b, &P), &mul_mod(c, d, &P), &P)),
@@ -249,6 +249,16 @@ fn products_and_sums<L: Lanes>(l: L) {
             (a.raw().double(l).negate::<3>(l), |[a, ..]| sub_mod(&[0; 4], &add_mod(a, a, &P), &P)),
             (minus(l, &a.raw(), &b.raw()).times(l, &Carried::one(l)), |[a, b, ..]| sub_mod(a, b, &P)),
         ];
+        if let Some(packed) = &L::PACKED {
+            results.push((fa.times_plus_square(packed, &fb, &fc), |[a, b, c, _]| {
+                add_mod(&mul_mod(a, b, &P), &mul_mod(c, c, &P), &P)
+            }));
+            results.push((a.raw().half(packed).double(l), |[a, ..]| *a));
+            results.push((fa.square(l).triple(l).half(packed).double(l), |[a, ..]| {
+                let square = mul_mod(a, a, &P);
+                add_mod(&square, &add_mod(&square, &square, &P), &P)
+            }));
+        }
         for (i, (result, expected)) in results.iter().enumerate() {
             for (lane, got) in bigs(l, result).iter().enumerate() {
                 let inputs = [&values[0][lane], &values[1][lane], &values[2][lane], &values[3][lane]];

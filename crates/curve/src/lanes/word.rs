@@ -148,6 +148,16 @@ mod called {
     }
 
     #[inline(never)]
+    pub(super) fn product_plus_square(a: &Words, b: &Words, c: &Words) -> [u64; 4] {
+        let (mut sum, other) = (wide_product(a, b), wide_square(c));
+        let mut carry = false;
+        for i in 0..8 {
+            (sum[i], carry) = add_carry(sum[i], other[i], carry);
+        }
+        reduce(&sum, u64::from(carry), &[0; 5])
+    }
+
+    #[inline(never)]
     pub(super) fn square(a: &Words) -> [u64; 4] {
         reduce(&wide_square(a), 0, &[0; 5])
     }
@@ -180,6 +190,11 @@ fn two_products(a: &Words, b: &Words, c: &Words, d: &Words) -> Words {
 }
 
 #[inline(always)]
+fn product_plus_square(a: &Words, b: &Words, c: &Words) -> Words {
+    words(called::product_plus_square(a, b, c))
+}
+
+#[inline(always)]
 fn square(a: &Words) -> Words {
     words(called::square(a))
 }
@@ -196,6 +211,19 @@ fn add(a: &Words, b: &Words) -> Words {
     let (r2, carry) = add_carry(a[2], b[2], carry);
     let (r3, carry) = add_carry(a[3], b[3], carry);
     [r0, r1, r2, r3, a[4].wrapping_add(b[4]).wrapping_add(u64::from(carry))]
+}
+
+/// a / 2, or (a + p) / 2 if a is odd.
+#[inline(always)]
+fn half(a: &Words) -> Words {
+    let odd = (a[0] & 1).wrapping_neg();
+    // p is 2^256 - FOLD_256.
+    let (r0, borrow) = sub_borrow(a[0], odd & FOLD_256, false);
+    let (r1, borrow) = sub_borrow(a[1], 0, borrow);
+    let (r2, borrow) = sub_borrow(a[2], 0, borrow);
+    let (r3, borrow) = sub_borrow(a[3], 0, borrow);
+    let r4 = a[4].wrapping_sub(odd).wrapping_sub(u64::from(borrow));
+    [r0 >> 1 | r1 << 63, r1 >> 1 | r2 << 63, r2 >> 1 | r3 << 63, r3 >> 1 | r4 << 63, r4 >> 1]
 }
 
 /// `multiple` * p - a.
@@ -252,7 +280,8 @@ impl Lanes for Word {
     // A check in lanes takes at most 0.8 of the reference.
     const USEFUL_PER_WASTED: usize = 4;
     const BATCH_CHECKS_MIN: usize = 64;
-    const PACKED: Option<PackedLanes<Word>> = Some(Packed { from_limbs, to_limbs, add, negate, fold, canonical });
+    const PACKED: Option<PackedLanes<Word>> =
+        Some(Packed { from_limbs, to_limbs, add, half, negate, fold, canonical, product_plus_square });
     const PRODUCTS: Option<ProductLanes<Word>> =
         Some(Products { product, product_plus, two_products, square, square_plus });
     one_lane!();
