@@ -20,3 +20,7 @@ pub const BATCH_CHECKS_MIN: usize = 600;
 /// Maximum number of Schnorr checks that one equation decides. More would save little, and one false check means that
 /// all of them are verified again.
 pub const BATCH_CHECKS_MAX: usize = 8_192;
+
+/// Maximum memory of one thread that is kept between batches. A batch that needs more, as an equation of some 3,000
+/// checks does, returns it.
+pub const BATCH_MEMORY_BYTES: usize = 8 << 20;

@@ -137,8 +137,23 @@ impl<L: Lanes> Affine<L> {
 
 impl<L: Lanes> Shared<L> {
     pub(crate) fn new(groups: usize) -> Shared<L> {
+        let mut shared = Shared { before: Vec::new(), denominators: Vec::new() };
+        shared.reserve(groups);
+        shared
+    }
+
+    /// Reserves memory for this number of groups.
+    pub(crate) fn reserve(&mut self, groups: usize) {
         let steps = groups * STEPS_MAX;
-        Shared { before: Vec::with_capacity(steps), denominators: Vec::with_capacity(steps) }
+        for values in [&mut self.before, &mut self.denominators] {
+            values.clear();
+            values.reserve_exact(steps);
+        }
+    }
+
+    /// The size of the memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Carried<L>>() * (self.before.capacity() + self.denominators.capacity())
     }
 
     /// Takes the same steps in every group, all with one inversion. No step reads what a later one of the list writes.

@@ -11,7 +11,7 @@
 //! `docs/derivations/batch.md`.
 
 use super::Lanes;
-use super::buckets::{Coordinates, Recoded, sum};
+use super::buckets::{Buckets, Coordinates, Recoded};
 use super::field::{Masked, Raw};
 use super::generator::Tables;
 use super::lift::{append_images, lift, load};
@@ -19,7 +19,7 @@ use super::plain::Plain;
 use super::point::multiply_generator;
 use super::prepare::Prepared;
 use super::scalar::{Canonical, Half, ORDER, Scalar};
-use super::{LIMB, Line, WIDTH_MAX};
+use super::{LIMB, WIDTH_MAX};
 use lydian_hash::{Sha256, Tag};
 use std::collections::HashMap;
 
@@ -34,12 +34,13 @@ pub(crate) fn settle<L: Lanes>(
     checks: &[Prepared],
     tables: &Tables,
     seed: &[u8; 32],
+    buckets: &mut Buckets<L>,
     verdict: &mut impl FnMut(usize, Option<bool>),
 ) -> Vec<Prepared> {
     let keys = Keys::merge(checks);
     let xs: Vec<Limbs> = checks.iter().map(|check| check.r).chain(keys.xs.iter().copied()).collect();
-    let mut lines = Vec::with_capacity(xs.len() + keys.xs.len());
-    let are_points = lift(l, &xs, &mut lines);
+    let lines = buckets.lines(xs.len() + keys.xs.len());
+    let are_points = lift(l, &xs, lines);
     if are_points.contains(&false) {
         let mut others = Vec::new();
         for (i, check) in checks.iter().enumerate() {
@@ -50,11 +51,11 @@ pub(crate) fn settle<L: Lanes>(
             }
         }
         // The keys and R of the others are all points, so this recurses only once.
-        return settle(l, &others, tables, seed, verdict);
+        return settle(l, &others, tables, seed, buckets, verdict);
     }
-    append_images(l, &mut lines, checks.len());
+    append_images(l, lines, checks.len());
     let weights = weights(seed, checks);
-    if holds(l, checks, &keys, lines, &weights, tables) != Some(true) {
+    if holds(l, checks, &keys, buckets, &weights, tables) != Some(true) {
         return checks.to_vec();
     }
     checks.iter().for_each(|check| verdict(check.index, Some(true)));
@@ -111,7 +112,7 @@ fn holds<L: Lanes>(
     l: L,
     checks: &[Prepared],
     keys: &Keys,
-    lines: Vec<Line>,
+    buckets: &mut Buckets<L>,
     weights: &[u128],
     tables: &Tables,
 ) -> Option<bool> {
@@ -143,7 +144,7 @@ fn holds<L: Lanes>(
     }
     multipliers.extend(first);
     multipliers.extend(second);
-    is_multiple_of_generator(&sum(l, lines, &multipliers)?, &of_generator, tables)
+    is_multiple_of_generator(&buckets.sum(&multipliers)?, &of_generator, tables)
 }
 
 /// k e and k s modulo n.
@@ -260,18 +261,23 @@ mod tests {
     /// Sizes of many magnitudes, so that every window width occurs.
     fn sizes(l: impl Lanes) {
         let all = checks(1_500);
-        for size in [1, 2, 3, 9, 20, 50, 100, 300, 700, 1_500] {
+        // Also in buffers that a larger batch has left.
+        let (mut buckets, mut lines_max) = (Buckets::new(l), 0);
+        for size in [1, 2, 3, 9, 20, 50, 100, 300, 700, 1_500, 200] {
             let mut settled = Vec::new();
-            let open = settle(l, &all[..size], tables(), &[3; 32], &mut |index, verdict| {
+            let open = settle(l, &all[..size], tables(), &[3; 32], &mut buckets, &mut |index, verdict| {
                 assert_eq!(verdict, Some(true));
                 settled.push(index);
             });
             assert!(open.is_empty() && settled.iter().copied().eq(0..size), "{size}");
+            // The memory that was reserved was enough.
+            lines_max = lines_max.max(Buckets::new(l).lines(3 * size).capacity());
+            assert_eq!(buckets.lines(0).capacity(), lines_max, "{size}");
         }
         // The same check twice: equal keys are merged, but the equal R meet in buckets.
         let twice = [all[0], all[0]];
-        assert_eq!(settle(l, &twice, tables(), &[0; 32], &mut |_, _| unreachable!()).len(), 2);
-        assert!(settle(l, &[], tables(), &[0; 32], &mut |_, _| unreachable!()).is_empty());
+        let mut open = |checks| settle(l, checks, tables(), &[0; 32], &mut buckets, &mut |_, _| unreachable!()).len();
+        assert_eq!((open(&twice), open(&[])), (2, 0));
     }
 
     #[test]

@@ -47,6 +47,30 @@ impl Plan {
         plans.min_by_key(cost).unwrap_or(Plan { bits: 10, windows: 13 })
     }
 
+    /// The number of windows that are summed together.
+    fn together(&self, points: usize) -> usize {
+        (WINDOW_REFERENCES / points.max(1)).clamp(1, self.windows as usize)
+    }
+
+    /// Enough lines for the points and their sums at any time.
+    fn lines(&self, points: usize) -> usize {
+        if points == 0 {
+            return 0;
+        }
+        let (windows, (rows, columns)) = (self.windows as usize, self.table());
+        // First all buckets and the additions of the windows that are summed together. Then every bucket is added two
+        // more times, and half of the rows and columns for every bit of their index.
+        let bits = rows * rows.ilog2() as usize + columns * columns.ilog2() as usize;
+        let first = windows * self.buckets() + self.together(points) * points;
+        points + first.max(windows * (3 * self.buckets() + bits / 2))
+    }
+
+    /// The rows and columns in which the buckets of a window are arranged.
+    fn table(&self) -> (usize, usize) {
+        let columns = 1 << ((self.bits - 1) / 2);
+        (self.buckets() / columns, columns)
+    }
+
     /// One bucket for each absolute value of an odd digit.
     fn buckets(&self) -> usize {
         1 << (self.bits - 1)
@@ -156,47 +180,83 @@ struct Adder<L: Lanes> {
     before: Vec<Carried<L>>,
 }
 
-/// Returns the sum of all multiples; `None` or Z = 0 if exceptional. `multipliers[i]` belongs to `lines[i]`.
-pub(crate) fn sum<L: Lanes>(l: L, lines: Vec<Line>, multipliers: &[Recoded]) -> Option<Coordinates> {
-    assert!(lines.len() == multipliers.len() && lines.len() < 1 << 20, "a line for each multiplier");
-    let plan = Plan::new(lines.len());
-    let points = lines.len();
-    let together = (WINDOW_REFERENCES / points.max(1)).clamp(1, plan.windows as usize);
-    let mut adder = Adder::new(l, lines, together * points);
-    let mut lists = Lists { members: Vec::with_capacity(together * points), ends: Vec::new() };
-    let mut digits = Vec::with_capacity(points);
-    let buckets = plan.windows as usize * plan.buckets();
-    // Every bucket is added two more times.
-    let (mut sums, mut sum_lines) = (Vec::with_capacity(buckets), Vec::with_capacity(3 * buckets));
-    let windows: Vec<u32> = (0..plan.windows).collect();
-    for windows in windows.chunks(together) {
-        lists.clear();
-        for window in windows {
-            plan.digits(multipliers, *window, &mut digits);
-            lists.push_buckets(plan.buckets(), &digits);
-        }
-        adder.sum_lists(&mut lists)?;
-        for sum in lists.only() {
-            let line = adder.lines.get((sum & !OPPOSITE) as usize);
-            sums.push(line.map_or(NONE, |_| reference(sum_lines.len() as u64) | sum & OPPOSITE));
-            sum_lines.extend(line);
-        }
-        adder.lines.truncate(points);
+/// The points of a sum and the buffers for it, whose memory serves one sum after another.
+#[derive(Debug)]
+pub(crate) struct Buckets<L: Lanes> {
+    adder: Adder<L>,
+    lists: Lists,
+    digits: Vec<u32>,
+    /// The sum of each bucket.
+    sums: Vec<Reference>,
+}
+
+impl<L: Lanes> Buckets<L> {
+    pub(crate) fn new(lanes: L) -> Buckets<L> {
+        let adder = Adder { lanes, lines: Vec::new(), pairs: Vec::new(), before: Vec::new() };
+        Buckets { adder, lists: Lists::default(), digits: Vec::new(), sums: Vec::new() }
     }
-    adder.lines = sum_lines;
-    let places = adder.places(plan, &sums, &mut lists)?;
-    l.run(
-        #[inline(always)]
-        || adder.join(&places),
-    )
+
+    /// Empty memory for as many points and for their sum.
+    pub(crate) fn lines(&mut self, points: usize) -> &mut Vec<Line> {
+        self.adder.lines.clear();
+        self.adder.lines.reserve_exact(Plan::new(points).lines(points));
+        &mut self.adder.lines
+    }
+
+    /// The size of the buffers in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let Buckets { adder, lists, digits, sums } = self;
+        let words = lists.members.capacity() + 2 * lists.ends.capacity() + digits.capacity() + sums.capacity();
+        size_of::<Line>() * adder.lines.capacity()
+            + size_of::<Carried<L>>() * adder.before.capacity()
+            + 4 * (2 * adder.pairs.capacity() + words)
+    }
+
+    /// Returns the sum of all multiples; `None` or Z = 0 if exceptional. `multipliers[i]` belongs to line i.
+    pub(crate) fn sum(&mut self, multipliers: &[Recoded]) -> Option<Coordinates> {
+        let Buckets { adder, lists, digits, sums } = self;
+        let points = adder.lines.len();
+        assert!(points == multipliers.len() && points < 1 << 20, "a line for each multiplier");
+        let plan = Plan::new(points);
+        let together = plan.together(points);
+        adder.reserve(together * points);
+        sums.clear();
+        // The sums of buckets follow the points.
+        let mut end = points;
+        let windows: Vec<u32> = (0..plan.windows).collect();
+        for windows in windows.chunks(together) {
+            lists.clear();
+            for window in windows {
+                plan.digits(multipliers, *window, digits);
+                lists.push_buckets(plan.buckets(), digits);
+            }
+            adder.sum_lists(lists)?;
+            let added = adder.lines.len();
+            for sum in lists.only() {
+                let line = adder.lines.get((sum & !OPPOSITE) as usize).copied();
+                let place = end + adder.lines.len() - added;
+                sums.push(line.map_or(NONE, |_| reference(place as u64) | sum & OPPOSITE));
+                adder.lines.extend(line);
+            }
+            adder.lines.copy_within(added.., end);
+            end += adder.lines.len() - added;
+            adder.lines.truncate(end);
+        }
+        let places = adder.places(plan, sums, lists)?;
+        adder.lanes.run(
+            #[inline(always)]
+            || adder.join(&places),
+        )
+    }
 }
 
 impl<L: Lanes> Adder<L> {
     /// Reserves memory for this number of additions.
-    fn new(lanes: L, mut lines: Vec<Line>, additions: usize) -> Adder<L> {
-        lines.reserve(additions);
-        let (pairs, before) = (Vec::with_capacity(additions / 2), Vec::with_capacity(additions / 2 / L::WIDTH + 1));
-        Adder { lanes, lines, pairs, before }
+    fn reserve(&mut self, additions: usize) {
+        self.pairs.clear();
+        self.pairs.reserve_exact(additions / 2);
+        self.before.clear();
+        self.before.reserve_exact(additions / 2 / L::WIDTH + 1);
     }
 
     /// Reduces every list to at most one member.
@@ -239,8 +299,7 @@ impl<L: Lanes> Adder<L> {
 
     /// Computes a point for every power of two from the sums of the buckets: bucket j of a window counts 2 j + 1 times.
     fn places(&mut self, plan: Plan, sums: &[Reference], lists: &mut Lists) -> Option<Vec<Reference>> {
-        let low_bits = (plan.bits - 1) / 2;
-        let (columns, rows) = (1_usize << low_bits, plan.buckets() >> low_bits);
+        let (rows, columns) = plan.table();
         // Sums of rows and of columns: the indices of a row's buckets have equal high bits, those of a column equal low
         // bits.
         lists.clear();
@@ -255,7 +314,7 @@ impl<L: Lanes> Adder<L> {
         for window in sums.chunks(rows + columns) {
             let (row_sums, column_sums) = window.split_at(rows);
             lists.push(row_sums.iter().copied());
-            for (sums, bits) in [(column_sums, low_bits), (row_sums, plan.bits - 1 - low_bits)] {
+            for (sums, bits) in [(column_sums, columns.ilog2()), (row_sums, rows.ilog2())] {
                 for bit in 0..bits {
                     lists.push((0_usize..).zip(sums).filter(|(index, _)| index >> bit & 1 == 1).map(|(_, sum)| *sum));
                 }

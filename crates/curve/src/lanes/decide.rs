@@ -20,7 +20,7 @@ type Pair<L> = (Canonical<L>, Canonical<L>);
 
 /// The values needed once the inverse is known: y of the key is `numerator` / `denominator`.
 #[derive(Clone, Copy, Debug)]
-struct Pending<L: Lanes> {
+pub(crate) struct Pending<L: Lanes> {
     numerator: Masked<L>,
     /// Never zero; `exceptional` lanes hold 1.
     denominator: Carried<L>,
@@ -42,6 +42,7 @@ pub(crate) fn decide<L: Lanes>(
     kind: Kind,
     checks: &[Prepared],
     curve: Group<'_>,
+    sums: &mut Sums<L>,
     verdict: &mut impl FnMut(usize, Option<bool>),
 ) {
     let groups = checks.chunks(L::WIDTH);
@@ -49,29 +50,28 @@ pub(crate) fn decide<L: Lanes>(
         #[inline(always)]
         || scalars(l, kind, checks),
     );
-    let mut pending = Vec::with_capacity(groups.len());
-    let mut worth = Worth::default();
+    sums.begin(groups.len());
     let alone = groups_alone::<L>(groups.len());
     for (group, scalars) in groups.clone().zip(&scalars).take(alone) {
-        if worth.is_lost::<L>() {
+        if sums.worth.is_lost::<L>() {
             break;
         }
         let one = l.run(
             #[inline(always)]
             || sum(l, kind, group, scalars, curve),
         );
-        worth.count(l, group, &one);
-        pending.push(one);
+        sums.push(l, group, one);
     }
     if L::IS_AFFINE && alone < groups.len() {
         let (checks, scalars) = (&checks[alone * L::WIDTH..], &scalars[alone..]);
-        sum_together(l, kind, checks, scalars, curve, &mut worth, &mut pending);
+        sum_together(l, kind, checks, scalars, curve, sums);
     }
+    let pending = &sums.pending;
     let inverses = l.run(
         #[inline(always)]
-        || invert_all(l, &pending),
+        || invert_all(l, pending),
     );
-    for ((group, pending), inverse) in groups.zip(&pending).zip(&inverses) {
+    for ((group, pending), inverse) in groups.zip(pending).zip(&inverses) {
         let (holds, exceptional) = l.run(
             #[inline(always)]
             || finish(l, kind, group, pending, inverse),
@@ -98,7 +98,7 @@ pub(crate) fn groups_alone<L: Lanes>(groups: usize) -> usize {
 
 /// The lanes that were exceptional so far, and those that were not.
 #[derive(Clone, Copy, Debug, Default)]
-struct Worth {
+pub(crate) struct Worth {
     wasted: usize,
     useful: usize,
 }
@@ -114,36 +114,71 @@ impl Worth {
     }
 }
 
-/// Sums of groups that share their inversions. Appends to `pending` until the lanes are lost.
+/// The sums of a portion, and the memory for them, which serves one portion after another.
+#[derive(Debug)]
+pub(crate) struct Sums<L: Lanes> {
+    pending: Vec<Pending<L>>,
+    worth: Worth,
+    points: Vec<Points<L>>,
+    shared: Shared<L>,
+}
+
+impl<L: Lanes> Sums<L> {
+    pub(crate) fn new() -> Sums<L> {
+        Sums { pending: Vec::new(), worth: Worth::default(), points: Vec::new(), shared: Shared::new(0) }
+    }
+
+    fn begin(&mut self, groups: usize) {
+        self.pending.clear();
+        self.pending.reserve_exact(groups);
+        self.worth = Worth::default();
+    }
+
+    fn push(&mut self, l: L, group: &[Prepared], one: Pending<L>) {
+        self.worth.count(l, group, &one);
+        self.pending.push(one);
+    }
+
+    /// The size of the memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Pending<L>>() * self.pending.capacity()
+            + size_of::<Points<L>>() * self.points.capacity()
+            + self.shared.bytes()
+    }
+}
+
+/// Sums of groups that share their inversions, until the lanes are lost.
 fn sum_together<L: Lanes>(
     l: L,
     kind: Kind,
     checks: &[Prepared],
     scalars: &[Pair<L>],
     curve: Group<'_>,
-    worth: &mut Worth,
-    pending: &mut Vec<Pending<L>>,
+    sums: &mut Sums<L>,
 ) {
     let parts = scalars.len().div_ceil(L::GROUPS_TOGETHER_MAX);
     let size = scalars.len().div_ceil(parts);
-    let mut points = vec![Points::new(l); size];
-    let mut shared = Shared::new(size);
+    // A portion leaves its points; each one is written before it is read again.
+    if sums.points.len() < size {
+        sums.points.reserve_exact(size - sums.points.len());
+        sums.points.resize(size, Points::new(l));
+    }
+    sums.shared.reserve(size);
     for (checks, scalars) in checks.chunks(size * L::WIDTH).zip(scalars.chunks(size)) {
-        if worth.is_lost::<L>() {
+        if sums.worth.is_lost::<L>() {
             return;
         }
-        let points = &mut points[..scalars.len()];
-        add_points(l, kind, checks, scalars, curve, points, &mut shared);
-        for ((group, (u, _)), points) in checks.chunks(L::WIDTH).zip(scalars).zip(&*points) {
-            if worth.is_lost::<L>() {
+        add_points(l, kind, checks, scalars, curve, &mut sums.points[..scalars.len()], &mut sums.shared);
+        for (at, (group, (u, _))) in checks.chunks(L::WIDTH).zip(scalars).enumerate() {
+            if sums.worth.is_lost::<L>() {
                 return;
             }
+            let points = &sums.points[at];
             let one = l.run(
                 #[inline(always)]
                 || sum_of(l, kind, group, u, points, curve),
             );
-            worth.count(l, group, &one);
-            pending.push(one);
+            sums.push(l, group, one);
         }
     }
 }

@@ -16,6 +16,7 @@ use super::generator::{Group, secp256k1};
 use super::ifma512::Ifma512;
 use super::known;
 use super::lift::lift;
+use super::memory::Spare;
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
 use super::plain::Plain;
@@ -41,6 +42,7 @@ pub struct LaneEngine {
     seed: [u8; 32],
     /// Minimum number of Schnorr checks for an equation.
     batch_checks_min: usize,
+    spare: Spare,
     lanes: AtomicU64,
     together: AtomicU64,
     reference: AtomicU64,
@@ -118,6 +120,7 @@ impl LaneEngine {
             kernel,
             seed: [0; 32],
             batch_checks_min: kernel.batch_checks_min(),
+            spare: Spare::default(),
             lanes: AtomicU64::new(0),
             together: AtomicU64::new(0),
             reference: AtomicU64::new(0),
@@ -223,6 +226,7 @@ impl LaneEngine {
 
     fn decide(&self, kind: Kind, checks: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {
         let (curve, seed, least) = (secp256k1(), &self.seed, self.batch_checks_min);
+        let checks = Waiting { checks, spare: &self.spare };
         let together = match self.kernel {
             Kernel::Plain(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
             Kernel::Word(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
@@ -241,28 +245,36 @@ impl LaneEngine {
     }
 }
 
+/// Checks that wait for their verdict, and memory for it.
+#[derive(Clone, Copy, Debug)]
+struct Waiting<'a> {
+    checks: &'a [Prepared],
+    spare: &'a Spare,
+}
+
 /// Decides checks together where this is faster, and the remaining ones individually. Returns how many were decided
 /// together.
 fn decide_with<L: Lanes>(
     l: L,
     kind: Kind,
-    checks: &[Prepared],
+    Waiting { checks, spare }: Waiting<'_>,
     curve: Group<'static>,
     (batch_checks_min, seed): (usize, &[u8; 32]),
     verdict: &mut impl FnMut(usize, Option<bool>),
 ) -> u64 {
-    let all = checks.len();
-    let open: Vec<Prepared>;
-    let checks = if kind == Kind::Schnorr && checks.len() >= batch_checks_min {
-        open = settle(l, checks, curve.tables, seed, verdict);
-        &open
-    } else {
-        checks
-    };
-    for portion in checks.chunks(PORTION_CHECKS_MAX) {
-        decide(l, kind, portion, curve, verdict);
-    }
-    (all - checks.len()) as u64
+    spare.with(l, checks.len(), |memory| {
+        let open: Vec<Prepared>;
+        let alone = if kind == Kind::Schnorr && checks.len() >= batch_checks_min {
+            open = settle(l, checks, curve.tables, seed, &mut memory.buckets, verdict);
+            &open
+        } else {
+            checks
+        };
+        for portion in alone.chunks(PORTION_CHECKS_MAX) {
+            decide(l, kind, portion, curve, &mut memory.sums, verdict);
+        }
+        (checks.len() - alone.len()) as u64
+    })
 }
 
 impl Engine for LaneEngine {

@@ -20,6 +20,7 @@ mod generator;
 mod ifma512;
 mod known;
 mod lift;
+mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod plain;

@@ -8,7 +8,7 @@
 
 use super::super::Line;
 use super::super::affine::{Points, Shared};
-use super::super::decide::{decide, groups_alone};
+use super::super::decide::{Sums, decide, groups_alone};
 use super::super::generator::{Group, Tables};
 use super::super::prepare::{Kind, Prepared};
 use super::super::scalar::Half;
@@ -478,14 +478,14 @@ fn every_pair_of_multipliers<L: Lanes>(l: L) {
 /// Decides every `step`th case of each kind, in portions of this size.
 fn decide_cases<L: Lanes>(l: L, step: usize, size: usize) {
     let (world, tables, all) = prepared_world();
-    let mut counts = [[0; 3]; 2];
+    let (mut counts, mut sums) = ([[0; 3]; 2], Sums::new());
     for kind in [Kind::Ecdsa, Kind::Schnorr, Kind::Tweak] {
         let checks: Vec<Prepared> =
             all.iter().filter(|case| case.kind == kind).step_by(step).map(|case| case.prepared).collect();
         for portion in checks.chunks(size) {
             let groups = portion.len().div_ceil(L::WIDTH);
             let (group, mut got) = (Group { b: world.b, tables }, BTreeMap::new());
-            decide(l, kind, portion, group, &mut |index, verdict| {
+            decide(l, kind, portion, group, &mut sums, &mut |index, verdict| {
                 assert!(got.insert(index, verdict).is_none(), "one verdict for each check");
             });
             for (i, check) in portion.iter().enumerate() {
