@@ -10,7 +10,7 @@
 
 use super::field::{Carried, Masked};
 use super::generator::Tables;
-use super::point::{BETA, Jacobian, Window, generator_entry, minus, select};
+use super::point::{BETA, Jacobian, Window, abreast, generator_entry, minus, select};
 use super::scalar::Halves;
 use super::{Entries, Lanes};
 
@@ -294,18 +294,24 @@ impl<L: Lanes> Points<L> {
         Jacobian { x, y, z, is_negative }
     }
 
-    /// v P from the sums of its windows. Has its own copies of a doubling and an addition, as `buckets` does.
+    /// v P of several groups side by side, from the sums of its windows. Has its own copies of a doubling and an
+    /// addition, as `buckets` does.
     #[inline(always)]
-    pub(crate) fn multiple(&self, l: L) -> Jacobian<L> {
-        let first = &self.points[0];
-        let mut sum = Jacobian::affine(l, first.x, first.y, first.is_negative);
+    pub(crate) fn multiples<const K: usize>(l: L, points: &[&Points<L>; K]) -> [Jacobian<L>; K] {
+        let mut sums = abreast!(k, K => {
+            let first = &points[k].points[0];
+            Jacobian::affine(l, first.x, first.y, first.is_negative)
+        });
         for i in 1..WINDOWS {
             for _ in 0..5 {
-                sum = sum.double_here(l);
+                sums = Jacobian::doubles(l, &sums);
             }
-            let point = &self.points[2 * i];
-            sum = sum.add_here(l, &point.x.factor(l), &point.y.factor(l), point.is_negative);
+            let others = abreast!(k, K => {
+                let point = &points[k].points[2 * i];
+                (point.x.factor(l), point.y.factor(l), point.is_negative)
+            });
+            sums = Jacobian::sums(l, &sums, &others);
         }
-        sum
+        sums
     }
 }

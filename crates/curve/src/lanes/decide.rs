@@ -9,7 +9,7 @@
 use super::affine::{Points, Shared};
 use super::field::{Carried, Masked, Raw};
 use super::generator::Group;
-use super::point::{Jacobian, minus, multiply, multiply_generator};
+use super::point::{Jacobian, abreast, minus, multiply, multiply_generator};
 use super::prepare::{Kind, Prepared};
 use super::scalar::{Canonical, Scalar};
 use super::{Lanes, WIDTH_MAX};
@@ -168,18 +168,55 @@ fn sum_together<L: Lanes>(
         if sums.worth.is_lost::<L>() {
             return;
         }
-        add_points(l, kind, checks, scalars, curve, &mut sums.points[..scalars.len()], &mut sums.shared);
-        for (at, (group, (u, _))) in checks.chunks(L::WIDTH).zip(scalars).enumerate() {
+        let points = &mut sums.points[..scalars.len()];
+        add_points(l, kind, checks, scalars, curve, points, &mut sums.shared);
+        let mut at = 0;
+        while at < scalars.len() {
             if sums.worth.is_lost::<L>() {
                 return;
             }
-            let points = &sums.points[at];
-            let one = l.run(
-                #[inline(always)]
-                || sum_of(l, kind, group, u, points, curve),
-            );
-            sums.push(l, group, one);
+            if L::HAS_TWO_ABREAST && at + 2 <= scalars.len() {
+                sum_next::<L, 2>(l, kind, checks, scalars, curve, at, sums);
+                at += 2;
+            } else {
+                sum_next::<L, 1>(l, kind, checks, scalars, curve, at, sums);
+                at += 1;
+            }
         }
+    }
+}
+
+/// The sums of K groups from group `at` on, side by side.
+fn sum_next<L: Lanes, const K: usize>(
+    l: L,
+    kind: Kind,
+    checks: &[Prepared],
+    scalars: &[Pair<L>],
+    curve: Group<'_>,
+    at: usize,
+    sums: &mut Sums<L>,
+) {
+    let end = checks.len().min((at + K) * L::WIDTH);
+    let groups = &checks[at * L::WIDTH..end];
+    let (scalars, points) = (&scalars[at..at + K], &sums.points[at..at + K]);
+    let next: [Pending<L>; K] = l.run(
+        #[inline(always)]
+        || {
+            let points = abreast!(k, K => &points[k]);
+            let keys = abreast!(k, K => Key::new(l, &groups[k * L::WIDTH..], curve.b));
+            let multiples = match kind {
+                Kind::Tweak => abreast!(k, K => Jacobian::affine(l, keys[k].x, keys[k].y, l.mask(0))),
+                Kind::Ecdsa | Kind::Schnorr => Points::multiples(l, &points),
+            };
+            abreast!(k, K => {
+                let mut a = points[k].generator(l);
+                a.is_negative = l.differ(a.is_negative, scalars[k].0.is_even(l));
+                join(l, kind, &groups[k * L::WIDTH..], &a, multiples[k], &keys[k].c)
+            })
+        },
+    );
+    for (group, one) in groups.chunks(L::WIDTH).zip(next) {
+        sums.push(l, group, one);
     }
 }
 
@@ -270,26 +307,6 @@ fn sum<L: Lanes>(l: L, kind: Kind, group: &[Prepared], (u, v): &Pair<L>, curve: 
     let b = match kind {
         Kind::Tweak => Jacobian::affine(l, key.x, key.y, l.mask(0)),
         Kind::Ecdsa | Kind::Schnorr => multiply(l, &key.x, &key.y, &v.split(l)),
-    };
-    join(l, kind, group, &a, b, &key.c)
-}
-
-/// The same, from additions of affine points.
-#[inline(always)]
-fn sum_of<L: Lanes>(
-    l: L,
-    kind: Kind,
-    group: &[Prepared],
-    u: &Canonical<L>,
-    points: &Points<L>,
-    curve: Group<'_>,
-) -> Pending<L> {
-    let mut a = points.generator(l);
-    a.is_negative = l.differ(a.is_negative, u.is_even(l));
-    let key = Key::new(l, group, curve.b);
-    let b = match kind {
-        Kind::Tweak => Jacobian::affine(l, key.x, key.y, l.mask(0)),
-        Kind::Ecdsa | Kind::Schnorr => points.multiple(l),
     };
     join(l, kind, group, &a, b, &key.c)
 }

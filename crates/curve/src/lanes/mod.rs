@@ -73,6 +73,9 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     const PACKED: Option<PackedLanes<Self>> = None;
     /// Its multiplication in the field; `None` if it is made of [`Lanes::multiply_loose`].
     const PRODUCTS: Option<ProductLanes<Self>> = None;
+    /// Whether two groups compute side by side after their affine additions, because one alone leaves the multiplier
+    /// idle.
+    const HAS_TWO_ABREAST: bool = false;
     /// Most groups that add points in affine coordinates together: more share an inversion, fewer stay in the cache.
     const GROUPS_TOGETHER_MAX: usize = 32;
     /// How many useful lanes save at least the time, compared with the reference, that a wasted lane costs.

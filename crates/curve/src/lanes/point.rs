@@ -6,7 +6,7 @@
 //! it. Cost: 8 multiplications for a doubling, 11 for an addition, 11 for a table entry. Must never: branch on a value.
 //! Derivations: `docs/derivations/doubling.md`, `docs/derivations/addition.md`.
 
-use super::field::{Carried, Masked, PackedLanes, Raw};
+use super::field::{Carried, Masked, Raw};
 use super::scalar::Halves;
 use super::{Entries, Lanes, Line};
 
@@ -32,6 +32,22 @@ struct OddMultiples<L: Lanes> {
 pub(crate) const BETA: [u64; 5] =
     [0x9_6c28_7195_01ee, 0x7_512f_5899_5c13, 0xc_3434_e99c_f049, 0x7106_e644_79ea, 0x7ae9_6a2b_657c];
 
+/// The same value of each of K independent computations, in a loop: a closure passed to `array::from_fn` is not
+/// compiled for the instruction set.
+macro_rules! abreast {
+    ($k:ident, $count:expr => $value:expr) => {{
+        let mut values = [{
+            let $k = 0;
+            $value
+        }; $count];
+        for $k in 1..$count {
+            values[$k] = $value;
+        }
+        values
+    }};
+}
+pub(super) use abreast;
+
 impl<L: Lanes> Jacobian<L> {
     #[inline(always)]
     pub(crate) fn affine(l: L, x: Masked<L>, y: Masked<L>, is_negative: L::Mask) -> Jacobian<L> {
@@ -48,10 +64,8 @@ impl<L: Lanes> Jacobian<L> {
 
     #[inline(always)]
     pub(crate) fn double_here(&self, l: L) -> Jacobian<L> {
-        match L::PACKED {
-            Some(packed) => self.double_packed(l, &packed),
-            None => self.double_limbs(l),
-        }
+        let [double] = Jacobian::doubles(l, &[*self]);
+        double
     }
 
     /// With A = Y^2, V = 4 X A, M = 3 X^2: X' = M^2 - 2 V, Y' = M (V - X') - 8 A^2, Z' = 2 Y Z.
@@ -71,20 +85,27 @@ impl<L: Lanes> Jacobian<L> {
         Jacobian { x: x3, y: y3, z: z3, is_negative: self.is_negative }
     }
 
-    /// Packed values are easily halved, so with S = Y^2, T = X S, M = 3 X^2 / 2: X' = M^2 - 2 T, -Y' = M (X' - T) +
-    /// S^2, Z' = Y Z. The sign is that of -Y'.
+    /// Doubles independent points side by side. Packed values are easily halved, so with S = Y^2, T = X S,
+    /// M = 3 X^2 / 2: X' = M^2 - 2 T, -Y' = M (X' - T) + S^2, Z' = Y Z. The sign is that of -Y'.
     #[inline(always)]
-    fn double_packed(&self, l: L, packed: &PackedLanes<L>) -> Jacobian<L> {
-        let (x, y) = (self.x.factor(l), self.y.factor(l));
-        let s = y.square(l).carry(l);
+    pub(crate) fn doubles<const K: usize>(l: L, points: &[Jacobian<L>; K]) -> [Jacobian<L>; K] {
+        let Some(packed) = L::PACKED else {
+            return abreast!(k, K => points[k].double_limbs(l));
+        };
+        let y = abreast!(k, K => points[k].y.factor(l));
+        let s = abreast!(k, K => y[k].square(l).carry(l));
+        let x = abreast!(k, K => points[k].x.factor(l));
         // Below 2^257.
-        let m = x.square(l).triple(l).half(packed).carry(l);
-        let t = x.times(l, &s);
-        let z3 = y.times(l, &self.z).carry(l);
-        let x3 = m.square_plus(l, &t.double(l).negate::<3>(l)).mask(l);
+        let m = abreast!(k, K => x[k].square(l).triple(l).half(&packed).carry(l));
+        let t = abreast!(k, K => x[k].times(l, &s[k]));
+        let z3 = abreast!(k, K => y[k].times(l, &points[k].z).carry(l));
+        let x3 = abreast!(k, K => m[k].square_plus(l, &t[k].double(l).negate::<3>(l)).mask(l));
         // X' + 2 p - T below 3 * 2^256; the sum of both products below 7 * 2^512.
-        let y3 = m.times_plus_square(packed, &minus(l, &x3.raw(), &t), &s).mask(l);
-        Jacobian { x: x3, y: y3, z: z3, is_negative: l.differ(self.is_negative, l.mask(u8::MAX)) }
+        let y3 = abreast!(k, K => m[k].times_plus_square(&packed, &minus(l, &x3[k].raw(), &t[k]), &s[k]).mask(l));
+        abreast!(k, K => {
+            let is_negative = l.differ(points[k].is_negative, l.mask(u8::MAX));
+            Jacobian { x: x3[k], y: y3[k], z: z3[k], is_negative }
+        })
     }
 
     /// P + Q for Q = (x, y), or (x, -y) if `is_negative`.
@@ -101,20 +122,39 @@ impl<L: Lanes> Jacobian<L> {
 
     #[inline(always)]
     pub(crate) fn add_here(&self, l: L, x: &Carried<L>, y: &Carried<L>, is_negative: L::Mask) -> Jacobian<L> {
-        let z2 = self.z.square(l).carry(l);
-        let z3 = z2.times(l, &self.z).carry(l);
-        let h = x.times_plus(l, &z2, &self.x.raw().negate::<2>(l)).carry(l);
-        let flip = l.differ(self.is_negative, is_negative);
-        let minus_y = select(l, flip, &self.y.raw(), &self.y.raw().negate::<2>(l));
-        let r = y.times_plus(l, &z3, &minus_y).carry(l);
-        let h2 = h.square(l).carry(l);
-        let h3 = h2.times(l, &h);
-        let v = self.x.factor(l).times(l, &h2);
+        let [sum] = Jacobian::sums(l, &[*self], &[(*x, *y, is_negative)]);
+        sum
+    }
+
+    /// Adds to independent points side by side.
+    #[inline(always)]
+    pub(crate) fn sums<const K: usize>(
+        l: L,
+        points: &[Jacobian<L>; K],
+        others: &[(Carried<L>, Carried<L>, L::Mask); K],
+    ) -> [Jacobian<L>; K] {
+        let z2 = abreast!(k, K => points[k].z.square(l).carry(l));
+        let z3 = abreast!(k, K => z2[k].times(l, &points[k].z).carry(l));
+        let h = abreast!(k, K => others[k].0.times_plus(l, &z2[k], &points[k].x.raw().negate::<2>(l)).carry(l));
+        let minus_y = abreast!(k, K => {
+            let (y, flip) = (points[k].y.raw(), l.differ(points[k].is_negative, others[k].2));
+            select(l, flip, &y, &y.negate::<2>(l))
+        });
+        let r = abreast!(k, K => others[k].1.times_plus(l, &z3[k], &minus_y[k]).carry(l));
+        let h2 = abreast!(k, K => h[k].square(l).carry(l));
+        let h3 = abreast!(k, K => h2[k].times(l, &h[k]));
+        let v = abreast!(k, K => points[k].x.factor(l).times(l, &h2[k]));
         // H^3 + 2 V below 3 * 2^256.
-        let x_out = r.square_plus(l, &h3.add(l, &v.double(l)).negate::<4>(l)).mask(l);
+        let x_out = abreast!(k, K => r[k].square_plus(l, &h3[k].add(l, &v[k].double(l)).negate::<4>(l)).mask(l));
         // V + 2 p - X' and 2 p - Y below 2^258: two products below 2^515.
-        let y_out = r.times_plus_times(l, &minus(l, &v, &x_out.raw()), &h3.carry(l), &minus_y.carry(l)).mask(l);
-        Jacobian { x: x_out, y: y_out, z: self.z.times(l, &h).carry(l), is_negative }
+        let y_out = abreast!(k, K => {
+            let apart = minus(l, &v[k], &x_out[k].raw());
+            r[k].times_plus_times(l, &apart, &h3[k].carry(l), &minus_y[k].carry(l)).mask(l)
+        });
+        abreast!(k, K => {
+            let z = points[k].z.times(l, &h[k]).carry(l);
+            Jacobian { x: x_out[k], y: y_out[k], z, is_negative: others[k].2 }
+        })
     }
 
     /// Y with its sign.

@@ -276,6 +276,7 @@ fn to_limbs([a, b, c, d, e]: &Words) -> [u64; 5] {
 impl Lanes for Word {
     const NAME: &'static str = "scalar";
     const IS_AFFINE: bool = true;
+    const HAS_TWO_ABREAST: bool = true;
     const GROUPS_TOGETHER_MAX: usize = 64;
     // A check in lanes takes at most 0.8 of the reference.
     const USEFUL_PER_WASTED: usize = 4;

@@ -590,7 +590,7 @@ fn multipliers_at_the_last_addition<L: Lanes>(l: L) {
     }
     shared.add_pairs(l, &mut points);
     for (group, points) in points.iter().enumerate() {
-        let (of_u, of_v) = (points.generator(l), points.multiple(l));
+        let (of_u, [of_v]) = (points.generator(l), Points::multiples(l, &[points]));
         let (of_u, of_v) = (bigs(l, &of_u.z.times(l, &Carried::one(l))), bigs(l, &of_v.z.times(l, &Carried::one(l))));
         for lane in 0..width {
             let ([u, v], meets) = all[(group * width + lane).min(all.len() - 1)];
