@@ -24,3 +24,7 @@ pub const BATCH_CHECKS_MAX: usize = 8_192;
 /// Maximum memory of one thread that is kept between batches. A batch that needs more, as an equation of some 3,000
 /// checks does, returns it.
 pub const BATCH_MEMORY_BYTES: usize = 8 << 20;
+
+/// Maximum number of large batches of Schnorr checks that are decided one by one after an equation that did not hold.
+/// Without it, a false check in every batch would cost an equation each time.
+pub const BATCHES_ALONE_MAX: u32 = 15;

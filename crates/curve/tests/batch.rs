@@ -8,7 +8,7 @@
 mod common;
 
 use common::engines;
-use lydian_curve::limits::BATCH_CHECKS_MAX;
+use lydian_curve::limits::{BATCH_CHECKS_MAX, BATCHES_ALONE_MAX};
 use lydian_curve::{Check, Engine, LaneEngine, Reference};
 use lydian_hash::{BIP0340_CHALLENGE, sha256};
 use secp256k1::{Keypair, Parity, Scalar, SecretKey, schnorr};
@@ -66,6 +66,11 @@ fn compare(engine: &LaneEngine, checks: &[Check]) -> Counts {
 struct Counts {
     together: u64,
     reference: u64,
+}
+
+/// The same with a new engine, which has not met a false check: `engines()[engine]`.
+fn compare_anew(engine: usize, checks: &[Check]) -> Counts {
+    compare(&engines()[engine], checks)
 }
 
 fn parts(check: &mut Check) -> (&mut [u8; 32], &mut [u8; 32], &mut [u8; 64]) {
@@ -134,11 +139,11 @@ fn what_is_no_point_leaves_the_equation() {
 #[test]
 fn culprits_are_found() {
     let checks = distinct(COUNT + 1);
-    for engine in engines() {
+    for engine in 0..engines().len() {
         for (at, bit) in [(0, 1), (1_024, 0x80), (COUNT, 0x10)] {
             let mut checks = checks.clone();
             parts(&mut checks[at]).1[11] ^= bit;
-            assert_eq!(compare(&engine, &checks).together, 0, "{}", engine.name());
+            assert_eq!(compare_anew(engine, &checks).together, 0, "{engine}");
         }
         let mut checks = checks.clone();
         for (at, by) in [(40, 1), (1_999, -1)] {
@@ -147,7 +152,32 @@ fn culprits_are_found() {
             let by = Scalar::from(if by < 0 { one.negate() } else { one });
             *s = SecretKey::from_secret_bytes(*s).unwrap().add_tweak(&by).unwrap().to_secret_bytes();
         }
-        assert_eq!(compare(&engine, &checks).together, 0, "{}", engine.name());
+        assert_eq!(compare_anew(engine, &checks).together, 0, "{engine}");
+    }
+}
+
+/// False checks in every batch cost an equation for few of them; one that holds makes the next batches have theirs.
+#[test]
+fn false_checks_cost_few_equations() {
+    let checks = distinct(COUNT);
+    for engine in LaneEngine::available() {
+        let name = engine.name();
+        let checks = &checks[..engine.batch_checks_min()];
+        let mut with_false = checks.to_vec();
+        parts(&mut with_false[5]).1[0] ^= 1;
+        // The first failure: the next batch has an equation.
+        assert_eq!(compare(&engine, &with_false).together, 0, "{name}");
+        assert_eq!(compare(&engine, checks).together, checks.len() as u64, "{name}");
+        // Six equations in turn that fail, with 0, 1, 3, 7 and 15 batches between them, then 15 batches without one.
+        for batch in 0..6 + 26 {
+            assert_eq!(compare(&engine, &with_false).together, 0, "{name}: batch {batch}");
+        }
+        for batch in 0..BATCHES_ALONE_MAX {
+            assert_eq!(compare(&engine, checks).together, 0, "{name}: batch {batch}");
+        }
+        for _ in 0..2 {
+            assert_eq!(compare(&engine, checks).together, checks.len() as u64, "{name}");
+        }
     }
 }
 
@@ -169,20 +199,20 @@ fn points_that_meet() {
         signed(&SecretKey::from_secret_bytes(secret).unwrap(), number)
     };
     let counted: Vec<Check> = (0..count).map(counted).collect();
-    for engine in engines() {
+    for engine in 0..engines().len() {
         for checks in [&one_key, &few_keys] {
-            assert_eq!(compare(&engine, checks).together, u64::from(count), "{}", engine.name());
+            assert_eq!(compare_anew(engine, checks).together, u64::from(count), "{engine}");
         }
         for checks in [&one_nonce, &nonce_is_key, &own_nonces, &same, &counted] {
-            let tally = compare(&engine, checks);
-            assert!(tally.together == 0 || tally.together == u64::from(count), "{}: {tally:?}", engine.name());
+            let tally = compare_anew(engine, checks);
+            assert!(tally.together == 0 || tally.together == u64::from(count), "{engine}: {tally:?}");
         }
-        assert_eq!(compare(&engine, &one_nonce).together, 0, "{}", engine.name());
+        assert_eq!(compare_anew(engine, &one_nonce).together, 0, "{engine}");
         // And with one of them false.
         for checks in [&one_key, &one_nonce, &nonce_is_key, &same] {
             let mut checks = checks.clone();
             parts(&mut checks[77]).2[63] ^= 4;
-            assert_eq!(compare(&engine, &checks).together, 0, "{}", engine.name());
+            assert_eq!(compare_anew(engine, &checks).together, 0, "{engine}");
         }
     }
 }

@@ -11,6 +11,7 @@ use super::Lanes;
 use super::avx2::Avx2;
 use super::batch::settle;
 use super::decide::decide;
+use super::failures::Failures;
 use super::generator::{Group, secp256k1};
 #[cfg(target_arch = "x86_64")]
 use super::ifma512::Ifma512;
@@ -42,6 +43,7 @@ pub struct LaneEngine {
     seed: [u8; 32],
     /// Minimum number of Schnorr checks for an equation.
     batch_checks_min: usize,
+    failures: Failures,
     spare: Spare,
     lanes: AtomicU64,
     together: AtomicU64,
@@ -120,6 +122,7 @@ impl LaneEngine {
             kernel,
             seed: [0; 32],
             batch_checks_min: kernel.batch_checks_min(),
+            failures: Failures::default(),
             spare: Spare::default(),
             lanes: AtomicU64::new(0),
             together: AtomicU64::new(0),
@@ -225,7 +228,9 @@ impl LaneEngine {
     }
 
     fn decide(&self, kind: Kind, checks: &[Prepared], verdict: &mut impl FnMut(usize, Option<bool>)) {
-        let (curve, seed, least) = (secp256k1(), &self.seed, self.batch_checks_min);
+        let has_equation = kind == Kind::Schnorr && checks.len() >= self.batch_checks_min && !self.failures.is_alone();
+        let least = if has_equation { self.batch_checks_min } else { usize::MAX };
+        let (curve, seed, count) = (secp256k1(), &self.seed, checks.len() as u64);
         let checks = Waiting { checks, spare: &self.spare };
         let together = match self.kernel {
             Kernel::Plain(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
@@ -242,6 +247,9 @@ impl LaneEngine {
             Kernel::Neon(l) => decide_with(l, kind, checks, curve, (least, seed), verdict),
         };
         self.together.fetch_add(together, Ordering::Relaxed);
+        if has_equation {
+            self.failures.record(together == count);
+        }
     }
 }
 

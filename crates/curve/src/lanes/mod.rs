@@ -14,6 +14,7 @@ mod batch;
 mod buckets;
 mod decide;
 mod engine;
+mod failures;
 mod field;
 mod generator;
 #[cfg(target_arch = "x86_64")]
