@@ -1,0 +1,10 @@
+//! Limits of the shared index. Each has a test at the limit and above it.
+
+/// Maximum bytes of values that a writer has under way.
+pub const WRITE_BYTES_MAX: usize = 64 << 20;
+
+/// Maximum writes that a writer has under way; halved when the store is too slow.
+pub const WRITES_MAX: usize = 256;
+
+/// Maximum bytes of a part of the lists of a page, unless a single page of a list is larger.
+pub const PART_BYTES_MAX: usize = 64 << 10;
