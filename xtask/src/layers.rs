@@ -54,7 +54,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "second-opinion", level: 7, purpose: "Bitcoin Core's own code verifies accepted blocks again; optional, decides nothing", uses: &["engine", "consensus", "script"] },
     Layer { name: "p2p", level: 8, purpose: "peer state machines, addresses, download scheduling", uses: &["mempool", "wire", "consensus", "chain", "engine", "disk"] },
     Layer { name: "query", level: 8, purpose: "answers about scripts, transactions and headers for servers: one view of chain, index and mempool", uses: &["index", "mempool", "fees", "engine", "chain", "script"] },
-    Layer { name: "shared-index", level: 9, purpose: "the index of scripts in a store that many front ends read: its pages, writer and reader; no driver", uses: &["disk"] },
+    Layer { name: "shared-index", level: 9, purpose: "the index of scripts in a store that many front ends read: its pages, writer and reader; no driver", uses: &["query", "index", "engine", "disk"] },
     Layer { name: "electrum", level: 9, purpose: "the Electrum protocol", uses: &["query", "serve", "descriptor", "consensus"] },
     Layer { name: "dashboard", level: 9, purpose: "the page of the node: sessions, live data, the files of the page; no Bitcoin", uses: &["serve", "disk", "style"] },
     Layer { name: "esplora", level: 9, purpose: "Esplora's REST API", uses: &["query", "serve", "descriptor", "consensus", "script"] },

@@ -26,6 +26,10 @@ pub enum IndexError {
     Chain {
         reason: String,
     },
+    /// A copy of the index in another store cannot be read: one sentence.
+    Store {
+        reason: String,
+    },
     /// The index is being closed.
     Ended,
     /// The system gives no thread.
@@ -68,7 +72,7 @@ impl fmt::Display for IndexError {
             }
             IndexError::NewerFormat(error) => error.fmt(f),
             IndexError::OtherFile { path, what } => write!(f, "{}: {what}", path.display()),
-            IndexError::Chain { reason } => f.write_str(reason),
+            IndexError::Chain { reason } | IndexError::Store { reason } => f.write_str(reason),
             IndexError::Ended => f.write_str("the index is being closed"),
             IndexError::Thread { reason } => write!(f, "cannot start a thread for an index: {reason}"),
         }

@@ -1,4 +1,4 @@
-//! [`NodeIndex`]: the tables of this node.
+//! [`NodeIndex`]: the tables of this node, or a copy of such tables in a store.
 //!
 //! Cost: a lookup asks a page of each segment; a number takes a page of txids, or, with a compact index, the bytes
 //! of its transaction, from which the txid is computed, unless it was asked for lately ([`TxidCache`]).
@@ -11,11 +11,57 @@ use crate::txids::TxidCache;
 use lydian_engine::{Engine, FollowerInfo, Standing};
 use lydian_index::{OutputFate, Place, ScriptHash, ScriptOutputs, TxIndexReader};
 use lydian_primitives::{Height, Transaction, Txid};
+use std::fmt::Debug;
 use std::sync::{Arc, Weak};
 
 /// Transactions, and their bytes if those are more, that are read at the same time.
 const READS_AT_ONCE: usize = 128;
 const READ_BYTES_AT_ONCE: usize = 4 << 20;
+
+/// What brings tables to the chain.
+pub trait Feeder: Debug + Send + Sync {
+    /// Why the tables cannot go on, if they cannot. `name`: what errors call them.
+    fn failure(&self, name: &str) -> Option<String>;
+
+    /// Waits until the tables have the blocks connected so far. False if they are still being built.
+    fn wait_until_synced(&self) -> bool;
+
+    /// Waits until the tables have the block at a height, as long as they are about to.
+    fn wait_for(&self, height: Height);
+}
+
+/// The engine of this node.
+#[derive(Debug)]
+struct EngineFeeder {
+    /// Weak, since what has this may outlive the engine.
+    engine: Weak<Engine>,
+    /// The name of the tables as a follower.
+    follower: &'static str,
+}
+
+impl EngineFeeder {
+    fn info(&self) -> Option<FollowerInfo> {
+        self.engine.upgrade()?.follower(self.follower)
+    }
+}
+
+impl Feeder for EngineFeeder {
+    fn failure(&self, name: &str) -> Option<String> {
+        self.info()?.failure(name)
+    }
+
+    fn wait_until_synced(&self) -> bool {
+        let Some(engine) = self.engine.upgrade() else { return false };
+        engine.wait_for_follower(self.follower, engine.settled_tip().height);
+        self.info().is_some_and(|follower| follower.standing == Standing::InStep)
+    }
+
+    fn wait_for(&self, height: Height) {
+        if let Some(engine) = self.engine.upgrade() {
+            engine.wait_for_follower(self.follower, height);
+        }
+    }
+}
 
 /// The index of this node, with the chain whose transactions it names.
 #[derive(Clone, Debug)]
@@ -24,16 +70,21 @@ pub struct NodeIndex {
     /// The name in errors: that of the option, if several share the tables.
     name: &'static str,
     chain: Arc<dyn Chain>,
-    /// Weak, since what has this may outlive the engine.
-    engine: Weak<Engine>,
+    feeder: Arc<dyn Feeder>,
     txids: Arc<TxidCache>,
 }
 
 impl NodeIndex {
     /// Without tables of scripts, it finds transactions only.
     pub fn new(reader: TxIndexReader, chain: Arc<dyn Chain>, engine: &Arc<Engine>) -> NodeIndex {
-        let (name, engine) = (reader.name(), Arc::downgrade(engine));
-        NodeIndex { reader, name, chain, engine, txids: Arc::new(TxidCache::new()) }
+        let feeder = EngineFeeder { engine: Arc::downgrade(engine), follower: reader.name() };
+        NodeIndex::fed_by(reader, chain, Arc::new(feeder))
+    }
+
+    /// Tables that something else than the engine of this node brings to the chain.
+    pub fn fed_by(reader: TxIndexReader, chain: Arc<dyn Chain>, feeder: Arc<dyn Feeder>) -> NodeIndex {
+        let name = reader.name();
+        NodeIndex { reader, name, chain, feeder, txids: Arc::new(TxidCache::new()) }
     }
 
     /// The same index, which errors call by another name.
@@ -48,11 +99,6 @@ impl NodeIndex {
 }
 
 impl NodeIndex {
-    /// What feeds the tables.
-    fn follower(&self) -> Option<FollowerInfo> {
-        self.engine.upgrade()?.follower(self.reader.name())
-    }
-
     /// `None` if there is no table of txids.
     fn in_table(&self, numbers: &[u32]) -> Result<Option<Vec<Option<Numbered>>>, QueryError> {
         let numbered = |(txid, height): (Txid, Height)| Numbered { txid, height: height.0 };
@@ -113,7 +159,7 @@ impl ScriptIndex for NodeIndex {
             return Ok(());
         }
         // It may be above the tip and on another chain then.
-        if let Some(failure) = self.follower().and_then(|follower| follower.failure(self.name)) {
+        if let Some(failure) = self.feeder.failure(self.name) {
             return Err(QueryError::Failed(failure));
         }
         let (height, of) = (own.map_or(0, |tip| tip.height.0), settled.height.0);
@@ -121,12 +167,10 @@ impl ScriptIndex for NodeIndex {
     }
 
     fn wait_until_synced(&self) -> Result<bool, QueryError> {
-        let Some(engine) = self.engine.upgrade() else { return Ok(false) };
-        engine.wait_for_follower(self.reader.name(), engine.settled_tip().height);
-        let Some(follower) = engine.follower(self.reader.name()) else { return Ok(false) };
-        match follower.failure(self.name) {
+        let is_synced = self.feeder.wait_until_synced();
+        match self.feeder.failure(self.name) {
             Some(failure) => Err(QueryError::Failed(failure)),
-            None => Ok(follower.standing == Standing::InStep),
+            None => Ok(is_synced),
         }
     }
 
@@ -240,9 +284,7 @@ impl ScriptIndex for NodeIndex {
     }
 
     fn wait_for(&self, height: Height) {
-        if let Some(engine) = self.engine.upgrade() {
-            engine.wait_for_follower(self.reader.name(), height);
-        }
+        self.feeder.wait_for(height);
     }
 
     fn touched(&self, from: Height, scripts: &[ScriptHash]) -> Vec<ScriptHash> {

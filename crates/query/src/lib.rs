@@ -40,7 +40,7 @@ pub use blocks::BlockPage;
 pub use chain::NodeChain;
 pub use details::{Detailed, Found, Page, Question, ScriptStats, Spending};
 pub use error::QueryError;
-pub use index::NodeIndex;
+pub use index::{Feeder, NodeIndex};
 pub use lydian_index::ScriptHash;
 pub use merkle::MerkleProof;
 pub use parts::{CoinParts, History, HistoryParts, PART};

@@ -8,15 +8,34 @@
 //! that it names was acknowledged by a quorum. So a reader that has a commit row has one state of the index, whatever
 //! the writer, other writers and late messages do.
 //!
+//! [`Writer`] writes, [`SharedIndex`] reads. [`seal`] is the form of all values, [`commit`] the row, [`parts`] the form
+//! of pages with long lists. [`plan`] decides what the next row is, and [`upload`] writes a generation and removes one;
+//! [`fetch`] reads values. The tests have a store in memory that does everything that [`Store`] does not rule out.
+//!
 //! Invariants: what a commit row names is not changed, and is removed an hour after no row names it; a page that is
 //! missing is an error and never an empty answer; one writer commits at a time. No driver, no clock, no randomness.
 
 #![forbid(unsafe_code)]
 
+mod commit;
+mod fetch;
 pub mod limits;
+mod parts;
+mod plan;
+mod reader;
+mod seal;
 mod store;
+#[cfg(test)]
+mod tests;
+mod upload;
+mod writer;
 
+pub use commit::{Commit, Leftover, Retired, WriterId};
+pub use lydian_index::Table;
+pub use reader::{ReaderError, SharedIndex};
+pub use seal::SHARED_FORMAT;
 pub use store::{
     Bucket, CommitRead, DeltaHeight, DeltaKey, Key, Keyspace, PageKey, Partition, Replicas, Store, StoreError,
-    StoredCommit, Swap, Table,
+    StoredCommit, Swap,
 };
+pub use writer::{KEEP_SECONDS, Source, Step, Writer, WriterError};

@@ -8,38 +8,17 @@
 //! often, and a key that was removed is never written again. The commit row alone changes, by compare-and-set.
 //! Values are opaque to the driver: [`crate::seal`] gives them a checksum that covers the key.
 
+use lydian_index::Table;
 use lydian_primitives::BlockHash;
 use std::fmt;
 use std::fmt::Debug;
-
-/// A table of a segment of the embedded index. The numbers are part of the keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Table {
-    /// From a txid to numbers of transactions.
-    Numbers = 0,
-    /// From the number of a transaction to its place in a block.
-    Sizes = 1,
-    /// Hashes of blocks, and how many transactions they have.
-    Blocks = 2,
-    /// From the number of a transaction to its txid. Only with `-addressindex=full`.
-    Txids = 3,
-    /// From a script to its outputs. A page has the lists of its fat scripts as further parts.
-    Events = 4,
-    /// From a spent output to its transaction: a page for each block.
-    Positions = 5,
-}
-
-impl Table {
-    pub const ALL: [Table; 6] =
-        [Table::Numbers, Table::Sizes, Table::Blocks, Table::Txids, Table::Events, Table::Positions];
-}
 
 /// What is stored and removed together: a page of a table, with its parts. A query computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bucket {
     /// A number that the commit row gave to a segment. It is never used for another one, nor again once it is removed.
     pub generation: u64,
+    /// Never [`Table::Lists`], whose pages are further parts of those of [`Table::Events`].
     pub table: Table,
     /// The number of the page in the table.
     pub page: u32,
@@ -126,7 +105,7 @@ pub enum Swap {
     Applied,
     /// The row has another sequence, or there is one where none was expected: this row.
     Lost(Option<StoredCommit>),
-    /// The store did not say in time: the swap may have been applied, or may be later, until a
+    /// The store did not answer in time: the swap may have been applied, or may be later, until a
     /// [`CommitRead::Serial`] returns.
     Unknown,
 }

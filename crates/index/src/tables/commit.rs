@@ -6,6 +6,7 @@
 
 use super::numbers::Salt;
 use super::segment::GROUP_BLOCKS;
+use super::{TXINDEX_NAME, TXOSPENDERINDEX_NAME};
 use crate::error::IndexError;
 use crate::head::Head;
 use lydian_disk::Disk;
@@ -41,16 +42,23 @@ const SCRIPTS_BIT: u8 = 1;
 const TXIDS_BIT: u8 = 2;
 
 impl Profile {
+    /// The name in `getindexinfo` of an index with these tables.
+    pub(super) fn name(self) -> &'static str {
+        if self.has_scripts { TXOSPENDERINDEX_NAME } else { TXINDEX_NAME }
+    }
+
     /// Whether an index with these tables answers everything that one with `other` does.
     pub(super) fn covers(self, other: Profile) -> bool {
         (self.has_scripts || !other.has_scripts) && (self.has_txids || !other.has_txids)
     }
 
-    fn bits(self) -> u8 {
+    /// As records have it.
+    pub fn bits(self) -> u8 {
         (if self.has_scripts { SCRIPTS_BIT } else { 0 }) | (if self.has_txids { TXIDS_BIT } else { 0 })
     }
 
-    fn of_bits(bits: u8) -> Option<Profile> {
+    /// `None` if no profile has these bits.
+    pub fn of_bits(bits: u8) -> Option<Profile> {
         let profile = Profile { has_scripts: bits & SCRIPTS_BIT != 0, has_txids: bits & TXIDS_BIT != 0 };
         (profile.bits() == bits).then_some(profile)
     }
@@ -70,8 +78,7 @@ pub(super) struct Commit {
 
 pub(super) fn encode(commit: &Commit, genesis: &BlockHash) -> Vec<u8> {
     let mut payload = Vec::new();
-    payload.extend_from_slice(&commit.salt.0.to_le_bytes());
-    payload.extend_from_slice(&commit.salt.1.to_le_bytes());
+    payload.extend_from_slice(&commit.salt.to_bytes());
     payload.extend_from_slice(&commit.sealed.to_le_bytes());
     payload.extend_from_slice(&commit.written.to_le_bytes());
     payload.push(commit.profile.bits());
@@ -88,7 +95,7 @@ pub(super) fn read(disk: &dyn Disk, path: &Path, genesis: &BlockHash) -> Result<
     let damaged = |what| IndexError::damaged(path, 0, what);
     let mut reader = Reader::new(&content);
     let cut = |_: ParseError| damaged("it ends too early");
-    let salt = Salt(u64::from_le_bytes(reader.array().map_err(cut)?), u64::from_le_bytes(reader.array().map_err(cut)?));
+    let salt = Salt::from_bytes(reader.array().map_err(cut)?);
     let (sealed, written) = (reader.u32().map_err(cut)?, reader.u32().map_err(cut)?);
     let [bits] = reader.array().map_err(cut)?;
     let profile = Profile::of_bits(bits).ok_or_else(|| damaged("an unknown set of tables"))?;

@@ -15,6 +15,7 @@ use super::pages::{Facts, PAGES_AT_ONCE, PageSink, PageSource, page_of_each};
 use crate::error::IndexError;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// Events in a page on average: about 4 kB.
 const EVENTS_PER_PAGE: u64 = 360;
@@ -110,6 +111,8 @@ pub(super) enum Stored {
 /// A long entry: its place among the pages of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct List {
+    /// The page that has the key.
+    key_page: u32,
     first_page: u32,
     creates: u32,
     externals: u32,
@@ -162,15 +165,18 @@ impl Table<'_> {
         for from in (0..list.pages()).step_by(PAGES_AT_ONCE as usize) {
             let some = from..list.pages().min(from.saturating_add(PAGES_AT_ONCE));
             let some: Vec<u32> = some.map(|number| list.first_page.saturating_add(number)).collect();
-            for (page, bytes) in some.iter().zip(self.lists.pages(&some)?) {
+            for (page, bytes) in some.iter().zip(self.lists.list_pages(list.key_page, &some)?) {
                 visit(self.decoded(*page, &bytes)?);
             }
         }
         Ok(())
     }
 
-    fn list_page(&self, page: u32) -> Result<Entry, IndexError> {
-        self.decoded(page, &self.lists.page(page)?)
+    /// A page of a list, counted from its first.
+    fn list_page(&self, list: &List, page: u32) -> Result<Entry, IndexError> {
+        let page = list.first_page.saturating_add(page);
+        let bytes = self.lists.list_pages(list.key_page, &[page])?.pop();
+        self.decoded(page, &bytes.unwrap_or_default())
     }
 
     fn decoded(&self, page: u32, bytes: &[u8]) -> Result<Entry, IndexError> {
@@ -192,8 +198,8 @@ impl Table<'_> {
         for (first, end) in kinds {
             let (mut left, mut page) = (wanted, first);
             while let Some(next) = left.first().filter(|_| page < end) {
-                page = self.page_with(list.first_page, page, end, next)?;
-                let mut entry = self.list_page(list.first_page.saturating_add(page))?;
+                page = self.page_with(&list, page, end, next)?;
+                let mut entry = self.list_page(&list, page)?;
                 let last = entry.outputs().last();
                 retain(&mut entry, left);
                 all.creates.extend(entry.creates);
@@ -208,11 +214,11 @@ impl Table<'_> {
 
     /// The first page from `page` on whose last event is not below an output; the last page if there is none. Pages are
     /// counted from the first of the list.
-    fn page_with(&self, list: u32, page: u32, end: u32, output: &(u32, u32)) -> Result<u32, IndexError> {
+    fn page_with(&self, list: &List, page: u32, end: u32, output: &(u32, u32)) -> Result<u32, IndexError> {
         let (mut from, mut to) = (page, end - 1);
         while from < to {
             let middle = from + (to - from) / 2;
-            let last = self.list_page(list.saturating_add(middle))?.outputs().last();
+            let last = self.list_page(list, middle)?.outputs().last();
             if last.is_some_and(|last| last < *output) { from = middle + 1 } else { to = middle }
         }
         Ok(from)
@@ -443,7 +449,8 @@ fn write_entry(widths: &Widths, stored: &Stored, writer: &mut BitWriter) {
     }
 }
 
-fn read_entry(widths: &Widths, reader: &mut BitReader<'_>) -> Option<Stored> {
+/// `page`: the one that has the entry.
+fn read_entry(page: u32, widths: &Widths, reader: &mut BitReader<'_>) -> Option<Stored> {
     let mut entry = Entry::default();
     match reader.read(FORM_BITS)? {
         form @ (ONE_SPENT | ONE_UNSPENT) => entry.creates.push(widths.read_create(None, form == ONE_SPENT, reader)?),
@@ -452,7 +459,8 @@ fn read_entry(widths: &Widths, reader: &mut BitReader<'_>) -> Option<Stored> {
             entry = widths.read_events(INLINE_MAX, reader)?;
             if entry.len() == 0 {
                 let mut next = || read_sized_u32(reader);
-                return Some(Stored::List(List { first_page: next()?, creates: next()?, externals: next()? }));
+                let (first_page, creates, externals) = (next()?, next()?, next()?);
+                return Some(Stored::List(List { key_page: page, first_page, creates, externals }));
             }
         }
     }
@@ -489,6 +497,7 @@ fn skip_entry(widths: &Widths, reader: &mut BitReader<'_>) -> Option<()> {
 /// A page whose keys are read.
 #[derive(Debug)]
 struct PageReader<'a> {
+    page: u32,
     widths: Widths,
     reader: BitReader<'a>,
 }
@@ -506,7 +515,7 @@ impl<'a> PageReader<'a> {
             visit(at, u64::try_from(key).ok().filter(|_| key < end)?);
             next = key + 1;
         }
-        Some(PageReader { widths, reader })
+        Some(PageReader { page, widths, reader })
     }
 
     /// The entry behind so many others.
@@ -514,13 +523,32 @@ impl<'a> PageReader<'a> {
         for _ in 0..before {
             skip_entry(&self.widths, &mut self.reader)?;
         }
-        read_entry(&self.widths, &mut self.reader)
+        read_entry(self.page, &self.widths, &mut self.reader)
     }
 
     /// The entries of these keys, which are all of the page.
     fn all(mut self, keys: Vec<u64>) -> Option<Vec<(u64, Stored)>> {
-        keys.into_iter().map(|key| Some((key, read_entry(&self.widths, &mut self.reader)?))).collect()
+        let Self { page, widths, reader } = &mut self;
+        keys.into_iter().map(|key| Some((key, read_entry(*page, widths, reader)?))).collect()
     }
+}
+
+/// The pages of the lists whose keys are in a page of this table. They follow each other, since lists are written in the
+/// order of their keys. `None` if the page cannot be decoded.
+pub(super) fn list_pages_of(page: u32, bytes: &[u8], facts: &Facts) -> Option<Range<u32>> {
+    let mut keys = Vec::new();
+    let entries = PageReader::new(bytes, page, facts, |_, key| keys.push(key))?.all(keys)?;
+    let mut all: Option<Range<u32>> = None;
+    for (_, stored) in entries {
+        let Stored::List(list) = stored else { continue };
+        let end = list.first_page.checked_add(list.pages())?;
+        let first = all.as_ref().map_or(list.first_page, |all| all.start);
+        if all.is_some_and(|all| all.end != list.first_page) {
+            return None;
+        }
+        all = Some(first..end);
+    }
+    Some(all.unwrap_or_default())
 }
 
 fn read_list_page(bytes: &[u8], facts: &Facts) -> Option<Entry> {
@@ -581,7 +609,8 @@ impl<'a> Writer<'a> {
             self.push_list_page(Entry { creates: Vec::new(), externals: externals.to_vec() })?;
         }
         self.list_rows += entry.len() as u64;
-        Ok(List { first_page, creates: count(entry.creates.len()), externals: count(entry.externals.len()) })
+        let (creates, externals) = (count(entry.creates.len()), count(entry.externals.len()));
+        Ok(List { key_page: self.page, first_page, creates, externals })
     }
 
     fn push_list_page(&mut self, entry: Entry) -> Result<(), IndexError> {

@@ -11,7 +11,7 @@
 
 use super::commit::{self, Commit, Profile};
 use super::numbers::Salt;
-use super::reader::TxIndexReader;
+use super::reader::{Held, TxIndexReader};
 use super::rows::BlockRows;
 use super::segment::{GROUP_BLOCKS, Segment, Store};
 use super::state::{Limit, Shared, State, read_state};
@@ -66,7 +66,7 @@ impl TxIndex {
         }
         let mut index = TxIndex { shared, threads: Vec::new() };
         index.threads = threads::start(&index.shared)?;
-        let reader = TxIndexReader(Arc::clone(&index.shared));
+        let reader = TxIndexReader(Held::Live(Arc::clone(&index.shared)));
         Ok((index, reader))
     }
 

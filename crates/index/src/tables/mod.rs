@@ -7,6 +7,7 @@
 //! ([`pages`]) of segments that never change ([`segment`]); those of the last blocks ([`rows`]) are in memory and in a
 //! log ([`tail`]). [`index`] is the follower, [`state`] what it has, with its commit record; [`threads`] write and
 //! merge segments; [`reader`] answers, and [`scripts`] joins the tables for it. [`txids`] has the txids by number.
+//! [`export`] is what a copy in another store is made of, and [`remote`] reads such a copy.
 //!
 //! Invariants: every byte that is read is covered by a checksum; files follow from the chain and the salt, never from
 //! the times of checkpoints; a crash at any moment leaves the state of a checkpoint or one below it.
@@ -14,13 +15,16 @@
 pub(crate) mod bits;
 mod commit;
 mod events;
+mod export;
 mod index;
 pub(crate) mod inspect;
+mod moment;
 mod numbers;
 mod pages;
 mod places;
 mod positions;
 mod reader;
+mod remote;
 mod rows;
 mod scripts;
 mod segment;
@@ -35,12 +39,17 @@ mod threads;
 mod txids;
 
 pub use commit::{Profile, TABLES_FORMAT};
+pub use export::Export;
 pub use index::TxIndex;
-pub use pages::PAGES_FORMAT;
+pub use numbers::Salt;
+pub use pages::{Facts, PAGES_FORMAT};
 pub use places::Place;
 pub use reader::{ScriptOutputs, TouchedScripts, TxIndexReader, TxidAt};
+pub use remote::{Identity, RemoteContent, RemotePage, RemotePages, RemoteSegment, RemoteTables, SegmentFacts, Table};
 pub use rows::ScriptHash;
 pub use scripts::{OutputFate, ScriptOutput};
+
+pub use segment::GROUP_BLOCKS;
 
 use lydian_disk::{OwnFile, Proof};
 

@@ -33,10 +33,20 @@ pub(super) struct Row {
 }
 
 /// The secret key of an index, without which no sender can choose txids that share a page.
-#[derive(Clone, Copy)]
-pub(super) struct Salt(pub(super) u64, pub(super) u64);
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Salt(pub(super) u64, pub(super) u64);
 
 impl Salt {
+    /// As a store has it: both numbers in a little-endian form.
+    pub fn to_bytes(self) -> [u8; 16] {
+        (u128::from(self.1) << 64 | u128::from(self.0)).to_le_bytes()
+    }
+
+    pub fn from_bytes(bytes: [u8; 16]) -> Salt {
+        let mut halves = bytes.as_chunks::<8>().0.iter().map(|half| u64::from_le_bytes(*half));
+        Salt(halves.next().unwrap_or_default(), halves.next().unwrap_or_default())
+    }
+
     /// The hash of a txid, whose high bits are its key.
     pub(super) fn hash(self, txid: &Txid) -> u64 {
         SipHasher::new(self.0, self.1).hash_32(&txid.0)

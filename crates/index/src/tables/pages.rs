@@ -8,6 +8,7 @@
 //! every page, and the facts in a last record of fixed size. Invariants: a file is complete or not used; every byte
 //! that is read is covered by a checksum. Memory of an open table: 2.25 bytes for a page.
 
+use super::remote::{RemotePage, RemotePages};
 use crate::error::IndexError;
 use lydian_disk::format::{DELETE_INDEX, Format, NumberPlace};
 use lydian_disk::record::{RECORD_HEAD_SIZE, Records, encode_record};
@@ -20,11 +21,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a reader must know of a table, to tell the page of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub struct Facts {
     /// The number of the first row: of a transaction, or of a block.
-    pub(super) first: u64,
-    pub(super) rows: u64,
-    pub(super) pages: u32,
+    pub first: u64,
+    pub rows: u64,
+    pub pages: u32,
 }
 
 /// The writing side of a table.
@@ -56,12 +57,29 @@ pub(super) trait PageSource: Debug + Send + Sync {
     /// Announces that a page will be read soon.
     fn prefetch(&self, _number: u32) {}
 
+    /// The store across a network that has a page, with its name there.
+    fn remote(&self, _number: u32) -> Option<(&dyn RemotePages, RemotePage)> {
+        None
+    }
+
+    /// The same as [`PageSource::pages`] of a table of lists, whose keys are in this page of the table of keys.
+    fn list_pages(&self, _key_page: u32, numbers: &[u32]) -> Result<Vec<Vec<u8>>, IndexError> {
+        self.pages(numbers)
+    }
+
     /// The error for a page that cannot be decoded, which a checksum does not notice.
     fn damaged(&self, number: u32, what: &'static str) -> IndexError;
 }
 
 /// A page of each of several tables: those that are not in memory are read at the same time.
 pub(super) fn page_of_each(wanted: &[(&dyn PageSource, u32)]) -> Result<Vec<Vec<u8>>, IndexError> {
+    let remote: Option<Vec<_>> = wanted.iter().map(|(source, number)| source.remote(*number)).collect();
+    if let Some(remote) = remote
+        && let Some((store, _)) = remote.first()
+    {
+        let names: Vec<RemotePage> = remote.iter().map(|(_, name)| *name).collect();
+        return store.read(&names);
+    }
     let cached: Vec<Option<Vec<u8>>> =
         wanted.iter().map(|(source, number)| source.cached_page(*number)).collect::<Result<_, _>>()?;
     let missing = || wanted.iter().zip(&cached).filter(|(_, page)| page.is_none());

@@ -16,6 +16,9 @@ const SIZES_PER_PAGE: u64 = 1_024;
 /// Blocks of a page: up to 40 kB.
 const BLOCKS_PER_PAGE: u64 = 1_024;
 
+/// Pages of blocks that are read together: 640 kB.
+const BLOCK_PAGES_AT_ONCE: u32 = 16;
+
 /// The size of a header.
 const HEADER_BYTES: u32 = 80;
 
@@ -136,19 +139,35 @@ pub(super) fn write_blocks(
 
 /// The rows of a table of blocks.
 pub(super) fn read_blocks(source: &dyn PageSource) -> impl Iterator<Item = Result<BlockRow, IndexError>> {
-    let facts = *source.facts();
-    (0..facts.pages).flat_map(move |number| {
-        let rows = source.page(number).and_then(|page| {
-            let rows = rows_in_page(&facts, number, BLOCKS_PER_PAGE);
-            let read = (0..rows).scan(Reader::new(&page), |reader, _| Some(read_block(reader)));
-            let rows: Result<Vec<BlockRow>, ParseError> = read.collect();
-            rows.map_err(|_| source.damaged(number, "a page of blocks ends too early"))
+    let pages = source.facts().pages;
+    (0..pages).step_by(BLOCK_PAGES_AT_ONCE as usize).flat_map(move |first| {
+        let numbers: Vec<u32> = (first..pages.min(first.saturating_add(BLOCK_PAGES_AT_ONCE))).collect();
+        let rows = source.pages(&numbers).and_then(|pages| {
+            let of_pages = numbers.iter().zip(&pages).map(|(number, page)| blocks_of_page(source, *number, page));
+            of_pages.collect::<Result<Vec<Vec<BlockRow>>, IndexError>>()
         });
         match rows {
-            Ok(rows) => rows.into_iter().map(Ok).collect(),
+            Ok(rows) => rows.into_iter().flatten().map(Ok).collect(),
             Err(error) => vec![Err(error)],
         }
     })
+}
+
+/// A row of a table of blocks, counted from its first; `None` behind the last.
+pub(super) fn block_at(source: &dyn PageSource, row: u32) -> Result<Option<BlockRow>, IndexError> {
+    let row = u64::from(row);
+    let Some(number) = u32::try_from(row / BLOCKS_PER_PAGE).ok().filter(|_| row < source.facts().rows) else {
+        return Ok(None);
+    };
+    let rows = blocks_of_page(source, number, &source.page(number)?)?;
+    Ok(rows.get(row_index(row % BLOCKS_PER_PAGE)).copied())
+}
+
+fn blocks_of_page(source: &dyn PageSource, number: u32, page: &[u8]) -> Result<Vec<BlockRow>, IndexError> {
+    let rows = rows_in_page(source.facts(), number, BLOCKS_PER_PAGE);
+    let read = (0..rows).scan(Reader::new(page), |reader, _| Some(read_block(reader)));
+    let rows: Result<Vec<BlockRow>, ParseError> = read.collect();
+    rows.map_err(|_| source.damaged(number, "a page of blocks ends too early"))
 }
 
 fn read_block(reader: &mut Reader<'_>) -> Result<BlockRow, ParseError> {

@@ -7,8 +7,11 @@
 //! [`TxIndexReader::epoch`] is the same.
 
 use super::commit::Profile;
+use super::export::Export;
+use super::moment::Moment;
 use super::numbers::Salt;
 use super::places::{self, Place};
+use super::remote::{Identity, RemoteTables};
 use super::rows::ScriptHash;
 use super::scripts::{ScriptOutput, Unsealed};
 use super::segment::{Rows, Segment, numbers_of};
@@ -17,13 +20,59 @@ use super::txids;
 use crate::error::IndexError;
 use lydian_engine::Tip;
 use lydian_primitives::{Height, Txid};
-use lydian_stdx::lock;
+use lydian_stdx::{Current, lock};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Answers queries, from any thread.
 #[derive(Clone, Debug)]
-pub struct TxIndexReader(pub(super) Arc<Shared>);
+pub struct TxIndexReader(pub(super) Held);
+
+/// The tables that a reader asks.
+#[derive(Clone, Debug)]
+pub(super) enum Held {
+    /// Those of an index of this node.
+    Live(Arc<Shared>),
+    /// A copy in a store, as it is now.
+    Current(Current<RemoteTables>),
+    /// A copy in a store at one moment.
+    Fixed(Arc<RemoteTables>),
+}
+
+impl Held {
+    /// A copy as it is now, so that all of an answer is from one moment.
+    fn pinned(&self) -> Held {
+        match self {
+            Held::Current(current) => Held::Fixed(current.get()),
+            other => other.clone(),
+        }
+    }
+
+    /// Collects something of the moment. Reads no page.
+    fn look<T>(&self, look: impl FnOnce(&Moment<'_>) -> T) -> T {
+        match self {
+            Held::Live(shared) => look(&lock(&shared.state).moment()),
+            Held::Current(current) => look(&current.get().moment()),
+            Held::Fixed(tables) => look(&tables.moment()),
+        }
+    }
+
+    fn salt(&self) -> Salt {
+        self.identity().salt
+    }
+
+    fn profile(&self) -> Profile {
+        self.identity().profile
+    }
+
+    fn identity(&self) -> Identity {
+        match self {
+            Held::Live(shared) => Identity { genesis: shared.genesis, salt: shared.salt, profile: shared.profile() },
+            Held::Current(current) => current.get().identity(),
+            Held::Fixed(tables) => tables.identity(),
+        }
+    }
+}
 
 /// The outputs of a script, as the index has them at one moment.
 #[derive(Clone, Debug, Default)]
@@ -57,28 +106,48 @@ pub type TxidAt = (Txid, Height);
 const NUMBERS_AT_ONCE: usize = 1_024;
 
 impl TxIndexReader {
+    /// A reader of a copy in a store, as it is at each moment.
+    pub fn following(tables: &Current<RemoteTables>) -> TxIndexReader {
+        TxIndexReader(Held::Current(tables.clone()))
+    }
+
+    /// A reader of a copy in a store at one moment.
+    pub fn fixed(tables: Arc<RemoteTables>) -> TxIndexReader {
+        TxIndexReader(Held::Fixed(tables))
+    }
+
+    /// What the index has now, to be copied to a store. `None` for a reader of a copy.
+    pub fn export(&self) -> Option<Export> {
+        let Held::Live(shared) = &self.0 else { return None };
+        let state = lock(&shared.state);
+        Some(Export::new(self.identity(), &state.moment(), state.sealed))
+    }
+
+    /// Which index it is.
+    pub fn identity(&self) -> Identity {
+        self.0.identity()
+    }
+
     /// The block up to which the index has the chain.
     pub fn tip(&self) -> Option<Tip> {
-        lock(&self.0.state).tip
+        self.0.look(|moment| moment.tip)
     }
 
     /// Bytes in memory for the blocks that are in no segment, without what allocations add. A sum over at most
     /// [`crate::limits::WAITING_BLOCKS_MAX`] and a few hundred blocks.
     pub fn memory_bytes(&self) -> u64 {
-        let groups: Vec<_> = lock(&self.0.state).groups.iter().map(|group| Arc::clone(&group.rows)).collect();
+        let groups: Vec<_> = self.0.look(|moment| moment.rows().map(|(_, rows)| Arc::clone(rows)).collect());
         groups.iter().map(|rows| rows.memory_bytes() as u64).sum()
     }
 
     /// The places where a transaction of this txid may be, the last one of the chain first: the caller compares the
     /// txid of what it reads there.
     pub fn candidates(&self, txid: &Txid) -> Result<Vec<(u32, Place)>, IndexError> {
-        let key = self.0.salt.key(txid);
-        let (segments, mut found) = {
-            let state = lock(&self.0.state);
-            (Arc::clone(&state.segments), state.find_in_memory(key))
-        };
+        let held = self.0.pinned();
+        let key = held.salt().key(txid);
+        let (segments, mut found) = held.look(|moment| (Arc::clone(moment.segments), moment.find_in_memory(key)));
         for number in numbers_of(&segments, key)? {
-            let Some(block) = lock(&self.0.state).heights.block_at(number) else { continue };
+            let Some(block) = held.look(|moment| moment.heights.block_at(number)) else { continue };
             let Some(segment) = segment_of(&segments, block.height().0) else { continue };
             found.extend(segment.place(&block, number)?.map(|place| (number, place)));
         }
@@ -88,7 +157,7 @@ impl TxIndexReader {
 
     /// The name of the follower.
     pub fn name(&self) -> &'static str {
-        self.0.name()
+        self.0.profile().name()
     }
 
     /// The tables that the index has.
@@ -110,33 +179,29 @@ impl TxIndexReader {
     }
 
     fn outputs_of(&self, script: &ScriptHash, wanted: Option<&[(u32, u32)]>) -> Result<ScriptOutputs, IndexError> {
-        let key = self.0.salt.script_key(script);
-        let (segments, unsealed, tip, epoch) = {
-            let state = lock(&self.0.state);
-            let groups: Vec<&Rows> = state.groups.iter().map(|group| group.rows.as_ref()).collect();
-            let unsealed = Unsealed::find(key, state.written(), &groups, &state.heights)?;
-            (Arc::clone(&state.segments), unsealed, state.tip, state.epoch)
-        };
-        Ok(ScriptOutputs { outputs: unsealed.join(key, &segments, wanted)?, tip, epoch })
+        let key = self.0.salt().script_key(script);
+        let (segments, unsealed, tip, epoch) = self.0.look(|moment| {
+            let groups: Vec<&Rows> = moment.rows().map(|(_, rows)| rows.as_ref()).collect();
+            let unsealed = Unsealed::find(key, moment.written(), &groups, moment.heights);
+            (Arc::clone(moment.segments), unsealed, moment.tip, moment.epoch)
+        });
+        Ok(ScriptOutputs { outputs: unsealed?.join(key, &segments, wanted)?, tip, epoch })
     }
 
     /// A number that changes whenever blocks leave the index. If it is the same before and after, numbers of
     /// transactions have meant the same meanwhile.
     pub fn epoch(&self) -> u64 {
-        lock(&self.0.state).epoch
+        self.0.look(|moment| moment.epoch)
     }
 
     /// The scripts that the blocks from a height on pay to or spend from; `None` if some of them are no longer in
     /// memory.
     pub fn touched(&self, from: Height) -> Option<TouchedScripts> {
-        let groups: Vec<(u32, Arc<Rows>)> = {
-            let state = lock(&self.0.state);
-            if from.0 < state.written() {
-                return None;
-            }
-            let groups = state.groups.iter().filter(|group| group.from + group.blocks() > from.0);
-            groups.map(|group| (group.from, Arc::clone(&group.rows))).collect()
-        };
+        let groups: Vec<(u32, Arc<Rows>)> = self.0.look(|moment| {
+            let groups = moment.groups.iter().filter(|group| group.from + group.blocks() > from.0);
+            let groups = groups.map(|group| (group.from, Arc::clone(&group.rows))).collect();
+            (from.0 >= moment.written()).then_some(groups)
+        })?;
         let mut keys = HashSet::new();
         for (first, rows) in &groups {
             for part in rows.parts().filter(|part| first + part.blocks.1 > from.0) {
@@ -148,18 +213,19 @@ impl TxIndexReader {
                 keys.extend(part.spends.iter().filter(|row| row.position >= least).map(|row| row.key));
             }
         }
-        Some(TouchedScripts { salt: self.0.salt, keys })
+        Some(TouchedScripts { salt: self.0.salt(), keys })
     }
 
     /// The height of the block of a transaction.
     pub fn height_of(&self, number: u32) -> Option<Height> {
-        lock(&self.0.state).heights.block_of(u64::from(number)).map(Height)
+        self.0.look(|moment| moment.heights.block_of(u64::from(number)).map(Height))
     }
 
     /// The position of a transaction in its block.
     pub fn position_of(&self, number: u32) -> Option<u32> {
-        let (number, heights) = (u64::from(number), &lock(&self.0.state).heights);
-        u32::try_from(number - heights.first(heights.block_of(number)?)).ok()
+        let number = u64::from(number);
+        let first = self.0.look(|moment| Some(moment.heights.first(moment.heights.block_of(number)?)));
+        u32::try_from(number - first?).ok()
     }
 
     /// Where a transaction is.
@@ -171,22 +237,21 @@ impl TxIndexReader {
     pub fn places(&self, numbers: &[u32]) -> Result<Vec<Option<Place>>, IndexError> {
         let mut all = Vec::with_capacity(numbers.len());
         for numbers in numbers.chunks(NUMBERS_AT_ONCE) {
-            let (segments, found) = {
-                let state = lock(&self.0.state);
+            let (segments, found) = self.0.look(|moment| {
                 let one = |number: &u32| {
                     let number = u64::from(*number);
-                    let block = state.heights.block_at(number)?;
+                    let block = moment.heights.block_at(number)?;
                     Some((
                         block.height(),
-                        match state.group_of(number) {
-                            Some(group) => Known::Here(group.place(&state.heights, number)),
+                        match moment.group_of(number) {
+                            Some(group) => Known::Here(group.place(moment.heights, number)),
                             None => Known::InSegment((number, block)),
                         },
                     ))
                 };
                 let found: Vec<Option<(Height, Known<_, _>)>> = numbers.iter().map(one).collect();
-                (Arc::clone(&state.segments), found)
-            };
+                (Arc::clone(moment.segments), found)
+            });
             in_segments(&segments, &found, &mut all, |segment, some| {
                 places::find_places(segment.sizes.as_ref(), some)
             })?;
@@ -208,24 +273,22 @@ impl TxIndexReader {
     }
 
     fn some_txids(&self, numbers: &[u32], all: &mut Vec<Option<TxidAt>>) -> Result<(), IndexError> {
-        let (segments, found) = {
-            let state = lock(&self.0.state);
+        let (segments, found) = self.0.look(|moment| {
             let one = |number: &u32| {
                 let number = u64::from(*number);
-                let height = state.heights.block_of(number)?;
-                let group = state.group_of(number);
+                let height = moment.heights.block_of(number)?;
                 let known = |txid: Option<Txid>| txid.map(|txid| (txid, Height(height)));
                 Some((
                     Height(height),
-                    match group {
-                        Some(group) => Known::Here(known(group.txid(&state.heights, number))),
+                    match moment.group_of(number) {
+                        Some(group) => Known::Here(known(group.txid(moment.heights, number))),
                         None => Known::InSegment((number, Height(height))),
                     },
                 ))
             };
             let found: Vec<Option<(Height, Known<_, _>)>> = numbers.iter().map(one).collect();
-            (Arc::clone(&state.segments), found)
-        };
+            (Arc::clone(moment.segments), found)
+        });
         in_segments(&segments, &found, all, |segment, some| {
             let Some(table) = segment.txids.as_deref() else { return Ok(vec![None; some.len()]) };
             let numbers: Vec<u64> = some.iter().map(|(number, _)| *number).collect();

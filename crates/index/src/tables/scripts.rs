@@ -9,6 +9,7 @@
 //! page of each segment, and a search in each group and in each block that is not settled.
 
 use super::events::{self, Create, Entry, External, Fate};
+use super::pages::{PAGES_AT_ONCE, PageSource, page_of_each};
 use super::places::Heights;
 use super::positions;
 use super::rows::{CreateRow, OVERWRITTEN, SpendRow, creates_of, spends_of};
@@ -91,10 +92,22 @@ impl Positions<'_> {
 
 /// The table of positions of a block that is sealed.
 fn table_of(segments: &[Segment], height: u32) -> Result<Vec<u8>, IndexError> {
+    let (positions, page) = positions_of(segments, height)?;
+    positions.page(page)
+}
+
+/// The same of several blocks, which are read at the same time.
+fn tables_of(segments: &[Segment], heights: impl Iterator<Item = u32>) -> Result<Vec<Vec<u8>>, IndexError> {
+    let wanted: Vec<_> = heights.map(|height| positions_of(segments, height)).collect::<Result<_, _>>()?;
+    page_of_each(&wanted)
+}
+
+/// Where the table of positions of a block is: a table of a segment, and the page in it.
+fn positions_of(segments: &[Segment], height: u32) -> Result<(&dyn PageSource, u32), IndexError> {
     let segment = segments.iter().find(|segment| segment.heights.contains(&height));
     let tables = segment.and_then(|segment| Some((segment, segment.scripts.as_ref()?)));
     let (segment, tables) = tables.ok_or_else(|| no_positions(height))?;
-    tables.positions.page(height - segment.heights.start)
+    Ok((tables.positions.as_ref(), height - segment.heights.start))
 }
 
 /// Visits the entries of blocks that follow each other from a height on, in the order of their keys.
@@ -221,11 +234,17 @@ impl Unsealed {
         segments: &[Segment],
         wanted: Option<&[(u32, u32)]>,
     ) -> Result<Vec<ScriptOutput>, IndexError> {
-        for open in self.open {
-            let OpenSpend { height, first, count, .. } = open;
-            let block = Block { height, first, count, table: Cow::Owned(table_of(segments, height)?) };
-            let number = block.number(open.hash)?;
-            self.spends.push(External { number, vout: open.vout, spender: open.spender });
+        self.open.sort_unstable_by_key(|open| open.height);
+        let blocks: Vec<&[OpenSpend]> = self.open.chunk_by(|one, other| one.height == other.height).collect();
+        for blocks in blocks.chunks(PAGES_AT_ONCE as usize) {
+            let heights = blocks.iter().filter_map(|opens| opens.first()).map(|open| open.height);
+            let tables = tables_of(segments, heights)?;
+            for (opens, table) in blocks.iter().zip(&tables) {
+                for OpenSpend { hash, height, vout, spender, first, count } in opens.iter().copied() {
+                    let block = Block { height, first, count, table: Cow::Borrowed(table.as_slice()) };
+                    self.spends.push(External { number: block.number(hash)?, vout, spender });
+                }
+            }
         }
         let mut all = Entry::default();
         let tables: Vec<events::Table<'_>> =

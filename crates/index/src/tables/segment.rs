@@ -10,6 +10,7 @@ use super::events;
 use super::numbers::{self, KEY_BITS, Numbers, Row};
 use super::pages::{Facts, FileSink, FileSource, PageSink, PageSource};
 use super::places::{self, BlockAt, BlockRow, Heights, Place};
+use super::remote::Table;
 use super::rows::{CreateRow, ScriptRows, SpendRow};
 use super::scripts;
 use super::settled::Settled;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Blocks that are sealed together.
-pub(super) const GROUP_BLOCKS: u32 = 256;
+pub const GROUP_BLOCKS: u32 = 256;
 
 /// Segments that make one of the next size.
 const FAN: u32 = 8;
@@ -56,8 +57,8 @@ pub(super) struct Segment {
 /// The tables of scripts of a segment.
 #[derive(Clone, Debug)]
 pub(super) struct ScriptTables {
-    keys: Arc<dyn PageSource>,
-    lists: Arc<dyn PageSource>,
+    pub(super) keys: Arc<dyn PageSource>,
+    pub(super) lists: Arc<dyn PageSource>,
     /// A page for each block.
     pub(super) positions: Arc<dyn PageSource>,
 }
@@ -332,6 +333,20 @@ fn write_positions(
 }
 
 impl Segment {
+    /// A table; `None` if the segment does not have it.
+    pub(super) fn table(&self, table: Table) -> Option<&dyn PageSource> {
+        let scripts = self.scripts.as_ref();
+        Some(match table {
+            Table::Numbers => self.numbers.as_ref(),
+            Table::Sizes => self.sizes.as_ref(),
+            Table::Blocks => self.blocks.as_ref(),
+            Table::Txids => self.txids.as_deref()?,
+            Table::Events => scripts?.keys.as_ref(),
+            Table::Lists => scripts?.lists.as_ref(),
+            Table::Positions => scripts?.positions.as_ref(),
+        })
+    }
+
     pub(super) fn place(&self, block: &BlockAt, number: u64) -> Result<Option<Place>, IndexError> {
         places::find_place(self.sizes.as_ref(), block, number)
     }

@@ -39,6 +39,21 @@ impl Settled {
         all
     }
 
+    /// The rows of one of the blocks. Cost: a look at each row.
+    pub(super) fn block(&self, at: usize, counts: &[u32]) -> ScriptRows {
+        let firsts = firsts(counts);
+        let first = firsts.get(at).copied().unwrap_or(0);
+        let end = first.saturating_add(counts.get(at).copied().unwrap_or(0));
+        let is_own = |position: u32| (first..end).contains(&position);
+        let creates = self.creates.iter().filter(|row| is_own(row.position));
+        let spends = self.spends.iter().filter(|row| is_own(row.position));
+        ScriptRows {
+            positions: self.positions.get(at).cloned().unwrap_or_default(),
+            creates: creates.map(|row| CreateRow { position: row.position - first, ..*row }).collect(),
+            spends: spends.map(|row| SpendRow { position: row.position - first, ..*row }).collect(),
+        }
+    }
+
     /// The rows of the blocks.
     pub(super) fn blocks(&self, counts: &[u32]) -> Vec<Arc<ScriptRows>> {
         let firsts = firsts(counts);
@@ -108,5 +123,6 @@ mod tests {
         assert!(settled.creates.is_sorted() && settled.spends.is_sorted());
         assert_eq!((settled.creates.len(), settled.spends.len()), (2 * 907, 907));
         assert_eq!(settled.blocks(&counts), blocks);
+        (0..4).for_each(|at| assert_eq!(settled.block(at, &counts), *blocks[at]));
     }
 }

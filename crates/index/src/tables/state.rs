@@ -7,12 +7,13 @@
 //! Invariants: no file is read or written under the lock, but for a reorganisation that leaves the blocks in memory.
 
 use super::commit::{self, Commit, Profile};
+use super::moment::Moment;
 use super::numbers::Salt;
-use super::places::{Heights, Place, read_blocks};
+use super::places::{Heights, read_blocks};
 use super::rows::BlockRows;
 use super::segment::{self, GROUP_BLOCKS, Segment, Store, ranges};
 use super::tail::{self, Group};
-use super::{COMMIT_FILE, TXINDEX_NAME, TXOSPENDERINDEX_NAME, UNSEALED_BLOCKS};
+use super::{COMMIT_FILE, UNSEALED_BLOCKS};
 use crate::error::IndexError;
 use crate::limits::{UNMERGED_BLOCKS_MAX, WAITING_BLOCKS_MAX};
 use lydian_disk::PathKind;
@@ -84,20 +85,10 @@ impl State {
         self.heights.len() >= from + GROUP_BLOCKS + UNSEALED_BLOCKS
     }
 
-    /// The transactions of a key in the blocks that are in memory.
-    pub(super) fn find_in_memory(&self, key: u64) -> Vec<(u64, Place)> {
-        let mut found = Vec::new();
-        for group in &self.groups {
-            let first = self.heights.first(group.from);
-            let numbers = group.find(key).map(|place| first + u64::from(place));
-            found.extend(numbers.filter_map(|number| Some((number, group.place(&self.heights, number)?))));
-        }
-        found
-    }
-
-    /// The group in memory that has a transaction.
-    pub(super) fn group_of(&self, number: u64) -> Option<&Group> {
-        self.groups.iter().rev().find(|group| self.heights.first(group.from) <= number)
+    /// What a reader sees of it.
+    pub(super) fn moment(&self) -> Moment<'_> {
+        let State { segments, groups, heights, tip, epoch, .. } = self;
+        Moment { segments, groups, heights, tip: *tip, epoch: *epoch }
     }
 
     /// A group whose segment is to be written: its log has it, or it is to be sealed anyway.
@@ -235,7 +226,7 @@ impl Shared {
     }
 
     pub(super) fn name(&self) -> &'static str {
-        if self.store.profile.has_scripts { TXOSPENDERINDEX_NAME } else { TXINDEX_NAME }
+        self.store.profile.name()
     }
 
     pub(super) fn profile(&self) -> Profile {

@@ -26,7 +26,7 @@ const LOG_SIZE_MAX: u64 = 256 * (4 << 20);
 const SETTLED_AT_ONCE: usize = 32;
 
 /// Up to [`GROUP_BLOCKS`] blocks that will be sealed together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) from: u32,
     pub(super) rows: Arc<Rows>,
@@ -106,6 +106,13 @@ impl Group {
     /// them one by one.
     pub(super) fn may_settle(&self) -> bool {
         self.is_logged() && self.rows.scripts.len() >= SETTLED_AT_ONCE
+    }
+
+    /// Settles what is worth it, whether or not the log has it: for a group without a log.
+    pub(super) fn settle_all(&mut self) {
+        if self.rows.scripts.len() >= SETTLED_AT_ONCE {
+            self.rows = Arc::new(Group::settle(&self.rows));
+        }
     }
 
     /// The same rows, settled.

@@ -14,6 +14,7 @@ const HEAD: &str = "<!-- Generated from crates/node/src/formats by `make generat
 | [coinstats.md](coinstats.md) | the index of `-coinstatsindex` |
 | [filters.md](filters.md) | the index of `-blockfilterindex` |
 | [tables.md](tables.md) | the index of `-txindex`, `-txospenderindex` and `-addressindex` |
+| [shared-index.md](shared-index.md) | the index in a distributed store |
 | [mempool.md](mempool.md) | `mempool.dat`, Core's format |
 | [fees.md](fees.md) | `fee_estimates.dat`, Core's format |
 | [electrum-bans.md](electrum-bans.md) | `electrum/banlist.json`: the bans of the Electrum server |

@@ -1,0 +1,7 @@
+//! Writer and reader on a store in memory that fails in every way that it may.
+
+mod answers;
+mod chain;
+mod refusals;
+mod seeds;
+mod sim;

@@ -1,0 +1,123 @@
+//! A chain of the generator with real scripts, an engine and its index; and a front end that reads the store.
+
+use super::seeds::world_row;
+use super::sim::{Faults, SimStore, World};
+use crate::{SharedIndex, Step, Writer, WriterId};
+use lydian_chains::plan::MixSettings;
+use lydian_chains::presets::mainnet_mix;
+use lydian_consensus::{Chain as Network, Params};
+use lydian_disk::SimDisk;
+use lydian_engine::{Cancel, Engine, Layout, Settings as EngineSettings, Unobserved};
+use lydian_index::{Profile, ScriptHash, TxIndex, TxIndexReader};
+use lydian_mempool::policy::Settings as Policy;
+use lydian_mempool::{Clock, Mempool, Secrets};
+use lydian_primitives::{Block, RawBlock, Txid};
+use lydian_query::{Chain, NodeChain, NodeIndex, NodePool, Query, ScriptIndex, Settings};
+use lydian_stdx::lock;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Later than every block.
+const NOW: i64 = 4_000_000_000;
+
+#[derive(Debug)]
+struct TestClock;
+
+impl Clock for TestClock {
+    fn unix_seconds(&self) -> i64 {
+        NOW
+    }
+}
+
+/// A node without sockets.
+struct Node {
+    engine: Arc<Engine>,
+    mempool: Arc<Mempool>,
+    reader: TxIndexReader,
+    scripts: BTreeSet<ScriptHash>,
+    txids: Vec<Txid>,
+}
+
+impl Node {
+    fn new(profile: Profile) -> Node {
+        let params = Params::new(Network::Regtest);
+        let disk = Arc::new(SimDisk::new(1));
+        let policy = Policy { require_standard: false, ..Policy::default() };
+        let mempool = Arc::new(Mempool::new(policy, Arc::new(TestClock), Secrets { salt: [1; 32], seed: 2 }));
+        let (index, reader) =
+            TxIndex::open(disk.clone(), Path::new("tables"), params.genesis_hash, profile, || [5, 6]).unwrap();
+        let layout = Layout { blocks: "blocks".into(), index: "index".into(), coins: "coins".into() };
+        let settings = EngineSettings { known_scripts: Some(mempool.known_scripts()), ..EngineSettings::new(2) };
+        let followers = vec![Box::new(index) as Box<_>, mempool.follower()];
+        let engine = Arc::new(Engine::open(disk, &layout, params, settings, followers).unwrap().engine);
+        mempool.start(Arc::clone(&engine), 1).unwrap();
+        mempool.set_loaded();
+        Node { engine, mempool, reader, scripts: BTreeSet::new(), txids: Vec::new() }
+    }
+
+    fn grow(&mut self, settings: MixSettings) {
+        mainnet_mix::generate(settings, 2, |bytes| {
+            let block: Block = RawBlock::new(bytes.to_vec()).parse().unwrap();
+            for tx in block.txs() {
+                self.txids.push(tx.txid());
+                self.scripts.extend(tx.outputs().map(|output| ScriptHash::of(output.script_pubkey)));
+            }
+            // The genesis block is there already.
+            if self.txids.len() > 1 {
+                self.engine.store_block(block, NOW).unwrap().unwrap();
+            }
+            Ok(())
+        })
+        .unwrap();
+        self.engine.advance(&Cancel::new(), &Unobserved).unwrap();
+        self.engine.checkpoint(&Unobserved).unwrap();
+        self.engine.finish_catch_up();
+        // A thread of the index writes the segment of the first 256 blocks.
+        while self.reader.export().unwrap().written() < 256 {
+            std::thread::yield_now();
+        }
+    }
+
+    fn query(&self, index: Arc<dyn ScriptIndex>, chain: Arc<dyn Chain>) -> Query {
+        let pool = Arc::new(NodePool::new(&self.mempool, &self.engine));
+        Query::new(Settings { chain, index: Ok(index), pool })
+    }
+}
+
+#[test]
+fn every_script_of_a_chain_has_the_answers_of_the_embedded_index() {
+    for has_txids in [true, false] {
+        let mut node = Node::new(Profile { has_scripts: true, has_txids });
+        node.grow(MixSettings { blocks: 432, full: 0, seed: 5, reuse_per_mille: 300 });
+        let world = World::new(1, Faults::default());
+        let store = SimStore::new(&world, usize::MAX);
+        let mut writer = Writer::open(store.clone(), Box::new(node.reader.clone()), WriterId([1; 16])).unwrap();
+        while writer.step(0).unwrap() != Step::Idle {}
+        let commit = world_row(&world);
+        assert_eq!((commit.content.segments.len(), commit.content.hashes.len()), (1, 177));
+        let shared = Arc::new(SharedIndex::open(store, &node.reader.identity().genesis).unwrap());
+        let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(&node.engine));
+        let own_index = Arc::new(NodeIndex::new(node.reader.clone(), Arc::clone(&chain), &node.engine));
+        let other_index = Arc::new(shared.scripts(Arc::clone(&chain)));
+        let own = node.query(own_index.clone(), Arc::clone(&chain));
+        let other = node.query(other_index.clone(), chain);
+        assert_eq!(other.tip().unwrap(), own.tip().unwrap());
+        // Without the table of txids, every transaction is read for an answer.
+        let step = if has_txids { 1 } else { 9 };
+        for script in node.scripts.iter().step_by(step) {
+            assert_eq!(other.history(script, 0..u32::MAX).unwrap(), own.history(script, 0..u32::MAX).unwrap());
+            assert_eq!(other.balance(script).unwrap(), own.balance(script).unwrap());
+            assert_eq!(other.coins(script).unwrap(), own.coins(script).unwrap());
+            assert_eq!(other.status(script).unwrap(), own.status(script).unwrap());
+        }
+        for txid in &node.txids {
+            let located = |index: &NodeIndex| index.locate(txid).unwrap().map(|found| (found.number, found.block));
+            assert_eq!(located(&other_index), located(&own_index));
+            assert!(located(&own_index).is_some());
+        }
+        let (values, bytes) = lock(&world).size();
+        eprintln!("{} transactions, {} scripts: {values} values, {bytes} bytes", node.txids.len(), node.scripts.len());
+        node.mempool.end();
+    }
+}

@@ -1,0 +1,386 @@
+//! [`SimStore`]: a store in memory for tests, which does everything that [`Store`] does not rule out.
+//!
+//! Input: calls of several clients, and a seed. Output: answers; some are errors although the work was done, or is done
+//! later. There are three replicas. A message to a replica arrives at once, later, twice, or never; messages overtake
+//! each other. Values are damaged on a replica. The commit row is linearizable: a swap without an answer is applied,
+//! void, or undecided until a serial read. Everything follows from the seed.
+//!
+//! When a row is applied, everything that it names must be on a quorum of replicas: otherwise the test ends.
+
+use crate::commit::Commit;
+use crate::seal::Sealed;
+use crate::store::*;
+use lydian_index::{RemoteSegment, Table};
+use lydian_stdx::{SplitMix64, lock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+const REPLICAS: usize = 3;
+const QUORUM: usize = 2;
+
+/// How often things go wrong, in thousandths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    /// A message arrives later, or not at all.
+    pub(crate) late: usize,
+    pub(crate) lost: usize,
+    /// A message that arrived comes again.
+    pub(crate) repeated: usize,
+    /// The answer of a call is lost.
+    pub(crate) silent: usize,
+    /// A replica that is asked for one value lacks it.
+    pub(crate) stale: usize,
+    /// A written value is damaged on a replica.
+    pub(crate) damaged: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Message {
+    Write(Key, Vec<u8>),
+    Remove(Partition),
+}
+
+#[derive(Debug, Default)]
+struct Replica {
+    values: HashMap<Partition, HashMap<Key, Vec<u8>>>,
+}
+
+impl Replica {
+    fn take(&mut self, message: &Message) {
+        match message {
+            Message::Write(key, value) => {
+                let old = self.values.entry(key.partition()).or_default().insert(*key, value.clone());
+                // Only damage makes two values of one key differ.
+                assert!(old.is_none_or(|old| old.len() == value.len()), "{key} was written with two values");
+            }
+            Message::Remove(partition) => drop(self.values.remove(partition)),
+        }
+    }
+
+    fn get(&self, key: &Key) -> Option<&Vec<u8>> {
+        self.values.get(&key.partition())?.get(key)
+    }
+}
+
+/// What all clients share.
+#[derive(Debug)]
+pub(crate) struct World {
+    random: SplitMix64,
+    pub(crate) faults: Faults,
+    replicas: [Replica; REPLICAS],
+    /// Messages that arrive later.
+    late: Vec<(usize, Message)>,
+    row: Option<StoredCommit>,
+    /// The row before, which a quorum read may still see.
+    before: Option<Option<StoredCommit>>,
+    /// A swap that may still be applied.
+    undecided: Option<(Option<u64>, StoredCommit)>,
+    pub(crate) replication: u32,
+    /// How often each thing happened.
+    pub(crate) counts: HashMap<&'static str, u64>,
+    /// Keys that were asked of one replica.
+    pub(crate) reads: u64,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, faults: Faults) -> Arc<Mutex<World>> {
+        Arc::new(Mutex::new(World {
+            random: SplitMix64::new(seed),
+            faults,
+            replicas: Default::default(),
+            late: Vec::new(),
+            row: None,
+            before: None,
+            undecided: None,
+            replication: 3,
+            counts: HashMap::new(),
+            reads: 0,
+        }))
+    }
+
+    fn chance(&mut self, thousandths: usize, what: &'static str) -> bool {
+        let is_so = thousandths > 0 && self.random.below(1_000) < thousandths;
+        if is_so {
+            *self.counts.entry(what).or_default() += 1;
+        }
+        is_so
+    }
+
+    /// Sends a message to all replicas. Returns how many took it at once.
+    fn send(&mut self, message: &Message) -> usize {
+        let mut taken = 0;
+        for replica in 0..REPLICAS {
+            let Faults { late, lost, repeated, damaged, .. } = self.faults;
+            if self.chance(lost, "a message was lost") {
+                continue;
+            }
+            let is_late = self.chance(late, "a message was late");
+            if is_late || self.chance(repeated, "a message was repeated") {
+                self.late.push((replica, message.clone()));
+            }
+            if is_late {
+                continue;
+            }
+            self.replicas[replica].take(message);
+            taken += 1;
+            if let Message::Write(key, value) = message
+                && self.chance(damaged, "a value was damaged")
+            {
+                let mut value = value.clone();
+                let at = self.random.below(value.len());
+                value[at] ^= 1 << self.random.below(8);
+                self.replicas[replica].take(&Message::Write(*key, value));
+            }
+        }
+        taken
+    }
+
+    /// Lets some of what is late arrive, in any order.
+    fn pass(&mut self) {
+        let count = self.late.len();
+        for _ in 0..self.random.below(count + 1).min(20) {
+            let at = self.random.below(self.late.len());
+            let (replica, message) = self.late.swap_remove(at);
+            self.replicas[replica].take(&message);
+        }
+        if self.undecided.is_some() && self.chance(100, "a swap was applied late") {
+            self.decide(true);
+        }
+    }
+
+    /// What is under way arrives, or is void; what is damaged is copied from another replica.
+    pub(crate) fn heal(&mut self) {
+        self.faults = Faults::default();
+        for (replica, message) in std::mem::take(&mut self.late) {
+            self.replicas[replica].take(&message);
+        }
+        let is_applied = self.random.below(2) == 0;
+        self.decide(is_applied);
+        self.before = None;
+        let has_damage = self.counts.contains_key("a value was damaged");
+        for replica in (0..REPLICAS).filter(|_| has_damage) {
+            let values = self.replicas[replica].values.values().flatten();
+            let is_damaged = |(key, value): &(&Key, &Vec<u8>)| Sealed::Value(**key).open(value).is_err();
+            let damaged: Vec<Key> = values.filter(is_damaged).map(|(key, _)| *key).collect();
+            for key in damaged {
+                let copies = self.replicas.iter().filter_map(|other| other.get(&key));
+                let copy = copies.cloned().find(|value| Sealed::Value(key).open(value).is_ok());
+                self.spoil(&key, &[replica], |value| *value = copy.clone());
+            }
+        }
+    }
+
+    fn decide(&mut self, is_applied: bool) {
+        if let Some((expected, new)) = self.undecided.take()
+            && is_applied
+            && self.row.as_ref().map(|row| row.sequence) == expected
+        {
+            self.apply(new);
+        }
+    }
+
+    fn apply(&mut self, new: StoredCommit) {
+        let old = self.row.as_ref().map(|row| Commit::read(row).unwrap());
+        let commit = Commit::read(&new).unwrap();
+        assert_eq!(commit.sequence, old.as_ref().map_or(0, |old| old.sequence) + 1);
+        self.check_named(&commit, old.as_ref());
+        self.before = Some(self.row.replace(new));
+    }
+
+    /// What the row names and the one before did not is on a quorum of replicas.
+    fn check_named(&self, commit: &Commit, old: Option<&Commit>) {
+        let is_new = |segment: &&RemoteSegment| old.is_none_or(|old| !old.content.segments.contains(segment));
+        for key in commit.content.segments.iter().filter(is_new).flat_map(keys_of) {
+            assert!(self.copies(&key) >= QUORUM, "commit row {} names {key}", commit.sequence);
+        }
+        for (height, hash) in (commit.written()..).zip(&commit.content.hashes) {
+            let key = Key::Delta(DeltaKey { at: DeltaHeight { series: commit.series, height }, hash: *hash });
+            assert!(self.copies(&key) >= QUORUM, "commit row {} names {key}", commit.sequence);
+        }
+    }
+
+    fn copies(&self, key: &Key) -> usize {
+        self.replicas.iter().filter(|replica| replica.get(key).is_some()).count()
+    }
+
+    /// The partitions that some replica has.
+    pub(crate) fn partitions(&self) -> HashSet<Partition> {
+        self.replicas.iter().flat_map(|replica| replica.values.keys().copied()).collect()
+    }
+
+    /// Values and their bytes, on one replica.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let values = || self.replicas[0].values.values().flat_map(HashMap::values);
+        (values().count(), values().map(Vec::len).sum())
+    }
+
+    /// Damages or removes a value on some replicas.
+    pub(crate) fn spoil(&mut self, key: &Key, replicas: &[usize], change: impl Fn(&mut Option<Vec<u8>>)) {
+        for replica in replicas {
+            let of_partition = self.replicas[*replica].values.entry(key.partition()).or_default();
+            let mut value = of_partition.remove(key);
+            change(&mut value);
+            of_partition.extend(value.map(|value| (*key, value)));
+        }
+    }
+
+    pub(crate) fn row(&self) -> Option<Commit> {
+        self.row.as_ref().map(|row| Commit::read(row).unwrap())
+    }
+
+    pub(crate) fn set_row(&mut self, row: Option<StoredCommit>) {
+        (self.row, self.before) = (row, None);
+    }
+}
+
+/// The first part of every bucket of a generation.
+fn keys_of(segment: &RemoteSegment) -> impl Iterator<Item = Key> {
+    let tables = segment.facts.tables.iter().filter(|(table, _)| *table != Table::Lists);
+    let generation = segment.generation;
+    tables.flat_map(move |(table, facts)| {
+        let bucket = move |page| Bucket { generation, table: *table, page };
+        (0..facts.pages).map(move |page| Key::Page(PageKey { bucket: bucket(page), part: 0 }))
+    })
+}
+
+/// A client of the store. It may be cut off, as if its process had ended.
+#[derive(Debug)]
+pub(crate) struct SimStore {
+    pub(crate) world: Arc<Mutex<World>>,
+    /// The calls that are left until it is cut off.
+    fuel: Mutex<usize>,
+}
+
+impl SimStore {
+    pub(crate) fn new(world: &Arc<Mutex<World>>, fuel: usize) -> Arc<SimStore> {
+        Arc::new(SimStore { world: Arc::clone(world), fuel: Mutex::new(fuel) })
+    }
+
+    pub(crate) fn is_cut_off(&self) -> bool {
+        *lock(&self.fuel) == 0
+    }
+
+    /// An error if the client is cut off.
+    fn begin(&self) -> Result<(), StoreError> {
+        let mut fuel = lock(&self.fuel);
+        *fuel = fuel.saturating_sub(1);
+        if *fuel == 0 { Err(StoreError::Unavailable { reason: "the process has ended".to_owned() }) } else { Ok(()) }
+    }
+
+    /// Sends messages; the client may be cut off when it has sent some of them.
+    fn send_all(&self, messages: Vec<Message>) -> Result<(), StoreError> {
+        let is_last = self.begin();
+        let mut world = lock(&self.world);
+        world.pass();
+        let count = messages.len();
+        let sent = if is_last.is_err() { world.random.below(count + 1) } else { count };
+        let mut are_taken = true;
+        for message in messages.iter().take(sent) {
+            are_taken &= world.send(message) >= QUORUM;
+        }
+        is_last?;
+        let silent = world.faults.silent;
+        if !are_taken || world.chance(silent, "a call that succeeded timed out") {
+            return Err(timed_out());
+        }
+        Ok(())
+    }
+}
+
+fn timed_out() -> StoreError {
+    StoreError::TimedOut { reason: "simulated".to_owned() }
+}
+
+impl Store for SimStore {
+    fn keyspace(&self) -> Result<Keyspace, StoreError> {
+        self.begin()?;
+        Ok(Keyspace { name: "sim".to_owned(), replication: lock(&self.world).replication })
+    }
+
+    fn read(&self, keys: &[Key], replicas: Replicas) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.begin()?;
+        let mut world = lock(&self.world);
+        world.pass();
+        let Faults { silent, stale, .. } = world.faults;
+        if world.chance(silent / 4, "a read timed out") {
+            return Err(timed_out());
+        }
+        let mut values = Vec::new();
+        for key in keys {
+            let first = world.random.below(REPLICAS);
+            values.push(match replicas {
+                Replicas::One => {
+                    world.reads += 1;
+                    let is_stale = world.chance(stale, "a replica lacked a value");
+                    world.replicas[first].get(key).filter(|_| !is_stale).cloned()
+                }
+                Replicas::Quorum => {
+                    let both = [first, (first + 1) % REPLICAS].map(|at| world.replicas[at].get(key).cloned());
+                    let both: Vec<Vec<u8>> = both.into_iter().flatten().collect();
+                    // The copies differ, and the replica with the damaged one notices.
+                    let intact = both.iter().find(|value| Sealed::Value(*key).open(value).is_ok());
+                    intact.or(both.first()).cloned()
+                }
+            });
+        }
+        Ok(values)
+    }
+
+    fn write(&self, values: &[(Key, Vec<u8>)]) -> Result<(), StoreError> {
+        use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
+        let bytes: usize = values.iter().map(|(_, value)| value.len()).sum();
+        assert!(values.len() <= WRITES_MAX && (bytes <= WRITE_BYTES_MAX || values.len() == 1));
+        self.send_all(values.iter().map(|(key, value)| Message::Write(*key, value.clone())).collect())
+    }
+
+    fn remove(&self, partitions: &[Partition]) -> Result<(), StoreError> {
+        self.send_all(partitions.iter().copied().map(Message::Remove).collect())
+    }
+
+    fn commit(&self, read: CommitRead) -> Result<Option<StoredCommit>, StoreError> {
+        self.begin()?;
+        let mut world = lock(&self.world);
+        world.pass();
+        let silent = world.faults.silent;
+        if world.chance(silent / 4, "a read of the row timed out") {
+            return Err(timed_out());
+        }
+        if read == CommitRead::Serial {
+            let is_applied = world.random.below(2) == 0;
+            world.decide(is_applied);
+            world.before = None;
+            return Ok(world.row.clone());
+        }
+        let sees_before = world.before.is_some() && world.chance(200, "a read of the row was stale");
+        let before = world.before.clone().filter(|_| sees_before);
+        Ok(before.unwrap_or_else(|| world.row.clone()))
+    }
+
+    fn swap(&self, expected: Option<u64>, new: &StoredCommit) -> Result<Swap, StoreError> {
+        let is_last = self.begin();
+        let mut world = lock(&self.world);
+        world.pass();
+        let Faults { silent, .. } = world.faults;
+        if is_last.is_err() || world.chance(silent, "a swap was not answered") {
+            // A later round of the protocol decides what is undecided.
+            world.decide(false);
+            match world.random.below(3) {
+                0 => world.undecided = Some((expected, new.clone())),
+                1 if world.row.as_ref().map(|row| row.sequence) == expected => world.apply(new.clone()),
+                _ => {}
+            }
+            is_last?;
+            return if world.random.below(2) == 0 { Ok(Swap::Unknown) } else { Err(timed_out()) };
+        }
+        let is_applied = world.random.below(2) == 0;
+        world.decide(is_applied);
+        if world.row.as_ref().map(|row| row.sequence) != expected {
+            world.before = None;
+            return Ok(Swap::Lost(world.row.clone()));
+        }
+        world.apply(new.clone());
+        // Every read sees what was applied.
+        world.before = None;
+        Ok(Swap::Applied)
+    }
+}

@@ -1,0 +1,381 @@
+//! [`Writer`]: brings the store to what the embedded index has.
+//!
+//! Input: a reader of the embedded index. Output: generations, deltas and the commit row in the store. The writer works
+//! in steps of a bounded size, at the pace of its caller, on a copy of what the index has at the moment; so neither
+//! validation nor the index waits for it. In each step it does the first of these that is due:
+//!
+//! 1. *Reserve*: the commit row gives a number to each segment that the store does not have, before anything is stored
+//!    under it. So nothing is stored that no row names, and a process that ends at any moment leaves nothing behind
+//!    that its successor does not find in the row.
+//! 2. *Commit*: deltas of new blocks are written, then the row that names them, and the generations that are complete.
+//!    While a merged segment is being written, the row names those that it is made of.
+//! 3. *Write* a batch of a segment, those of low heights first.
+//! 4. *Remove* a batch of what no row has named for an hour ([`KEEP_SECONDS`]).
+//!
+//! Every change of the row is a compare-and-set of its sequence. A writer that loses it to another process stops.
+//!
+//! Invariants: a row is proposed once a quorum has acknowledged everything that it names; no number of a generation or
+//! series is used twice, so that no late write or removal meets anything that a row names.
+
+use crate::commit::{Commit, Retired, WriterId};
+use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
+use crate::plan::{self, Plan};
+use crate::seal::Sealed;
+use crate::store::{CommitRead, Key, Keyspace, Store, StoreError, StoredCommit, Swap};
+use crate::upload::{Budget, Removal, Upload};
+use lydian_index::{Export, Identity, IndexError, RemoteContent, RemoteSegment, TxIndexReader};
+use std::fmt;
+use std::sync::Arc;
+
+/// How long what no commit row names any more is kept for readers of older rows.
+pub const KEEP_SECONDS: u64 = 3_600;
+
+/// Fewest copies of each value: with one, a node that is down takes a part of the index with it.
+const REPLICATION_MIN: u32 = 2;
+
+/// How often what is under way is halved: down to one write of 256 kB.
+const SLOW_MAX: u32 = WRITES_MAX.ilog2();
+
+/// Batches in time after which twice as much may be under way.
+const CALM_BATCHES: u32 = 8;
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The commit row was made, or numbers were reserved.
+    Reserved,
+    /// Readers have this height now; `None` if there is no block.
+    Committed(Option<u32>),
+    /// So many bytes of a generation were written.
+    Wrote(usize),
+    /// Something that was due was removed.
+    Removed,
+    /// An earlier change of the row turned out to be applied.
+    Adopted,
+    /// The store has what the index has.
+    Idle,
+}
+
+/// Why a step failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriterError {
+    Store(StoreError),
+    /// The embedded index cannot be read.
+    Index(IndexError),
+    /// Another process writes to the keyspace: this one must stop.
+    Replaced {
+        keyspace: String,
+        sequence: u64,
+    },
+    /// The reader is not that of an embedded index.
+    NoIndex,
+}
+
+impl WriterError {
+    /// Whether a further step may succeed.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, WriterError::Store(error) if error.may_pass())
+    }
+}
+
+impl fmt::Display for WriterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WriterError::Store(error) => error.fmt(f),
+            WriterError::Index(error) => error.fmt(f),
+            WriterError::Replaced { keyspace, sequence } => write!(
+                f,
+                "another process writes the index to {keyspace} (its commit row {sequence}): this one stops writing; \
+                 let one node write to a keyspace"
+            ),
+            WriterError::NoIndex => f.write_str("a copy of the index cannot be written from another copy"),
+        }
+    }
+}
+
+impl std::error::Error for WriterError {}
+
+impl From<StoreError> for WriterError {
+    fn from(error: StoreError) -> WriterError {
+        WriterError::Store(error)
+    }
+}
+
+impl From<IndexError> for WriterError {
+    fn from(error: IndexError) -> WriterError {
+        WriterError::Index(error)
+    }
+}
+
+/// The embedded index that is written.
+pub trait Source: fmt::Debug + Send {
+    fn identity(&self) -> Identity;
+
+    /// What the index has now; `None` if it cannot be written.
+    fn export(&self) -> Option<Export>;
+}
+
+impl Source for TxIndexReader {
+    fn identity(&self) -> Identity {
+        TxIndexReader::identity(self)
+    }
+
+    fn export(&self) -> Option<Export> {
+        TxIndexReader::export(self)
+    }
+}
+
+/// Writes the index of this node to a store. For one thread.
+#[derive(Debug)]
+pub struct Writer {
+    store: Arc<dyn Store>,
+    index: Box<dyn Source>,
+    id: WriterId,
+    keyspace: Keyspace,
+    /// The row as it is, unless another process replaced it; `None` if it must be read.
+    known: Option<Arc<Commit>>,
+    /// Whether this process changed the row, or tried to.
+    has_swapped: bool,
+    plan: Option<Plan>,
+    upload: Option<Upload>,
+    /// Generations that this process wrote completely and the row names as being written.
+    finished: Vec<RemoteSegment>,
+    removal: Option<Removal>,
+    /// How often the store was too slow lately, and the batches since that were not.
+    slow: u32,
+    calm: u32,
+}
+
+impl Writer {
+    /// `id`: random bytes, of this process alone. Fails if the keyspace cannot be used.
+    pub fn open(store: Arc<dyn Store>, index: Box<dyn Source>, id: WriterId) -> Result<Writer, WriterError> {
+        let keyspace = store.keyspace()?;
+        if keyspace.replication < REPLICATION_MIN {
+            let Keyspace { name, replication } = keyspace;
+            let reason = format!(
+                "{name} has replication {replication}, so that one node that is down takes a part of the index with \
+                 it; create it with at least {REPLICATION_MIN}, better 3"
+            );
+            return Err(StoreError::Refused { reason }.into());
+        }
+        let (known, plan, upload, removal) = (None, None, None, None);
+        let (finished, has_swapped, slow, calm) = (Vec::new(), false, 0, 0);
+        let mut writer =
+            Writer { store, index, id, keyspace, known, has_swapped, plan, upload, finished, removal, slow, calm };
+        // Another chain, salt or format is refused at the start.
+        writer.read_commit()?;
+        Ok(writer)
+    }
+
+    /// Does what is due next. `now`: seconds since 1970. After an error that [may pass](WriterError::may_pass), the
+    /// caller waits a moment.
+    pub fn step(&mut self, now: u64) -> Result<Step, WriterError> {
+        let step = self.try_step(now);
+        match &step {
+            Err(WriterError::Store(StoreError::TimedOut { .. })) => {
+                (self.slow, self.calm) = ((self.slow + 1).min(SLOW_MAX), 0);
+            }
+            Ok(Step::Wrote(_) | Step::Committed(_)) => {
+                self.calm += 1;
+                if self.calm == CALM_BATCHES {
+                    (self.slow, self.calm) = (self.slow.saturating_sub(1), 0);
+                }
+            }
+            _ => {}
+        }
+        step
+    }
+
+    /// Blocks of the index that readers of the store do not have yet.
+    pub fn lag(&self) -> u32 {
+        let tip = self.index.export().and_then(|export| export.tip());
+        let own = tip.map_or(0, |tip| tip.height.0 + 1);
+        let committed = self.known.as_ref().and_then(|commit| commit.tip()).map_or(0, |(height, _)| height + 1);
+        own.saturating_sub(committed)
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        Budget { writes: WRITES_MAX >> self.slow, bytes: WRITE_BYTES_MAX >> self.slow }
+    }
+
+    fn try_step(&mut self, now: u64) -> Result<Step, WriterError> {
+        let Some(commit) = self.read_commit()? else { return self.create() };
+        let plan = self.take_plan()?;
+        let step = self.step_of(&commit, &plan, now);
+        self.plan = Some(plan);
+        step
+    }
+
+    fn step_of(&mut self, commit: &Commit, plan: &Plan, now: u64) -> Result<Step, WriterError> {
+        if let Some(next) = plan::reserve(commit, plan, now)? {
+            return self.swap(commit, next, Step::Reserved);
+        }
+        self.finished.retain(|segment| commit.writing.contains(segment));
+        if let Some(next) = plan::compose(commit, plan, &self.finished, now)? {
+            self.write_deltas(commit, &next, plan)?;
+            let step = Step::Committed(next.tip().map(|(height, _)| height));
+            return self.swap(commit, next, step);
+        }
+        if let Some(written) = self.upload(commit, plan)? {
+            return Ok(Step::Wrote(written));
+        }
+        self.remove(commit, now)
+    }
+
+    /// The row: as it was left, or from the store.
+    fn read_commit(&mut self) -> Result<Option<Arc<Commit>>, WriterError> {
+        if let Some(commit) = &self.known {
+            return Ok(Some(Arc::clone(commit)));
+        }
+        let Some(stored) = self.store.commit(CommitRead::Serial)? else { return Ok(None) };
+        let commit = Commit::read(&stored)?;
+        check_identity(&commit.identity, &self.index.identity(), &self.keyspace.name)?;
+        if self.has_swapped && commit.writer != self.id {
+            return Err(self.replaced(commit.sequence));
+        }
+        self.known = Some(Arc::new(commit));
+        Ok(self.known.clone())
+    }
+
+    fn replaced(&self, sequence: u64) -> WriterError {
+        WriterError::Replaced { keyspace: self.keyspace.name.clone(), sequence }
+    }
+
+    /// What the index has, with the facts of its segments, which are read again only if there are others.
+    fn take_plan(&mut self) -> Result<Plan, WriterError> {
+        let export = self.index.export().ok_or(WriterError::NoIndex)?;
+        Ok(Plan::new(export, self.plan.take())?)
+    }
+
+    /// Makes the first row.
+    fn create(&mut self) -> Result<Step, WriterError> {
+        let first = Commit {
+            sequence: 0,
+            identity: self.index.identity(),
+            writer: self.id,
+            next: 1,
+            content: RemoteContent { segments: Vec::new(), hashes: Vec::new(), epoch: 0 },
+            writing: Vec::new(),
+            series: 0,
+            delta_heights: 0..0,
+            retired: Vec::new(),
+        };
+        self.swap_from(None, first, Step::Reserved)
+    }
+
+    fn swap(&mut self, commit: &Commit, next: Commit, step: Step) -> Result<Step, WriterError> {
+        self.swap_from(Some(commit.sequence), next, step)
+    }
+
+    fn swap_from(&mut self, expected: Option<u64>, next: Commit, step: Step) -> Result<Step, WriterError> {
+        let next = Commit { sequence: expected.unwrap_or(0) + 1, writer: self.id, ..next };
+        // Whatever the answer: until it is here, the row is not known.
+        self.known = None;
+        self.has_swapped = true;
+        match self.store.swap(expected, &next.store())? {
+            Swap::Applied => {
+                self.known = Some(Arc::new(next));
+                Ok(step)
+            }
+            Swap::Lost(row) => self.lost(row),
+            Swap::Unknown => Err(StoreError::TimedOut { reason: "the commit row was not confirmed".to_owned() }.into()),
+        }
+    }
+
+    fn lost(&mut self, row: Option<StoredCommit>) -> Result<Step, WriterError> {
+        let Some(row) = row else {
+            let reason = format!("the commit row of {} was removed", self.keyspace.name);
+            return Err(StoreError::Refused { reason }.into());
+        };
+        let commit = Commit::read(&row)?;
+        if commit.writer != self.id {
+            return Err(self.replaced(commit.sequence));
+        }
+        self.known = Some(Arc::new(commit));
+        Ok(Step::Adopted)
+    }
+
+    /// Writes the deltas that `next` names and `commit` does not.
+    fn write_deltas(&self, commit: &Commit, next: &Commit, plan: &Plan) -> Result<(), WriterError> {
+        let mut batch: Vec<(Key, Vec<u8>)> = Vec::new();
+        for key in plan::new_deltas(commit, next) {
+            let Some(delta) = plan.export.delta(key.at.height) else {
+                let reason = format!("the index has no rows of block {} at height {}", key.hash, key.at.height);
+                return Err(IndexError::Chain { reason }.into());
+            };
+            let key = Key::Delta(key);
+            batch.push((key, Sealed::Value(key).seal(&delta)));
+            // The last one may be too much.
+            while self.budget().take(batch.iter()) < batch.len() {
+                self.send(&mut batch)?;
+            }
+        }
+        while !batch.is_empty() {
+            self.send(&mut batch)?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, batch: &mut Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
+        let count = self.budget().take(batch.iter());
+        self.store.write(batch.get(..count).unwrap_or_default())?;
+        batch.drain(..count);
+        Ok(())
+    }
+
+    /// Writes a batch of the first segment that is reserved and not complete. `None` if there is none.
+    fn upload(&mut self, commit: &Commit, plan: &Plan) -> Result<Option<usize>, WriterError> {
+        let next = plan.segments.iter().enumerate().find_map(|(at, facts)| {
+            let reserved = commit.writing.iter().find(|segment| segment.facts == *facts)?;
+            (!self.finished.contains(reserved)).then_some((at, reserved))
+        });
+        let Some((at, reserved)) = next else { return Ok(None) };
+        let upload = self.upload.take().filter(|upload| upload.segment == *reserved);
+        let mut upload = upload.unwrap_or_else(|| Upload::new(reserved.clone()));
+        let budget = self.budget();
+        upload.fill(&plan.export, at, budget)?;
+        let sent = upload.send(self.store.as_ref(), budget);
+        if upload.is_done() {
+            self.finished.push(upload.segment);
+        } else {
+            self.upload = Some(upload);
+        }
+        Ok(Some(sent?))
+    }
+
+    /// Removes a batch of what is due.
+    fn remove(&mut self, commit: &Commit, now: u64) -> Result<Step, WriterError> {
+        let is_due = |retired: &&Retired| now >= retired.since.saturating_add(KEEP_SECONDS);
+        let Some(due) = commit.retired.iter().find(is_due) else { return Ok(Step::Idle) };
+        let removal = self.removal.take().filter(|removal| removal.what == due.what);
+        let mut removal = removal.unwrap_or_else(|| Removal::new(due.what.clone()));
+        let is_over = removal.send(self.store.as_ref(), self.budget().writes);
+        if is_over == Ok(true) {
+            let is_left = |retired: &Retired| retired.what != due.what;
+            let retired = commit.retired.iter().filter(|retired| is_left(retired)).cloned().collect();
+            return self.swap(commit, Commit { retired, ..commit.clone() }, Step::Removed);
+        }
+        self.removal = Some(removal);
+        is_over?;
+        Ok(Step::Removed)
+    }
+}
+
+/// Refuses a keyspace with another index.
+pub(crate) fn check_identity(found: &Identity, own: &Identity, keyspace: &str) -> Result<(), StoreError> {
+    let refused = |reason: String| Err(StoreError::Refused { reason });
+    if found.genesis != own.genesis {
+        let (found, own) = (found.genesis, own.genesis);
+        return refused(format!("{keyspace} has the index of the chain with genesis block {found}, not of {own}"));
+    }
+    if found.salt != own.salt {
+        return refused(format!(
+            "{keyspace} has an index with another salt than the one of this node: copy indexes/tables of the node that \
+             wrote it, or use another keyspace"
+        ));
+    }
+    if found.profile != own.profile {
+        return refused(format!("{keyspace} has other tables than the index of this node: use another keyspace"));
+    }
+    Ok(())
+}
