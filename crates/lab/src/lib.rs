@@ -17,6 +17,7 @@ pub mod mempool;
 pub mod peers;
 pub mod runs;
 pub mod scale;
+pub mod store;
 pub mod sync;
 pub mod validity;
 

@@ -15,6 +15,7 @@ mod rerun;
 mod runs;
 mod scale;
 mod size;
+mod store;
 mod sync;
 mod thin;
 mod validity;
@@ -31,6 +32,7 @@ use crate::cli::report::{ReportArgs, report};
 use crate::cli::rerun::{RerunArgs, rerun};
 use crate::cli::scale::{ScaleArgs, scale};
 use crate::cli::size::SizeArgs;
+use crate::cli::store::{StoreArgs, store};
 use crate::cli::sync::{SyncArgs, sync};
 use crate::cli::thin::{ThinArgs, thin};
 use crate::cli::validity::{ValidityArgs, validity};
@@ -91,6 +93,8 @@ enum Command {
     Validity(ValidityArgs),
     /// List and install other nodes and servers.
     Peers(PeersArgs),
+    /// Install Apache Cassandra and run a cluster of it on loopback, for the index beyond one machine.
+    Store(StoreArgs),
     /// Print the completions of a shell: source <(lydian-lab completions bash).
     Completions {
         /// Shell.
@@ -191,6 +195,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Report, LabError> {
         Command::Thin(args) => thin(args),
         Command::Validity(args) => validity(args),
         Command::Peers(args) => peers(args),
+        Command::Store(args) => store(args),
         Command::Report(args) => report(args),
         Command::Completions { shell } => Ok(completions(*shell).into()),
         Command::Manual(args) => manual(args),

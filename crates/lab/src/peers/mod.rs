@@ -84,7 +84,7 @@ fn of_node(kind: &str) -> Result<String, LabError> {
 }
 
 /// Checks for a tool without which an installation would fail with an unclear error.
-fn needs(tool: &str, argument: &str, from: &str) -> Result<(), LabError> {
+pub(crate) fn needs(tool: &str, argument: &str, from: &str) -> Result<(), LabError> {
     let mut command = Command::new(tool);
     command.arg(argument);
     let missing =

@@ -1,0 +1,143 @@
+//! One node of a cluster as a process: start, stop, kill, pause, wipe.
+//!
+//! Input: its place and the shape of the cluster. Output: a process whose output and log are in the node's folder. It is
+//! killed when the value is dropped, also if it is paused. Must never: wipe the data of a node that runs.
+
+use super::config::{Join, Place, Shape};
+use super::cql::{Connection, Consistency, Row};
+use super::install::Installed;
+use crate::electrum::process::{Process, Used};
+use crate::error::LabError;
+use crate::runs::{log_end, system};
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::SocketAddrV4;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// For each answer to a question of the lab.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub struct Node {
+    place: Place,
+    shape: Shape,
+    process: Option<Process>,
+}
+
+impl Node {
+    /// A node that does not run yet, in an empty folder.
+    pub(super) fn new(place: Place, shape: Shape) -> Result<Node, LabError> {
+        system::create_dir(&place.folder)?;
+        Ok(Node { place, shape, process: None })
+    }
+
+    /// The address for clients.
+    pub fn address(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.place.address(), self.shape.cql_port)
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| !process.has_ended())
+    }
+
+    /// Whether it was started, and ended by itself.
+    pub(super) fn has_ended(&self) -> bool {
+        self.process.as_ref().is_some_and(Process::has_ended)
+    }
+
+    /// What the process has used so far; `None` if it does not run.
+    pub fn used(&self) -> Option<Used> {
+        self.process.as_ref().map(Process::used)
+    }
+
+    /// Bytes on disk of everything the node wrote.
+    pub fn disk_bytes(&self) -> u64 {
+        system::disk_bytes(&self.place.folder)
+    }
+
+    pub(super) fn start(&mut self, installed: &Installed, join: Join) -> Result<(), LabError> {
+        if self.is_running() {
+            return Err(self.failed("it runs already"));
+        }
+        self.process = None;
+        self.place.write_files(&self.shape, join)?;
+        let command = self.place.command(installed, &self.shape, join)?;
+        self.process = Some(Process::start(command, &self.output())?);
+        Ok(())
+    }
+
+    /// Stops the node as an operator would (SIGTERM), and waits until it has ended.
+    pub fn stop(&mut self) -> Result<(), LabError> {
+        match self.process.take() {
+            Some(mut process) => process.stop(Signal::TERM, STOP_PATIENCE),
+            None => Err(self.failed("it does not run")),
+        }
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) -> Result<(), LabError> {
+        // Dropping the process kills it.
+        self.process.take().map(drop).ok_or_else(|| self.failed("it does not run"))
+    }
+
+    /// Stops the process from running at all, so that its connections stay open and it answers nothing.
+    pub fn pause(&self) -> Result<(), LabError> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a paused node run again.
+    pub fn resume(&self) -> Result<(), LabError> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), LabError> {
+        let process = self.process.as_ref().ok_or_else(|| self.failed("it does not run"))?;
+        let pid = i32::try_from(process.pid()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| self.failed("it has no process"))?;
+        kill_process(pid, signal).map_err(|error| self.failed(error))
+    }
+
+    /// Removes everything that the node stored.
+    pub fn wipe(&self) -> Result<(), LabError> {
+        self.must_not_run()?;
+        self.place.folders().iter().try_for_each(|folder| system::remove_dir(folder))
+    }
+
+    /// Removes what the node stored of one keyspace. It keeps its place in the cluster and does not know that anything
+    /// is missing.
+    pub fn wipe_keyspace(&self, keyspace: &str) -> Result<(), LabError> {
+        self.must_not_run()?;
+        if keyspace.is_empty() || keyspace.contains(['/', '.']) {
+            return Err(self.failed(format!("`{keyspace}` is no keyspace")));
+        }
+        let data: PathBuf = self.place.data().join(keyspace);
+        if !data.is_dir() {
+            return Err(self.failed(format!("there is no {}", data.display())));
+        }
+        let [_, commit_log, hints, ..] = self.place.folders();
+        [data, commit_log, hints].iter().try_for_each(|folder| system::remove_dir(folder))
+    }
+
+    fn must_not_run(&self) -> Result<(), LabError> {
+        if self.is_running() { Err(self.failed("it runs: stop it before its data is removed")) } else { Ok(()) }
+    }
+
+    /// Asks the node itself.
+    pub fn query(&self, statement: &str, consistency: Consistency) -> Result<Vec<Row>, LabError> {
+        Connection::open(self.address(), ANSWER_TIMEOUT)?.query(statement, consistency)
+    }
+
+    /// The end of its log and its output, for an error.
+    pub(super) fn said(&self) -> String {
+        log_end(&self.place.log(), &self.output())
+    }
+
+    pub(super) fn failed(&self, reason: impl std::fmt::Display) -> LabError {
+        LabError::program(format!("Cassandra at {}", self.address()), reason)
+    }
+
+    fn output(&self) -> PathBuf {
+        self.place.folder.join("output.txt")
+    }
+}
