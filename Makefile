@@ -42,7 +42,7 @@ DAMAGE_OFFSETS ?= 40
 SOAK_SECONDS ?= 3600
 ARM64_CRATES ?= stdx hash curve primitives script consensus coins
 
-.PHONY: help setup setup-test build man dist dist-check run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-peers test-arm64 bench-arm64 bench bench-large table fuzz crash soak audit clean-cache
+.PHONY: help setup setup-test build man dist dist-check run test format clippy tidy fuzz-lock judge fullblocktests btcd clients browser wallet prometheus shells tests generated generate second-opinion test-store test-peers test-arm64 bench-arm64 bench bench-large table fuzz crash soak audit clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -130,6 +130,10 @@ second-opinion: judge ## build with Bitcoin Core's code for -secondopinion, and 
 	cargo clippy --locked --profile test --workspace --all-targets --features $(SECOND_OPINION) -- -D warnings
 	LYDIAN_REQUIRE_JUDGE=1 cargo test --locked --workspace --features $(SECOND_OPINION) --test opinion
 	LYDIAN_REQUIRE_JUDGE=1 cargo test --locked --workspace --features $(SECOND_OPINION) --test rpc second_opinion
+
+test-store: ## test the store of the shared index on three nodes of Cassandra, which are killed, paused and wiped (needs Java 17 and Maven)
+	@tools/setup.sh store || echo "test-store: without these packages the tests are left out"
+	@tools/store.sh
 
 test-peers: judge second-opinion ## test against other nodes and Electrum servers; building electrs once takes 20 minutes on one core
 	@tools/setup.sh peers || echo "test-peers: tests that need these packages are left out"

@@ -115,6 +115,10 @@ cargo test --locked -p lydian-node --test rpc many_psbts -- --ignored
 say "\`make run\` with a smaller chain, stopped after one second"
 RUN_BIN=$PWD/target/debug RUN_FOLDER=$PWD/target/run-test RUN_BLOCKS=440 RUN_FULL=4 RUN_SECONDS=1 tools/run.sh </dev/null
 rm -rf -- target/run-test
+
+tools/setup.sh store || say "LEFT OUT: packages for the store of the shared index, see above"
+tools/store.sh
+
 if tools/setup.sh dist && tools/setup.sh package; then
   say "the Debian package of these programs is installed, synced, upgraded, removed and purged in a fresh system; the image runs"
   cargo build --quiet --locked --profile test --workspace --test kernels --bin xtask --bin lydian-cli

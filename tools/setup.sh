@@ -4,7 +4,8 @@
 # Argument: `build` for what `make build` needs (a C compiler), `test` for what Bitcoin Core and btcd need in `make
 # test` too, `browser`, `wallet` and `prometheus` for the packages that only some tests need (those in a browser, that
 # with the Electrum wallet, and that of the node's figures), `clients` for clients in Python and Go, `shells` for shells,
-# manual pages and the unit of systemd, `dist` for releases, `package` for the test of packages, `peers` for what other systems need (`make test-peers`).
+# manual pages and the unit of systemd, `dist` for releases, `package` for the test of packages, `peers` for what other systems need (`make test-peers`),
+# `store` for a cluster of Cassandra (`make test-store`).
 set -eu
 rust_needed=1.95
 
@@ -19,6 +20,8 @@ have_browser() { command -v chromium || command -v chromium-browser || command -
 # The name without a version, which bindgen looks for: clang alone brings libclang-14.so.1 and libclang-cpp.so.14.
 have_libclang() { compgen -G '/usr/lib/llvm-*/lib/libclang.so' || compgen -G '/usr/lib/*/libclang.so'; }
 have_libevent() { compgen -G '/usr/include/event2/event.h' || compgen -G '/usr/local/include/event2/event.h'; }
+# Versions of Java that Cassandra 5.0 supports; Debian's 17 need not be the default one.
+have_java() { java --version 2>/dev/null | grep -qE '^[a-z]+ (11|17)\.' || compgen -G '/usr/lib/jvm/java-17-openjdk-*/bin/java'; }
 # A compiler without the C library's headers cannot build anything.
 have_c() { command -v cc && echo '#include <stdlib.h>' | cc -E -x c - ; }
 
@@ -74,6 +77,10 @@ case ${1:-build} in
     need clang command -v clang     # electrs
     need libclang-dev have_libclang
     ;;
+  store)
+    need openjdk-17-jre-headless have_java
+    need maven command -v mvn
+    ;;
   test)
     need gcc have_c
     need libc6-dev have_c
@@ -87,7 +94,7 @@ case ${1:-build} in
     need golang-go command -v go
     ;;
   *)
-    echo "setup: unknown argument '$1'; build, test, browser, wallet, clients, shells, prometheus, dist, package or peers" >&2
+    echo "setup: unknown argument '$1'; build, test, browser, wallet, clients, shells, prometheus, dist, package, peers or store" >&2
     exit 1
     ;;
 esac

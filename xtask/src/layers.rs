@@ -26,8 +26,9 @@ pub(crate) const BESIDE: &[(&str, &str)] = &[
     ("xtask", "house rules and generated documents"),
 ];
 
-/// Crates that make chains. The tests and benchmarks of every crate may use them, whatever its layer.
-pub(crate) const OPEN_TO_TESTS: &[&str] = &["chains"];
+/// Crates that make chains, and run other systems as processes. The tests and benchmarks of every crate may use them,
+/// whatever its layer.
+pub(crate) const OPEN_TO_TESTS: &[&str] = &["chains", "lab"];
 
 #[rustfmt::skip]
 pub(crate) const LAYERS: &[Layer] = &[
@@ -62,9 +63,10 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "fees", "index", "mempool", "p2p", "psbt", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "zmq", level: 9, purpose: "notifications of blocks and transactions over ZeroMQ; ZMTP of its own", uses: &["engine", "consensus", "disk"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk", "style"] },
-    Layer { name: "node", level: 10, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "esplora", "dashboard", "query", "p2p", "index", "mempool", "fees", "second-opinion", "engine", "descriptor", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
-    Layer { name: "cli", level: 10, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
-    Layer { name: "lab", level: 10, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "wire", "curve", "disk"] },
+    Layer { name: "index-cassandra", level: 10, purpose: "Apache Cassandra as the store of the shared index; its driver is optional", uses: &["shared-index"] },
+    Layer { name: "node", level: 11, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "esplora", "dashboard", "query", "p2p", "index-cassandra", "index", "mempool", "fees", "second-opinion", "engine", "descriptor", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
+    Layer { name: "cli", level: 11, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
+    Layer { name: "lab", level: 11, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "wire", "curve", "disk"] },
 ];
 
 pub(crate) fn layer(name: &str) -> Option<&'static Layer> {

@@ -20,6 +20,8 @@ pub(crate) struct Metadata {
     pub(crate) root: PathBuf,
     pub(crate) members: Vec<Package>,
     pub(crate) foreign: Vec<Foreign>,
+    /// Third-party packages that only optional features of our crates need.
+    pub(crate) optional: Vec<Foreign>,
 }
 
 /// A package of the workspace.
@@ -57,17 +59,13 @@ pub(crate) struct Foreign {
 
 impl Metadata {
     pub(crate) fn load() -> Result<Metadata, String> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
-            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", PLATFORM])
-            .output()
-            .map_err(|error| format!("cargo metadata: {error}"))?;
-        if !output.status.success() {
-            return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim()));
-        }
-        let value: Value =
-            serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
-        Metadata::parse(&value)
+        let mut metadata = Metadata::parse(&cargo_metadata(&[])?)?;
+        let with_all = Metadata::parse(&cargo_metadata(&["--all-features"])?)?;
+        let is_known = |one: &Foreign| {
+            metadata.foreign.iter().any(|known| (&known.name, &known.version) == (&one.name, &one.version))
+        };
+        metadata.optional = with_all.foreign.into_iter().filter(|one| !is_known(one)).collect();
+        Ok(metadata)
     }
 
     fn parse(value: &Value) -> Result<Metadata, String> {
@@ -85,6 +83,19 @@ impl Metadata {
         }
         Ok(metadata)
     }
+}
+
+fn cargo_metadata(arguments: &[&str]) -> Result<Value, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", PLATFORM])
+        .args(arguments)
+        .output()
+        .map_err(|error| format!("cargo metadata: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
 impl Package {

@@ -5,7 +5,8 @@ use crate::clock::thread_cpu;
 use lydian_options::build;
 
 /// The optional features of this build.
-const FEATURES: &[(&str, bool)] = &[("second-opinion", cfg!(feature = "second-opinion"))];
+const FEATURES: &[(&str, bool)] =
+    &[("cassandra", cfg!(feature = "cassandra")), ("second-opinion", cfg!(feature = "second-opinion"))];
 
 /// Commit, compiler, target and features, in one line.
 pub(crate) fn line() -> String {

@@ -100,7 +100,7 @@ fn applies(ban: &Ban, file: &TrackedFile, rust: &Rust, line: usize) -> bool {
         return false;
     }
     let is_test = file.is_test_file() || rust.is_test_line(line);
-    let is_binary = name == "xtask" || name == "fuzz" || layer(name).is_some_and(|layer| layer.level >= 10);
+    let is_binary = name == "xtask" || name == "fuzz" || layer(name).is_some_and(|layer| layer.level >= 11);
     match ban.place {
         Place::Everywhere => true,
         Place::Sources => file.is_source() && !is_test,

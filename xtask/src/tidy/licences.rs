@@ -1,4 +1,4 @@
-//! Every package in the build has a licence that is compatible with ours.
+//! Every package in the build, optional features included, has a licence that is compatible with ours.
 //!
 //! Input: the licence expression of each third-party package (SPDX: `OR`, `AND`, `WITH`, parentheses, and the old `/`
 //! for `OR`); output: packages for which no alternative is in the list. An expression that does not parse counts as not
@@ -27,7 +27,7 @@ const ALLOWED: &[&str] = &[
 
 pub(super) fn check(metadata: &Metadata) -> Vec<Violation> {
     let mut found = Vec::new();
-    for package in &metadata.foreign {
+    for package in metadata.foreign.iter().chain(&metadata.optional) {
         let licence = package.licence.as_deref().unwrap_or("");
         if allows(licence) != Some(true) {
             let message =
@@ -120,5 +120,7 @@ mod tests {
         };
         let count = |licence| check(&Metadata { foreign: vec![foreign(licence)], ..Metadata::default() }).len();
         assert_eq!((count(Some("MIT")), count(Some("AGPL-3.0")), count(None)), (0, 1, 1));
+        let optional = vec![foreign(Some("AGPL-3.0"))];
+        assert_eq!(check(&Metadata { optional, ..Metadata::default() }).len(), 1);
     }
 }

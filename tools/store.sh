@@ -1,0 +1,19 @@
+#!/bin/bash
+# Tests of the store of the shared index on three nodes of Apache Cassandra on loopback. It installs Cassandra into the
+# cache folder if it is not installed yet; without Java or Maven the tests are left out, which is printed.
+set -eu
+cd "$(dirname "$0")/.."
+say() { echo "test-store: $*"; }
+driver=lydian-index-cassandra/driver
+# Built like the other tools of the tests (see the Makefile).
+cargo build --quiet --locked --profile test --workspace --test kernels --bin lydian-lab
+if ! version=$("${CARGO_TARGET_DIR:-target}/debug/lydian-lab" store install); then
+  say "LEFT OUT: the cluster of Cassandra, which could not be installed (see above)"
+  exit 0
+fi
+say "the driver of Cassandra is built, and clippy finds nothing in it"
+cargo clippy --quiet --locked --profile test -p lydian-index-cassandra --features driver --all-targets -- -D warnings
+say "three nodes of Cassandra $version start, are killed, wiped and replaced, and know each other again"
+cargo test --locked --workspace --lib -- --ignored store::tests::three_nodes
+say "the driver keeps what the index relies on while nodes are killed, paused for 30 s, wiped, and while two are gone"
+cargo test --locked --workspace --features $driver --lib -- --nocapture --include-ignored driver::
