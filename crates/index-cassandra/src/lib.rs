@@ -1,12 +1,12 @@
 //! Apache Cassandra as the store of the shared index: the driver behind [`lydian_shared_index::Store`].
 //!
 //! Input: an address, `cassandra://HOST[:PORT],HOST/KEYSPACE`. Output: a store whose calls block, or a refusal of one
-//! sentence. The driver is linked only with the cargo feature `driver` (`cassandra` in `lydian-node`): the crate `scylla`
-//! and what it needs, with a small runtime of its own. ScyllaDB speaks the same protocol and should work with the same
-//! code; it is not tested.
+//! sentence. The driver is linked only with the cargo feature `driver` (`cassandra` in `lydian-node`): the crate
+//! `scylla` and what it needs, with a small runtime of its own. ScyllaDB speaks the same protocol and should work with
+//! the same code; it is not tested.
 //!
-//! Invariants: every call returns within [`ANSWER_MAX`]; a time-out of a compare-and-set is reported as unknown, never as
-//! applied or lost. No clock but that of the caller, and no file.
+//! Invariants: every call returns within [`ANSWER_MAX`]; a time-out of a compare-and-set is reported as unknown, never
+//! as applied or lost. No clock but that of the caller, and no file.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! The commit row: compare-and-set, and a fence against requests that come too late.
 //!
 //! A node that was paused runs a request that it finds in its socket when it goes on, however long ago the client gave
-//! up. So a linearizable read alone does not tell what becomes of a swap without an answer. The row has a second column,
-//! `fence`, that every swap compares too. A [`CommitRead::Serial`] ends with a compare-and-set of the fence: once that is
-//! applied, no earlier swap can be.
+//! up. So a linearizable read alone does not tell what becomes of a swap without an answer. The row has a second
+//! column, `fence`, that every swap compares too. A [`CommitRead::Serial`] ends with a compare-and-set of the fence:
+//! once that is applied, no earlier swap can be.
 //!
 //! Rows: sequence 0 means that there is no commit row yet; the keyspace is created with it. Cost of a swap: one
 //! compare-and-set, four round trips between the nodes.

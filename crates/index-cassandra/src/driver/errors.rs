@@ -1,7 +1,7 @@
 //! What the errors of the driver mean for the index.
 //!
-//! Input: an error of `scylla`. Output: a [`StoreError`] whose text is one sentence, and for a compare-and-set whether it
-//! may have been done. An error that is not known here may have been done, and may pass.
+//! Input: an error of `scylla`. Output: a [`StoreError`] whose text is one sentence, and for a compare-and-set whether
+//! it may have been done. An error that is not known here may have been done, and may pass.
 
 use lydian_shared_index::StoreError;
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};

@@ -151,7 +151,8 @@ pub(super) fn replication(driver: &Driver, keyspace: &str, name: &str) -> Result
     copies(&options).ok_or_else(|| refused(format!("{name}: unknown replication {options:?}")))
 }
 
-/// `{'class': '...NetworkTopologyStrategy', 'dc1': '3'}`, or `{'class': '...SimpleStrategy', 'replication_factor': '3'}`.
+/// `{'class': '...NetworkTopologyStrategy', 'dc1': '3'}`, or `{'class': '...SimpleStrategy', 'replication_factor':
+/// '3'}`.
 fn copies(options: &HashMap<String, String>) -> Option<u32> {
     let counts = options.iter().filter(|(name, _)| *name != "class");
     counts.map(|(_, count)| count.parse::<u32>().ok()).collect::<Option<Vec<_>>>()?.into_iter().min()

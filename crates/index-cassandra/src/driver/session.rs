@@ -1,8 +1,8 @@
 //! The session: connections to all nodes, the threads that serve them, and how long a call may take.
 //!
-//! Input: an address, bound statements. Output: results. An idempotent request is sent to a second and third node if the
-//! first does not answer soon, and is repeated until its time is over; others are sent once. A node that stops answering
-//! is noticed within three seconds, and left out then. Must never: block a thread of another runtime.
+//! Input: an address, bound statements. Output: results. An idempotent request is sent to a second and third node if
+//! the first does not answer soon, and is repeated until its time is over; others are sent once. A node that stops
+//! answering is noticed within three seconds, and left out then. Must never: block a thread of another runtime.
 
 use super::errors::{Outcome, outcome, refused, store_error, unavailable};
 use crate::Address;

@@ -1,8 +1,8 @@
 //! The files and the command line of one node of a cluster.
 //!
-//! Input: the place of the node, the ports and memory of the cluster. Output: `cassandra.yaml`, the settings of its log,
-//! and the command. Everything a node writes is below its own folder; it listens on its loopback address only, and on no
-//! port for JMX. Must never: name a file outside the folder, or an address outside 127.0.0.0/8.
+//! Input: the place of the node, the ports and memory of the cluster. Output: `cassandra.yaml`, the settings of its
+//! log, and the command. Everything a node writes is below its own folder; it listens on its loopback address only, and
+//! on no port for JMX. Must never: name a file outside the folder, or an address outside 127.0.0.0/8.
 
 use super::install::Installed;
 use crate::error::LabError;
@@ -14,8 +14,6 @@ use std::process::Command;
 
 /// Tokens are signed 64-bit numbers; each node has one.
 const TOKENS: u128 = 1 << 64;
-/// The datacenter that `SimpleSnitch` puts every node in.
-pub const DATACENTER: &str = "datacenter1";
 /// The main class of a node.
 const MAIN_CLASS: &str = "org.apache.cassandra.service.CassandraDaemon";
 
@@ -103,7 +101,9 @@ impl Place {
             set("initial_token", &format!("\"{}\"", self.token(shape)));
         }
         set("partitioner", &"org.apache.cassandra.dht.Murmur3Partitioner");
-        set("endpoint_snitch", &"SimpleSnitch");
+        // A node asks itself before the others: the name of its datacenter is `0`, from its address.
+        set("endpoint_snitch", &"RackInferringSnitch");
+        set("dynamic_snitch", &false);
         set("listen_address", &self.address());
         set("rpc_address", &self.address());
         set("native_transport_port", &shape.cql_port);

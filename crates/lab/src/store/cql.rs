@@ -1,8 +1,8 @@
 //! As much of the native protocol of Cassandra as it takes to ask one node about the cluster.
 //!
 //! Input: an address, statements without values. Output: rows whose cells are bytes. One request at a time, with a time
-//! limit; answers are bounded. It exists because the driver of the node is optional and needs a runtime; nothing here is
-//! measured. Must never: panic on what a node sends.
+//! limit; answers are bounded. It exists because the driver of the node is optional and needs a runtime; nothing here
+//! is measured. Must never: panic on what a node sends.
 //!
 //! Source: `native_protocol_v4.spec` of Cassandra.
 

@@ -1,9 +1,9 @@
 //! Apache Cassandra as Maven packages: `cassandra-all` and what it needs.
 //!
-//! Input: the list of jars with their SHA-256, as `sha256sum` prints it. Output: the jars in the cache directory, and the
-//! class path. A jar that is missing, or whose bytes differ from the list, is an error that names it; jars that are not
-//! in the list are never loaded. Cost: 64 MB, and half a minute for the first download. It needs Maven for that, and
-//! Java 17 to run.
+//! Input: the list of jars with their SHA-256, as `sha256sum` prints it. Output: the jars in the cache directory, and
+//! the class path. A jar that is missing, or whose bytes differ from the list, is an error that names it; jars that are
+//! not in the list are never loaded. Cost: 64 MB, and half a minute for the first download. It needs Maven for that,
+//! and Java 17 to run.
 
 use crate::error::LabError;
 use crate::peers::{Unfinished, needs};

@@ -10,7 +10,7 @@ pub mod cql;
 pub mod install;
 mod node;
 
-pub use config::{DATACENTER, Join, Shape};
+pub use config::{Join, Shape};
 pub use cql::{Consistency, Row};
 pub use install::{Installed, VERSION, install};
 pub use node::Node;

@@ -1,7 +1,7 @@
 //! One node of a cluster as a process: start, stop, kill, pause, wipe.
 //!
-//! Input: its place and the shape of the cluster. Output: a process whose output and log are in the node's folder. It is
-//! killed when the value is dropped, also if it is paused. Must never: wipe the data of a node that runs.
+//! Input: its place and the shape of the cluster. Output: a process whose output and log are in the node's folder. It
+//! is killed when the value is dropped, also if it is paused. Must never: wipe the data of a node that runs.
 
 use super::config::{Join, Place, Shape};
 use super::cql::{Connection, Consistency, Row};
