@@ -64,7 +64,7 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "zmq", level: 9, purpose: "notifications of blocks and transactions over ZeroMQ; ZMTP of its own", uses: &["engine", "consensus", "disk"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk", "style"] },
     Layer { name: "index-cassandra", level: 10, purpose: "Apache Cassandra as the store of the shared index; its driver is optional", uses: &["shared-index"] },
-    Layer { name: "node", level: 11, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "esplora", "dashboard", "query", "p2p", "index-cassandra", "index", "mempool", "fees", "second-opinion", "engine", "descriptor", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
+    Layer { name: "node", level: 11, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "esplora", "dashboard", "query", "p2p", "index-cassandra", "shared-index", "index", "mempool", "fees", "second-opinion", "engine", "descriptor", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "cli", level: 11, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
     Layer { name: "lab", level: 11, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "wire", "curve", "disk"] },
 ];

@@ -19,6 +19,7 @@ pub use address::{Address, AddressError, DEFAULT_PORT, Host, SCHEME};
 pub use driver::CassandraStore;
 
 use lydian_shared_index::{Store, StoreError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a call may take, retries included; creating a keyspace may take [`CREATE_MAX`].
@@ -39,13 +40,13 @@ pub struct Settings {
 ///
 /// Refused: an unknown keyspace, one with other tables, a single copy of each value, a node whose clock differs.
 #[cfg(feature = "driver")]
-pub fn open(settings: &Settings) -> Result<Box<dyn Store>, StoreError> {
-    driver::CassandraStore::open(settings).map(|store| Box::new(store) as Box<dyn Store>)
+pub fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
+    driver::CassandraStore::open(settings).map(|store| Arc::new(store) as Arc<dyn Store>)
 }
 
 /// Opens a keyspace: this program has no driver.
 #[cfg(not(feature = "driver"))]
-pub fn open(settings: &Settings) -> Result<Box<dyn Store>, StoreError> {
+pub fn open(settings: &Settings) -> Result<Arc<dyn Store>, StoreError> {
     Err(without_driver(settings))
 }
 
@@ -63,7 +64,11 @@ pub fn create(settings: &Settings, _replication: u32) -> Result<(), StoreError> 
 
 #[cfg(not(feature = "driver"))]
 fn without_driver(settings: &Settings) -> StoreError {
-    let reason = format!("{}: this program was built without the cargo feature `cassandra`", settings.address);
+    let reason = format!(
+        "{}: this program was built without the driver of Cassandra; build it with: cargo build --release -p \
+         lydian-node --features cassandra",
+        settings.address
+    );
     StoreError::Refused { reason }
 }
 
@@ -74,8 +79,8 @@ mod tests {
     #[test]
     fn without_the_driver_every_store_is_refused() {
         let settings = Settings { address: "cassandra://a/b".parse().unwrap(), now: || Duration::ZERO };
-        let refused = "the store of the index is refused: cassandra://a:9042/b: this program was built without the cargo \
-                       feature `cassandra`";
+        let refused = "the store of the index is refused: cassandra://a:9042/b: this program was built without the \
+                       driver of Cassandra; build it with: cargo build --release -p lydian-node --features cassandra";
         assert_eq!(open(&settings).unwrap_err().to_string(), refused);
         assert_eq!(create(&settings, 3).unwrap_err().to_string(), refused);
     }

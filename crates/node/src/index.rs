@@ -1,5 +1,6 @@
 //! `lydian index`: `status` prints what the indexes of the data directory have on disk, `drop` removes one, `verify`
-//! compares them with a rebuild (`work::verify_indexes`).
+//! compares them with a rebuild (`work::verify_indexes`). With the address of a store: `load` writes the index there,
+//! `verify` compares both (`work::shared_tasks`), and `status` prints what the store has (`shared_index`).
 //!
 //! Input: settings, the words after the command. Output: text or JSON, and an exit code. `status` reads files only, so
 //! that it works beside a running node, whose status file has the progress of its indexes;
@@ -13,12 +14,15 @@ use crate::exit;
 use crate::info::{check_directory, is_running};
 use crate::screen::{Screen, Tone, commas, count};
 use crate::settings::Settings;
+use crate::shared_index;
 use crate::status::{self, Status as NodeStatus};
+use crate::work::SharedTask;
 use lydian_disk::Disk;
 use lydian_index::{
     ADDRESSINDEX_NAME, COINSTATS_NAME, FILTERS_NAME, IndexError, IndexKind, Report, SCRATCH_DIR, TXINDEX_NAME,
     TXOSPENDERINDEX_NAME, inspect, remove,
 };
+use lydian_index_cassandra::{Address, SCHEME};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -29,6 +33,8 @@ pub(crate) enum Next {
     Exit(u8),
     /// Compares these indexes with a rebuild.
     Verify(Vec<IndexKind>),
+    /// Writes the index to a store, or compares both.
+    Store(SharedTask, Address),
 }
 
 /// What the words ask for.
@@ -37,6 +43,8 @@ enum Wanted {
     Status,
     Verify(Option<IndexKind>),
     Drop(IndexKind),
+    StatusOf(Address),
+    Store(SharedTask, Address),
 }
 
 fn wanted(words: &[String]) -> Result<Wanted, String> {
@@ -44,13 +52,25 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
     match words[..] {
         ["status"] => Ok(Wanted::Status),
         ["verify"] => Ok(Wanted::Verify(None)),
+        ["status", text] if text.starts_with(SCHEME) => address(text).map(Wanted::StatusOf),
+        ["verify", text] if text.starts_with(SCHEME) => {
+            address(text).map(|address| Wanted::Store(SharedTask::Verify, address))
+        }
+        ["load", text] => address(text).map(|address| Wanted::Store(SharedTask::Load, address)),
+        ["load"] => Err(format!("lydian index load needs the address of a store: {SCHEME}HOST[:PORT],HOST/KEYSPACE")),
         ["verify", name] => named(name).map(|kind| Wanted::Verify(Some(kind))),
         ["drop", name] => named(name).map(Wanted::Drop),
         ["drop"] => Err(format!("lydian index drop needs the name of an index: {}", names())),
-        ["status", word] => Err(format!("lydian index status takes no further word, not '{word}'")),
-        [word, ..] => Err(format!("lydian index has no command '{word}': it has status, verify [NAME] and drop NAME")),
-        [] => Err("lydian index needs status, verify [NAME] or drop NAME".to_owned()),
+        ["status", word] => Err(format!("lydian index status takes the address of a store, not '{word}'")),
+        [word, ..] => Err(format!(
+            "lydian index has no command '{word}': it has status, verify [NAME], drop NAME and load ADDRESS"
+        )),
+        [] => Err("lydian index needs status, verify [NAME], drop NAME or load ADDRESS".to_owned()),
     }
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    text.parse().map_err(|error| format!("'{text}': {error}"))
 }
 
 fn named(name: &str) -> Result<IndexKind, String> {
@@ -71,7 +91,12 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk, words: &[String]) -> Nex
             return Next::Exit(exit::SETTINGS);
         }
     };
-    if let Err(code) = check_directory(settings, disk) {
+    if let Wanted::StatusOf(address) = &wanted {
+        return Next::Exit(shared_index::status(settings, disk, address));
+    }
+    // Loading locks the directory, and makes one that is missing: the keyspace is created before there is an index.
+    let is_made = matches!(wanted, Wanted::Store(SharedTask::Load, _));
+    if !is_made && let Err(code) = check_directory(settings, disk) {
         return Next::Exit(code);
     }
     match wanted {
@@ -82,6 +107,8 @@ pub(crate) fn run(settings: &Settings, disk: &dyn Disk, words: &[String]) -> Nex
             Err(code) => Next::Exit(code),
         },
         Wanted::Verify(None) => Next::Verify(IndexKind::ALL.into()),
+        Wanted::Store(task, address) => Next::Store(task, address),
+        Wanted::StatusOf(_) => unreachable!("it needs no data directory"),
     }
 }
 
@@ -349,6 +376,10 @@ mod tests {
         assert_eq!(of(&["status"]), Ok(Wanted::Status));
         assert_eq!(of(&["verify"]), Ok(Wanted::Verify(None)));
         assert_eq!(of(&["verify", "coinstats"]), Ok(Wanted::Verify(Some(IndexKind::CoinStats))));
+        let store: Address = "cassandra://a/b".parse().unwrap();
+        assert_eq!(of(&["status", "cassandra://a/b"]), Ok(Wanted::StatusOf(store.clone())));
+        assert_eq!(of(&["load", "cassandra://a/b"]), Ok(Wanted::Store(SharedTask::Load, store.clone())));
+        assert_eq!(of(&["verify", "cassandra://a/b"]), Ok(Wanted::Store(SharedTask::Verify, store)));
         assert_eq!(of(&["drop", "tables"]), Ok(Wanted::Drop(IndexKind::Tables)));
         for (words, expected) in [
             (
@@ -357,9 +388,12 @@ mod tests {
             ),
             (&["verify", "x"], "there is no index 'x': the indexes are tables"),
             (&["drop"], "lydian index drop needs the name of an index: tables"),
-            (&["status", "tables"], "lydian index status takes no further word, not 'tables'"),
+            (&["status", "tables"], "lydian index status takes the address of a store, not 'tables'"),
             (&["list"], "lydian index has no command 'list': it has status"),
-            (&[], "lydian index needs status, verify [NAME] or drop NAME"),
+            (&[], "lydian index needs status, verify [NAME], drop NAME or load ADDRESS"),
+            (&["load"], "lydian index load needs the address of a store: cassandra://"),
+            (&["load", "tables"], "'tables': an address of a store starts with cassandra://"),
+            (&["verify", "cassandra://a"], "'cassandra://a': the keyspace is missing"),
         ] {
             let error = of(words).unwrap_err();
             assert!(error.starts_with(expected), "{error}");

@@ -42,6 +42,7 @@ mod screen;
 mod serve;
 mod service;
 mod settings;
+mod shared_index;
 mod signals;
 mod status;
 mod verify;
@@ -142,6 +143,7 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
         (Some("page"), _) => return page::print_link(&settings, &RealDisk),
         (Some("index"), _) => match index::run(&settings, &RealDisk, &words.arguments) {
             index::Next::Verify(kinds) => Task::VerifyIndexes(kinds),
+            index::Next::Store(task, address) => Task::Store(task, address),
             index::Next::Exit(code) => return code,
         },
         (Some("import"), Some(directory)) => Task::Import(directory),

@@ -16,7 +16,7 @@ pub(crate) struct Kind {
 }
 
 /// All of them.
-pub(crate) const WARNINGS: [Kind; 7] = [
+pub(crate) const WARNINGS: [Kind; 8] = [
     Kind {
         id: Warning::UnknownNewRulesActivated,
         name: "unknown_rules",
@@ -38,6 +38,7 @@ pub(crate) const WARNINGS: [Kind; 7] = [
     Kind { id: Warning::SignatureEngine, name: "signature_engine", advice: "" },
     Kind { id: Warning::DiskNearlyFull, name: "disk", advice: "" },
     Kind { id: Warning::IndexFailed, name: "index", advice: "" },
+    Kind { id: Warning::SharedIndex, name: "shared_index", advice: "" },
 ];
 
 /// The warnings that are set, as the page shows them.

@@ -22,6 +22,8 @@ pub enum Warning {
     DiskNearlyFull,
     /// One of Lydian's: an index failed, or could not be opened.
     IndexFailed,
+    /// One of Lydian's: the index is not written to its store.
+    SharedIndex,
 }
 
 /// The active warnings.

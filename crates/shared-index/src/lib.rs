@@ -10,7 +10,8 @@
 //!
 //! [`Writer`] writes, [`SharedIndex`] reads. [`seal`] is the form of all values, [`commit`] the row, [`parts`] the form
 //! of pages with long lists. [`plan`] decides what the next row is, and [`upload`] writes a generation and removes one;
-//! [`fetch`] reads values. The tests have a store in memory that does everything that [`Store`] does not rule out.
+//! [`fetch`] reads values, and [`compare()`] compares all of them with the embedded index. The tests have a store in
+//! memory that does everything that [`Store`] does not rule out.
 //!
 //! Invariants: what a commit row names is not changed, and is removed an hour after no row names it; a page that is
 //! missing is an error and never an empty answer; one writer commits at a time. No driver, no clock, no randomness.
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod commit;
+mod compare;
 mod fetch;
 pub mod limits;
 mod parts;
@@ -31,6 +33,7 @@ mod upload;
 mod writer;
 
 pub use commit::{Commit, Leftover, Retired, WriterId};
+pub use compare::{Compared, compare};
 pub use lydian_index::Table;
 pub use reader::{ReaderError, SharedIndex};
 pub use seal::SHARED_FORMAT;

@@ -122,6 +122,12 @@ impl Upload {
         Ok(())
     }
 
+    /// Takes a batch.
+    pub(crate) fn take(&mut self, budget: Budget) -> Vec<(Key, Vec<u8>)> {
+        let count = budget.take(self.pending.iter()).min(self.pending.len());
+        self.pending.drain(..count).collect()
+    }
+
     /// Writes a batch, which stays if that fails. Returns its bytes.
     pub(crate) fn send(&mut self, store: &dyn Store, budget: Budget) -> Result<usize, StoreError> {
         if self.pending.is_empty() {

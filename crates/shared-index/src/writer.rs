@@ -24,6 +24,7 @@ use crate::seal::Sealed;
 use crate::store::{CommitRead, Key, Keyspace, Store, StoreError, StoredCommit, Swap};
 use crate::upload::{Budget, Removal, Upload};
 use lydian_index::{Export, Identity, IndexError, RemoteContent, RemoteSegment, TxIndexReader};
+use lydian_primitives::BlockHash;
 use std::fmt;
 use std::sync::Arc;
 
@@ -194,19 +195,25 @@ impl Writer {
         own.saturating_sub(committed)
     }
 
+    /// The last block that readers of the store have, as far as this writer knows.
+    pub fn tip(&self) -> Option<(u32, BlockHash)> {
+        self.known.as_ref()?.tip()
+    }
+
     pub(crate) fn budget(&self) -> Budget {
         Budget { writes: WRITES_MAX >> self.slow, bytes: WRITE_BYTES_MAX >> self.slow }
     }
 
     fn try_step(&mut self, now: u64) -> Result<Step, WriterError> {
         let Some(commit) = self.read_commit()? else { return self.create() };
-        let plan = self.take_plan()?;
-        let step = self.step_of(&commit, &plan, now);
+        let mut plan = self.take_plan()?;
+        let step = self.step_of(&commit, &mut plan, now);
+        plan.export.forget_rows();
         self.plan = Some(plan);
         step
     }
 
-    fn step_of(&mut self, commit: &Commit, plan: &Plan, now: u64) -> Result<Step, WriterError> {
+    fn step_of(&mut self, commit: &Commit, plan: &mut Plan, now: u64) -> Result<Step, WriterError> {
         if let Some(next) = plan::reserve(commit, plan, now)? {
             return self.swap(commit, next, Step::Reserved);
         }
@@ -216,6 +223,8 @@ impl Writer {
             let step = Step::Committed(next.tip().map(|(height, _)| height));
             return self.swap(commit, next, step);
         }
+        // The rest takes longer, and needs segments only.
+        plan.export.forget_rows();
         if let Some(written) = self.upload(commit, plan)? {
             return Ok(Step::Wrote(written));
         }

@@ -8,7 +8,7 @@
 use super::commits::NO_COMMIT;
 use super::errors::{refused, store_error, unavailable};
 use super::session::{Driver, Patience};
-use crate::{CREATE_MAX, Settings};
+use crate::{ANSWER_MAX, CREATE_MAX, Settings};
 use lydian_shared_index::StoreError;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
@@ -16,6 +16,7 @@ use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::statement::unprepared::Statement;
 use std::collections::{BTreeSet, HashMap};
+use tokio::time::timeout;
 
 /// The version of the tables. Another one is refused.
 const LAYOUT: i32 = 1;
@@ -85,7 +86,9 @@ impl Statements {
 fn prepare(driver: &Driver, text: String, is_idempotent: bool) -> Result<PreparedStatement, StoreError> {
     let session = driver.session();
     driver.block(async move {
-        let mut statement = session.prepare(text).await.map_err(|error| unavailable(error.to_string()))?;
+        let late = || StoreError::TimedOut { reason: "a statement was not prepared".to_owned() };
+        let prepared = timeout(ANSWER_MAX, session.prepare(text)).await.map_err(|_| late())?;
+        let mut statement = prepared.map_err(|error| unavailable(error.to_string()))?;
         statement.set_is_idempotent(is_idempotent);
         statement.set_consistency(Consistency::Quorum);
         Ok(statement)
@@ -147,7 +150,7 @@ pub(super) fn replication(driver: &Driver, keyspace: &str, name: &str) -> Result
     let row = rows.maybe_first_row::<(HashMap<String, String>,)>();
     let (options,) = row
         .map_err(|error| refused(error.to_string()))?
-        .ok_or_else(|| refused(format!("{name}: the keyspace does not exist")))?;
+        .ok_or_else(|| refused(format!("{name}: the keyspace does not exist: `lydian index load` creates it")))?;
     copies(&options).ok_or_else(|| refused(format!("{name}: unknown replication {options:?}")))
 }
 

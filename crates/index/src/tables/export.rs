@@ -99,6 +99,12 @@ impl Export {
         Arc::ptr_eq(&self.segments, &other.segments)
     }
 
+    /// Lets go of the rows in memory, which the index would have to copy with the next block. What is left has the
+    /// segments only.
+    pub fn forget_rows(&mut self) {
+        self.groups.clear();
+    }
+
     /// What the block at a height behind the segments adds; `None` if there is none.
     pub fn delta(&self, height: u32) -> Option<Vec<u8>> {
         let (from, rows) = self.groups.iter().rev().find(|(from, _)| *from <= height)?;

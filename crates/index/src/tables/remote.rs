@@ -149,11 +149,7 @@ impl RemoteTables {
     }
 
     /// The copy with other content. Only what is new is read.
-    pub fn next(
-        &self,
-        content: &RemoteContent,
-        deltas: &mut dyn FnMut(&[(u32, BlockHash)]) -> Result<Vec<Vec<u8>>, IndexError>,
-    ) -> Result<RemoteTables, IndexError> {
+    pub fn next(&self, content: &RemoteContent, deltas: &mut ReadDeltas<'_>) -> Result<RemoteTables, IndexError> {
         let mut next = RemoteTables { epoch: content.epoch, ..RemoteTables::empty(self.identity, self.pages.clone()) };
         let mut segments = Vec::with_capacity(content.segments.len());
         for segment in &content.segments {

@@ -20,6 +20,7 @@ pub(crate) use events::EventCounts;
 
 use crate::run::Session;
 use crate::settings::Settings;
+use crate::work::SharedProgress;
 use lydian_electrum::Operator;
 use lydian_electrum::figures::FIGURES as ELECTRUM_FIGURES;
 use lydian_engine::Engine;
@@ -97,6 +98,7 @@ pub(crate) struct Metrics {
     electrum: OnceLock<Operator>,
     esplora: OnceLock<lydian_esplora::figures::Counts>,
     second_opinion: OnceLock<Monitor>,
+    shared_index: OnceLock<Arc<SharedProgress>>,
 }
 
 impl Metrics {
@@ -119,6 +121,7 @@ impl Metrics {
             electrum: OnceLock::new(),
             esplora: OnceLock::new(),
             second_opinion: OnceLock::new(),
+            shared_index: OnceLock::new(),
         }
     }
 
@@ -146,6 +149,10 @@ impl Metrics {
 
     pub(crate) fn has_second_opinion(&self, monitor: Monitor) {
         let _ = self.second_opinion.set(monitor);
+    }
+
+    pub(crate) fn has_shared_index(&self, progress: &Arc<SharedProgress>) {
+        let _ = self.shared_index.set(Arc::clone(progress));
     }
 
     pub(crate) fn has_mempool(&self, mempool: &Arc<Mempool>) {

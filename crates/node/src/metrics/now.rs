@@ -4,6 +4,7 @@
 use super::slow::Values;
 use super::{EventCounts, Metrics, Peers};
 use crate::process;
+use crate::shared_index::SHARED_NAME;
 use crate::warnings::WARNINGS;
 use lydian_coins::CoinsStats;
 use lydian_curve::RefereeCounts;
@@ -113,7 +114,7 @@ impl EngineNow {
     }
 }
 
-/// The indexes, by the names of `getindexinfo`.
+/// The indexes, by the names of `getindexinfo`, and the one in the store of `-index`.
 fn indexes(followers: Vec<FollowerInfo>, metrics: &Metrics) -> Vec<IndexNow> {
     let shared = metrics.context.indexes().shared.as_ref();
     let names = super::table::index_names();
@@ -126,6 +127,11 @@ fn indexes(followers: Vec<FollowerInfo>, metrics: &Metrics) -> Vec<IndexNow> {
             _ => all.extend(names.iter().filter(|name| **name == follower.name).map(|name| index(*name))),
         }
     }
+    all.extend(metrics.shared_index.get().map(|shared| IndexNow {
+        name: SHARED_NAME,
+        height: shared.height(),
+        has_failed: shared.has_failed(),
+    }));
     all
 }
 

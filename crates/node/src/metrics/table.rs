@@ -1,6 +1,7 @@
 //! [`NODE_FIGURES`]: Lydian's own figures, except those of its servers. Data only.
 
 use super::now::{EngineNow, Now, PeersNow};
+use crate::shared_index::SHARED_NAME;
 use crate::warnings::WARNINGS;
 use lydian_curve::ENGINE_NAMES;
 use lydian_engine::Stage;
@@ -9,9 +10,9 @@ use lydian_p2p::message_names;
 use lydian_serve::figures::{Figure, Label, Samples, float};
 use std::sync::atomic::Ordering;
 
-/// The names of the indexes, as in `getindexinfo`.
-pub(super) fn index_names() -> [&'static str; 5] {
-    [TXINDEX_NAME, TXOSPENDERINDEX_NAME, ADDRESSINDEX_NAME, COINSTATS_NAME, FILTERS_NAME]
+/// The names of the indexes, as in `getindexinfo`, and of the one in the store of `-index`.
+pub(super) fn index_names() -> [&'static str; 6] {
+    [TXINDEX_NAME, TXOSPENDERINDEX_NAME, ADDRESSINDEX_NAME, COINSTATS_NAME, FILTERS_NAME, SHARED_NAME]
 }
 
 const STAGE: Label = Label { name: "stage", values: || Stage::ALL.iter().map(|stage| stage.name()).collect() };

@@ -7,6 +7,7 @@ use super::net::{NetProblem, has_good_port};
 use lydian_consensus::Chain;
 use lydian_descriptor::Address;
 use lydian_electrum::{CostLimits, Host};
+use lydian_index_cassandra::Address as StoreAddress;
 use lydian_options::{Setting, switch};
 use lydian_serve::{Origin, Subnet};
 use std::path::PathBuf;
@@ -165,6 +166,17 @@ pub(super) fn index(setting: &Setting) -> Result<AddressIndex, SettingsError> {
         "full" => Ok(AddressIndex::Full),
         "0" => Ok(AddressIndex::Off),
         text => Err(ValueProblem::AddressIndex { text: text.to_owned() }.into()),
+    }
+}
+
+/// `-index`: the address of a store.
+pub(super) fn store(setting: &Setting) -> Result<Option<StoreAddress>, SettingsError> {
+    match setting.text() {
+        "" | "0" => Ok(None),
+        text => match text.parse() {
+            Ok(address) => Ok(Some(address)),
+            Err(error) => Err(ValueProblem::Store { text: text.to_owned(), error }.into()),
+        },
     }
 }
 

@@ -6,6 +6,7 @@ use super::net::NetProblem;
 use super::unused::UnusedProblem;
 use super::values::PRUNE_MIB_MIN;
 use lydian_consensus::DeploymentError;
+use lydian_index_cassandra::AddressError;
 use lydian_options::completions::Shell;
 use lydian_options::{
     ArgumentProblem, ChainCombination, ConfProblem, DatadirProblem, FileProblem, Origin, ReadProblem,
@@ -127,6 +128,13 @@ pub(crate) enum ValueProblem {
     AddressIndex {
         text: String,
     },
+    /// `-index`.
+    Store {
+        text: String,
+        error: AddressError,
+    },
+    /// `-index` with `-addressindex=0`.
+    StoreWithoutIndex,
     /// `-electrum`, `-esplora` or `-page` with `-server=0`.
     WalletsWithoutServer {
         option: &'static str,
@@ -257,6 +265,10 @@ impl fmt::Display for ValueProblem {
             }
             Self::AddressIndex { text } => {
                 write!(f, "Unknown -addressindex value {text}: it must be compact or full, or 0 for no index.")
+            }
+            Self::Store { text, error } => write!(f, "Invalid -index: {text:?}: {error}."),
+            Self::StoreWithoutIndex => {
+                f.write_str("-index needs the index that it writes: it cannot be combined with -addressindex=0.")
             }
             Self::CertificateWithoutKey { certificate, key } => {
                 write!(f, "-{certificate} and -{key} must be given together.")

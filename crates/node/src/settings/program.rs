@@ -18,7 +18,7 @@ pub(crate) fn program() -> Program {
         let then = match name {
             "import" => Then::Directories,
             "verify" => Then::Files,
-            "index" => Then::Words(&["status", "verify", "drop"]),
+            "index" => Then::Words(&["status", "verify", "drop", "load"]),
             "completions" => Then::Words(Shell::NAMES),
             _ => Then::Nothing,
         };

@@ -5,7 +5,7 @@
 use super::core::{CORE_OPTIONS, Given as Treatment};
 use super::deployments;
 use super::electrum::ElectrumSettings;
-use super::error::{IgnoredConf, SettingsError};
+use super::error::{IgnoredConf, SettingsError, ValueProblem};
 use super::given::Given;
 use super::logging;
 use super::mempool;
@@ -122,6 +122,9 @@ fn settle(
     settings.electrum.read(chain, &given)?;
     settings.esplora.read(chain, &given)?;
     settings.page.read(chain, &given)?;
+    if settings.shared_index.is_some() && !settings.has_address_index() {
+        return Err(ValueProblem::StoreWithoutIndex.into());
+    }
     for path in [&mut settings.page.certificate, &mut settings.page.key].into_iter().flatten() {
         *path = host.absolute(path);
     }

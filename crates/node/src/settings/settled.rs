@@ -82,6 +82,8 @@ pub(crate) struct Settings {
     pub(crate) zmq: ZmqSettings,
     pub(crate) electrum: ElectrumSettings,
     pub(crate) esplora: EsploraSettings,
+    /// `-index`: the store that the index is written to.
+    pub(crate) shared_index: Option<lydian_index_cassandra::Address>,
     pub(crate) page: PageSettings,
     /// The time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
@@ -144,9 +146,10 @@ pub(crate) struct LogSettings {
 }
 
 impl Settings {
-    /// What the node keeps of scripts: `-addressindex`, or what a server needs.
+    /// What the node keeps of scripts: `-addressindex`, or what a server or `-index` needs.
     pub(crate) fn address_index(&self) -> AddressIndex {
-        let needed = if self.electrum.is_on || self.esplora.is_on { AddressIndex::Compact } else { AddressIndex::Off };
+        let is_needed = self.electrum.is_on || self.esplora.is_on || self.shared_index.is_some();
+        let needed = if is_needed { AddressIndex::Compact } else { AddressIndex::Off };
         self.electrum.index.unwrap_or(needed)
     }
 
@@ -213,6 +216,7 @@ impl Settings {
             zmq: ZmqSettings::default(),
             electrum: ElectrumSettings::default(),
             esplora: EsploraSettings::default(),
+            shared_index: None,
             page: PageSettings::default(),
             mocktime: None,
             max_tip_age_seconds: TIP_AGE_SECONDS_DEFAULT,

@@ -87,7 +87,7 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         name: "index",
         argument: "COMMAND",
         words_max: 2,
-        help: "status: sizes and heights of the indexes; verify [NAME]: compare with a rebuild; drop NAME: remove an index",
+        help: "status: sizes and heights of the indexes; verify [NAME]: compare with a rebuild; drop NAME: remove an index; load cassandra://HOST/KEYSPACE: write the index to a store, status and verify with such an address: what the store has, and compare it",
     },
     CommandInfo { name: "page", argument: "", words_max: 0, help: "Print a link to the page of the running node" },
     CommandInfo {

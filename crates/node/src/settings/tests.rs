@@ -202,6 +202,12 @@ fn faults_are_named_in_cores_words() {
         (&["-txindex", "-prune=550"], "", "Prune mode is incompatible with -txindex."),
         (&["-peerblockfilters"], "", "Cannot set -peerblockfilters without -blockfilterindex."),
         (&["-blockfilterindex=x"], "", "Unknown -blockfilterindex value x."),
+        (&["-index=tikv://a/b"], "", "Invalid -index: \"tikv://a/b\": an address of a store starts with cassandra://."),
+        (
+            &["-index=cassandra://a/b", "-addressindex=0"],
+            "",
+            "-index needs the index that it writes: it cannot be combined with -addressindex=0.",
+        ),
         (&["-addressindex=x"], "", "Unknown -addressindex value x: it must be compact or full, or 0 for no index."),
         (&["-electrum", "-txindex", "-prune=550"], "", "Prune mode is incompatible with -txindex."),
         (&["-electrum", "-txospenderindex", "-prune=550"], "", "Prune mode is incompatible with -txospenderindex."),

@@ -12,6 +12,7 @@ use lydian_disk::{DiskError, DiskErrorKind};
 use lydian_engine::{EngineError, Inconsistency};
 use lydian_index::IndexError;
 use lydian_net::NetworkError;
+use lydian_shared_index::WriterError;
 use std::path::PathBuf;
 use std::{fmt, io};
 
@@ -47,6 +48,8 @@ pub(super) enum Failure {
     },
     /// `-secondopinion` in a program without Bitcoin Core's code.
     NoSecondOpinion,
+    /// The store of `-index` refuses this node's index.
+    SharedIndex(WriterError),
 }
 
 impl Failure {
@@ -57,7 +60,8 @@ impl Failure {
             | Failure::Electrum(_)
             | Failure::Esplora(_)
             | Failure::Network(_)
-            | Failure::NoSecondOpinion => exit::SETTINGS,
+            | Failure::NoSecondOpinion
+            | Failure::SharedIndex(_) => exit::SETTINGS,
             // An option asks for an index that cannot be built.
             Failure::Engine(EngineError::BeyondPruned { .. }) => exit::SETTINGS,
             // The path on the command line is wrong.
@@ -112,6 +116,7 @@ impl fmt::Display for Failure {
             Failure::Network(error) => error.fmt(f),
             Failure::Thread(error) => write!(f, "a thread could not be started: {error}"),
             Failure::SignatureEngine { name, error } => write!(f, "-sigengine={name}: {error}"),
+            Failure::SharedIndex(error) => write!(f, "-index: {error}"),
             Failure::NoSecondOpinion => f.write_str(
                 "-secondopinion needs the code of Bitcoin Core, which this program was built without; build it with: cargo build --release -p \
                  lydian-node --features second-opinion",

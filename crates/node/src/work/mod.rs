@@ -20,6 +20,8 @@ mod mempool;
 mod opening;
 mod opinion;
 mod peers;
+mod shared_tasks;
+mod shared_writer;
 mod signatures;
 pub(crate) mod space;
 mod transactions;
@@ -35,14 +37,19 @@ use crate::page::{self, PageNode};
 use crate::run::Session;
 use crate::serve::Serving;
 use crate::service;
+pub(crate) use shared_tasks::SharedTask;
+pub(crate) use shared_writer::Progress as SharedProgress;
+
 use failure::Failure;
 use lydian_engine::{Engine, Observer};
 use lydian_index::{IndexKind, TXINDEX_NAME, TXOSPENDERINDEX_NAME, TxIndexReader};
+use lydian_index_cassandra::Address;
 use lydian_mempool::Mempool;
 use lydian_p2p::filters::FilterSource;
 use lydian_rpc::{Indexes, SpenderIndex, TransactionIndex};
 use lydian_zmq::Publisher;
 use opening::{Opened, Opening};
+use shared_writer::SharedWriter;
 use signatures::SignatureChoice;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,11 +66,16 @@ pub(crate) enum Task {
     UtxoHash,
     /// Compare the indexes with a rebuild, then exit.
     VerifyIndexes(Vec<IndexKind>),
+    /// Write the index to a store, or compare both, then exit.
+    Store(SharedTask, Address),
 }
 
 pub(crate) fn work(session: &Session<'_>, task: &Task, style: Style) -> u8 {
     if let Task::VerifyIndexes(kinds) = task {
         return verify_indexes::run(session, kinds, style);
+    }
+    if let Task::Store(task, address) = task {
+        return shared_tasks::run(session, *task, address, style);
     }
     match go(session, task, style) {
         Ok(code) => code,
@@ -153,6 +165,10 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
     if matches!(task, Task::Run) && engine.is_reindexing() {
         session.initial_download.set_loading(true);
     }
+    let shared = write_to_store(session, task, transactions.as_ref(), &engine)?;
+    if let (Some(writer), Some(node)) = (&shared, &shown) {
+        node.metrics.has_shared_index(writer.progress());
+    }
     watcher.begins(&engine);
     let node = Node {
         session,
@@ -170,7 +186,7 @@ fn go(session: &Session<'_>, task: &Task, style: Style) -> Result<u8, Failure> {
         Task::Run => peers::stay(node, server, is_loss),
         Task::Import(_) => Ok(load::load(&node, task, is_loss)?.code()),
         Task::UtxoHash => hash_coins(node),
-        Task::VerifyIndexes(_) => unreachable!("it needs no node"),
+        Task::VerifyIndexes(_) | Task::Store(..) => unreachable!("it needs no node"),
     }
 }
 
@@ -192,6 +208,21 @@ fn add_transactions(session: &Session<'_>, reader: &TxIndexReader, engine: &Arc<
     let settings = session.settings;
     indexes.transactions = settings.txindex.then(|| source(TXINDEX_NAME) as Arc<dyn TransactionIndex>);
     indexes.spenders = settings.txospenderindex.then(|| source(TXOSPENDERINDEX_NAME) as Arc<dyn SpenderIndex>);
+}
+
+/// `-index`: ends before the engine and its indexes do.
+fn write_to_store(
+    session: &Session<'_>,
+    task: &Task,
+    reader: Option<&TxIndexReader>,
+    engine: &Arc<Engine>,
+) -> Result<Option<SharedWriter>, Failure> {
+    let Some(address) = session.settings.shared_index.as_ref().filter(|_| matches!(task, Task::Run)) else {
+        return Ok(None);
+    };
+    // An index that could not be opened is reported already.
+    let Some(reader) = reader else { return Ok(None) };
+    SharedWriter::start(session, address, reader, engine).map(Some)
 }
 
 /// `lydian utxohash`, without a node beside it.

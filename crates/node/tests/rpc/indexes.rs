@@ -103,7 +103,7 @@ fn make_newer(file: &Path, bytes: &[u8]) -> bool {
     false
 }
 
-fn mine(server: &Server, count: u32, number: u8) {
+pub(crate) fn mine(server: &Server, count: u32, number: u8) {
     server.result("generatetodescriptor", &format!("[{count},\"raw({})\"]", to_hex(&script(number))));
 }
 
@@ -118,7 +118,7 @@ fn txids(server: &Server, height: usize) -> Vec<Value> {
 }
 
 /// Spends the first coinbases, one in each of the next blocks.
-fn spend(server: &Server, heights: std::ops::Range<usize>) {
+pub(crate) fn spend(server: &Server, heights: std::ops::Range<usize>) {
     for height in heights {
         let coinbase = txids(server, height)[0].as_str().unwrap().parse().unwrap();
         let (tx, _) = pay(&[(OutPoint { txid: coinbase, vout: 0 }, 5_000_000_000, 1)], &[2, 3, 3], 10_000);

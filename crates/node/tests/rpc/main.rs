@@ -55,6 +55,7 @@ mod rest;
 mod same;
 mod second_opinion;
 mod server;
+mod shared_index;
 mod signet;
 mod startup;
 mod strange;

@@ -2,7 +2,9 @@
 
 use super::seeds::world_row;
 use super::sim::{Faults, SimStore, World};
-use crate::{SharedIndex, Step, Writer, WriterId};
+use crate::{
+    Bucket, Compared, DeltaHeight, DeltaKey, Key, PageKey, SharedIndex, Step, Table, Writer, WriterId, compare,
+};
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
 use lydian_consensus::{Chain as Network, Params};
@@ -14,9 +16,10 @@ use lydian_mempool::{Clock, Mempool, Secrets};
 use lydian_primitives::{Block, RawBlock, Txid};
 use lydian_query::{Chain, NodeChain, NodeIndex, NodePool, Query, ScriptIndex, Settings};
 use lydian_stdx::lock;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Later than every block.
 const NOW: i64 = 4_000_000_000;
@@ -85,6 +88,21 @@ impl Node {
     }
 }
 
+fn spoilt_values_are_different(world: &Arc<Mutex<World>>, compare: &dyn Fn() -> Compared) {
+    let commit = world_row(world);
+    let bucket = Bucket { generation: commit.content.segments[0].generation, table: Table::Numbers, page: 0 };
+    let at = DeltaHeight { series: commit.series, height: 400 };
+    let hash = commit.delta_hash(400).unwrap();
+    for key in [Key::Page(PageKey { bucket, part: 0 }), Key::Delta(DeltaKey { at, hash })] {
+        let kept = RefCell::new(None);
+        lock(world).spoil(&key, &[0, 1, 2], |value| *kept.borrow_mut() = value.take());
+        assert_eq!(compare().difference, Some(format!("{key} is missing on a quorum of replicas")));
+        lock(world).spoil(&key, &[0, 1, 2], |value| *value = Some(vec![1, 2, 3]));
+        assert_eq!(compare().difference, Some(format!("{key} differs from the index of this node")));
+        lock(world).spoil(&key, &[0, 1, 2], |value| value.clone_from(&kept.borrow()));
+    }
+}
+
 #[test]
 fn every_script_of_a_chain_has_the_answers_of_the_embedded_index() {
     for has_txids in [true, false] {
@@ -96,7 +114,12 @@ fn every_script_of_a_chain_has_the_answers_of_the_embedded_index() {
         while writer.step(0).unwrap() != Step::Idle {}
         let commit = world_row(&world);
         assert_eq!((commit.content.segments.len(), commit.content.hashes.len()), (1, 177));
-        let shared = Arc::new(SharedIndex::open(store, &node.reader.identity().genesis).unwrap());
+        let (values, _) = lock(&world).size();
+        let compare = || compare(store.as_ref(), &node.reader, &mut |_| true).unwrap().unwrap();
+        let found = compare();
+        assert_eq!((found.difference, found.height, found.values), (None, Some(432), values as u64));
+        spoilt_values_are_different(&world, &compare);
+        let shared = Arc::new(SharedIndex::open(store.clone(), &node.reader.identity().genesis).unwrap());
         let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(&node.engine));
         let own_index = Arc::new(NodeIndex::new(node.reader.clone(), Arc::clone(&chain), &node.engine));
         let other_index = Arc::new(shared.scripts(Arc::clone(&chain)));

@@ -165,11 +165,21 @@ pub(super) const OPTIONS: &[Opt] = &[
         is_own: true,
         kind: Kind::Text,
         group: group::ELECTRUM,
-        default: "compact with -electrum or -esplora, otherwise 0",
+        default: "compact with -electrum, -esplora or -index, otherwise 0",
         help: "Maintain an index of all outputs by script, and of the inputs that spend them. <profile> is compact; full adds the txids in the order of the chain, 32 bytes for each transaction, so that a history needs no transaction to be read; 0 for none",
         set: Set::Value(|settings, setting| {
             electrum::index(setting).map(|profile| settings.electrum.index = Some(profile))
         }),
         ..SWITCH
+    },
+    Opt {
+        name: "index",
+        argument: "<address>",
+        is_own: true,
+        group: group::ELECTRUM,
+        default: "none",
+        help: "Also write the index of -addressindex to Apache Cassandra, at its own pace: cassandra://HOST[:PORT],HOST/KEYSPACE. Needs a program built with the cargo feature cassandra",
+        set: Set::Value(|settings, setting| electrum::store(setting).map(|address| settings.shared_index = address)),
+        ..TEXT
     },
 ];

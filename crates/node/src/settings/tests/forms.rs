@@ -120,6 +120,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("pagecert", "c.pem", None),
     ("pagekey", "k.pem", None),
     ("addressindex", "compact", Some("-addressindex=x")),
+    ("index", "cassandra://db.example/lydian", Some("-index=db.example/lydian")),
     ("uacomment", "me", Some("-uacomment=me/")),
     ("v2transport", "0", None),
     ("whitebind", "127.0.0.1:1234", Some("-whitebind=127.0.0.1")),

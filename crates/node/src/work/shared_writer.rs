@@ -1,0 +1,221 @@
+//! `-index`: writes the index of this node to a store, on a thread of its own.
+//!
+//! Input: a session, the reader of the index, the engine. Output: the store at the tip of the index; how far it is
+//! ([`Progress`]), a warning while the store fails, lines in the log. A store that is down or slow delays nothing: the
+//! thread tries again every second. What a further try cannot change (another chain, salt or format, a single copy, a
+//! clock that is off) is refused at the start. Later, like another writer, it ends the writing, not the node.
+
+use super::alerts::Alarm;
+use super::failure::Failure;
+use super::opening::secret;
+use crate::clock::now;
+use crate::log::Log;
+use crate::run::Session;
+use crate::shared_index::open_store;
+use lydian_engine::{Engine, Standing};
+use lydian_index::TxIndexReader;
+use lydian_index_cassandra::Address;
+use lydian_rpc::Warning;
+use lydian_shared_index::{Step, Writer, WriterError, WriterId};
+use lydian_stdx::{IgnorePoison, lock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// How often the index is asked for new blocks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Between two tries while the store fails.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Failures in a row before the operator is warned: a single time-out is no news.
+const FAILURES_MAX: u32 = 3;
+
+/// How far the store is, for figures.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// The number of blocks that readers of the store have.
+    blocks: AtomicU32,
+    /// Whether the writing ended by an error.
+    has_failed: AtomicBool,
+}
+
+impl Progress {
+    /// The height of the last block; `None` before the first.
+    pub(crate) fn height(&self) -> Option<u32> {
+        self.blocks.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+}
+
+/// The thread. It ends when this is dropped, after at most one call of the store.
+#[derive(Debug)]
+pub(super) struct SharedWriter {
+    progress: Arc<Progress>,
+    end: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SharedWriter {
+    /// Fails if the store refuses this index. A store that does not answer is tried again later.
+    pub(super) fn start(
+        session: &Session<'_>,
+        address: &Address,
+        reader: &TxIndexReader,
+        engine: &Arc<Engine>,
+    ) -> Result<SharedWriter, Failure> {
+        let (progress, end) = (Arc::<Progress>::default(), Arc::<(Mutex<bool>, Condvar)>::default());
+        let mut work = Work {
+            address: address.clone(),
+            reader: reader.clone(),
+            engine: Arc::clone(engine),
+            id: WriterId(secret()),
+            writer: None,
+            failures: 0,
+            progress: Arc::clone(&progress),
+            log: Arc::clone(&session.log),
+            alarm: Alarm::new(session),
+        };
+        match work.connect() {
+            Ok(()) => session.log.info(format!("Index: written to {address}")),
+            Err(error) if error.may_pass() => {
+                work.failures = FAILURES_MAX;
+                work.failed(&error);
+            }
+            Err(error) => return Err(Failure::SharedIndex(error)),
+        }
+        let ends = Arc::clone(&end);
+        let thread = Builder::new().name("index-store".to_owned()).spawn(move || work.run(&ends))?;
+        Ok(SharedWriter { progress, end, thread: Some(thread) })
+    }
+
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+}
+
+impl Drop for SharedWriter {
+    fn drop(&mut self) {
+        *lock(&self.end.0) = true;
+        self.end.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic was printed by then.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    address: Address,
+    reader: TxIndexReader,
+    engine: Arc<Engine>,
+    id: WriterId,
+    /// `None` while the store was not reached yet.
+    writer: Option<Writer>,
+    /// Failures since the last step that succeeded.
+    failures: u32,
+    progress: Arc<Progress>,
+    log: Arc<Log>,
+    alarm: Alarm,
+}
+
+/// What the thread does next.
+enum Next {
+    Step,
+    Wait(Duration),
+    End,
+}
+
+impl Work {
+    fn connect(&mut self) -> Result<(), WriterError> {
+        let writer = Writer::open(open_store(&self.address)?, Box::new(self.reader.clone()), self.id)?;
+        self.shows(&writer);
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    fn run(mut self, end: &(Mutex<bool>, Condvar)) {
+        let has_ended = || *lock(&end.0);
+        while !has_ended() {
+            match self.turn() {
+                Next::Step => {}
+                Next::Wait(time) => {
+                    let guard = lock(&end.0);
+                    drop(end.1.wait_timeout_while(guard, time, |is_ended| !*is_ended).ignore_poison());
+                }
+                Next::End => return,
+            }
+        }
+    }
+
+    fn turn(&mut self) -> Next {
+        // After a crash, the index is behind the coins for a while; the row would follow it back.
+        let standing = self.engine.follower(self.reader.name()).map(|index| index.standing);
+        if !matches!(standing, Some(Standing::InStep)) {
+            return Next::Wait(LOOK);
+        }
+        match self.step() {
+            Ok(step) => {
+                self.succeeded();
+                if step == Step::Idle { Next::Wait(LOOK) } else { Next::Step }
+            }
+            Err(error) if error.may_pass() => {
+                self.failures = self.failures.saturating_add(1);
+                self.failed(&error);
+                Next::Wait(RETRY)
+            }
+            Err(error) => {
+                self.ended(&error);
+                Next::End
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<Step, WriterError> {
+        let Some(writer) = &mut self.writer else {
+            self.connect()?;
+            return Ok(Step::Adopted);
+        };
+        let step = writer.step(now().into());
+        if let Some(writer) = &self.writer {
+            self.shows(writer);
+        }
+        step
+    }
+
+    fn shows(&self, writer: &Writer) {
+        // Between two rows none is known.
+        if let Some((height, _)) = writer.tip() {
+            self.progress.blocks.store(height.saturating_add(1), Ordering::Relaxed);
+        }
+    }
+
+    fn succeeded(&mut self) {
+        if self.failures >= FAILURES_MAX {
+            self.log.info(format!("Index: {} answers again", self.address));
+        }
+        if self.failures > 0 {
+            self.alarm.unwarn(Warning::SharedIndex);
+        }
+        self.failures = 0;
+    }
+
+    fn failed(&self, error: &WriterError) {
+        if self.failures == FAILURES_MAX {
+            let text = format!("The index is not written to {}: {error}", self.address);
+            self.log.warning(&text);
+            self.alarm.keep(Warning::SharedIndex, Some(&text));
+        }
+    }
+
+    fn ended(&self, error: &WriterError) {
+        let text = format!("The index is no longer written to {}: {error}", self.address);
+        self.log.error(&text);
+        self.progress.has_failed.store(true, Ordering::Relaxed);
+        self.alarm.keep(Warning::SharedIndex, Some(&text));
+    }
+}

@@ -1,0 +1,293 @@
+//! `-index` and `lydian index load|status|verify cassandra://...`. A program without the driver refuses the option with
+//! the command that builds one with it. The other test needs three nodes of Cassandra (`make test-store`): a node
+//! writes while blocks arrive and leave, is killed at random moments, loses its store, and meets other writers.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A command of the program on a data directory, without a node.
+fn command(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
+    command.arg(format!("-datadir={}", folder.display())).args(["-regtest", "-printtoconsole=0"]);
+    command.args(arguments).output().unwrap()
+}
+
+/// The exit code of a command that fails, and what it complains about.
+fn complaint(output: &Output) -> (Option<i32>, String) {
+    assert!(!output.status.success(), "{output:?}");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// The JSON that a command prints, and its exit code.
+fn document(folder: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
+    let output = command(folder, &[arguments, &["-json"]].concat());
+    let document = serde_json::from_slice(&output.stdout);
+    (output.status.code(), document.unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}")))
+}
+
+#[cfg(not(feature = "cassandra"))]
+#[test]
+fn a_program_without_the_driver_says_how_to_build_one() {
+    let scratch = lydian_oracle::Scratch::new("rpc-shared-index-driver");
+    let build = "build it with: cargo build --release -p lydian-node --features cassandra";
+    let node = ["-index=cassandra://127.0.0.1/a", "-server=0", "-listen=0", "-noconnect"];
+    let (code, text) = complaint(&command(scratch.path(), &node));
+    assert!(code == Some(1) && text.contains("-index: ") && text.contains(build), "{code:?} {text}");
+    for word in ["load", "status"] {
+        let (code, text) = complaint(&command(scratch.path(), &["index", word, "cassandra://127.0.0.1/a"]));
+        assert!(code == Some(2) && text.contains(build), "{code:?} {text}");
+    }
+}
+
+#[cfg(feature = "cassandra")]
+mod cluster {
+    use super::{command, complaint, document};
+    use crate::http::send;
+    use crate::indexes::{mine, spend};
+    use crate::server::Server;
+    use lydian_engine::Tip;
+    use lydian_index::{IndexKind, Profile, ScriptHash, TxIndex};
+    use lydian_index_cassandra::{Settings, open};
+    use lydian_lab::store::{Cluster, Join, Recipe, install};
+    use lydian_oracle::Scratch;
+    use lydian_oracle::copy_folder;
+    use lydian_primitives::hex;
+    use lydian_shared_index::SharedIndex;
+    use lydian_stdx::SplitMix64;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+    /// For whatever a cluster on a busy machine has to do.
+    const PATIENCE: Duration = Duration::from_secs(300);
+    const LOOK: Duration = Duration::from_millis(100);
+
+    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+    fn now() -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
+    }
+
+    /// Waits until there is a value.
+    fn wait<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+        let start = Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            assert!(start.elapsed() < PATIENCE, "{what}");
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    struct World {
+        cluster: Cluster,
+        node: Server,
+        address: String,
+        options: Vec<String>,
+        page: u16,
+        _scratch: Scratch,
+    }
+
+    impl World {
+        fn new() -> World {
+            install(&mut |text| println!("{text}")).unwrap();
+            let scratch = Scratch::new("rpc-shared-index");
+            let folder = &scratch.path().join("cluster");
+            let recipe = Recipe { folder, nodes: 3, heap_mib: 512, timeout: PATIENCE, interrupted: &INTERRUPTED };
+            let cluster = Cluster::start(&recipe).unwrap().unwrap();
+            let address = format!("cassandra://{}/lydian_node", cluster.hosts());
+            let page = lydian_oracle::free_port().unwrap();
+            let options = [format!("-index={address}"), "-page=1".to_owned(), format!("-pageport={page}")];
+            fs::create_dir(scratch.path().join("new")).unwrap();
+            let folder = scratch.path().join("new");
+            let (code, text) = complaint(&command(&folder, &[&options[0], "-server=0", "-listen=0", "-noconnect"]));
+            assert!(code == Some(1) && text.contains("the keyspace does not exist"), "{text}");
+            let (code, text) = complaint(&command(&folder, &["index", "load", &address]));
+            assert!(code == Some(3) && text.contains("the keyspace is ready"), "{text}");
+            let words: Vec<&str> = options.iter().map(String::as_str).collect();
+            let node = Server::lydian("shared-index", &words);
+            World { cluster, node, address, options: options.to_vec(), page, _scratch: scratch }
+        }
+
+        fn start_again(&mut self) {
+            let options = self.options.clone();
+            self.node.start_again(&options.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+
+        fn stop(&mut self) {
+            self.node.result("stop", "[]");
+            assert_eq!(self.node.wait(), Some(0));
+        }
+
+        fn status(&self) -> Value {
+            let (code, status) = document(&self.node.folder, &["index", "status", &self.address]);
+            assert_eq!(code, Some(0), "{status}");
+            status
+        }
+
+        /// Until readers of the store have the tip of the node.
+        fn wait_for_tip(&self) -> Value {
+            wait("the store does not come to the tip", || {
+                let tip = self.node.result("getbestblockhash", "[]");
+                let status = self.status();
+                (status["hash"] == tip).then_some(status)
+            })
+        }
+
+        fn warnings(&self) -> String {
+            self.node.result("getblockchaininfo", "[]")["warnings"].to_string()
+        }
+
+        /// A figure of the index in the store.
+        fn figure(&self, name: &str) -> Option<u32> {
+            let authorization = self.node.authorization();
+            let request =
+                format!("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {authorization}\r\n\r\n");
+            let body = send(self.page, request.as_bytes()).unwrap().body;
+            let start = format!("{name}{{index=\"shared\"}} ");
+            body.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok())
+        }
+    }
+
+    #[test]
+    #[ignore = "starts three nodes of Cassandra for some minutes; `make test-store` runs it"]
+    fn a_node_keeps_its_index_in_a_store() {
+        let mut world = World::new();
+        a_killed_writer_continues(&mut world);
+        a_reorganisation_reaches_the_store(&world);
+        a_store_that_is_down_delays_no_block(&mut world);
+        a_loaded_store_is_equal(&mut world);
+        others_are_refused(&mut world);
+    }
+
+    /// More than a group of blocks, mined while the node is killed again and again.
+    fn a_killed_writer_continues(world: &mut World) {
+        const KILLS: u32 = 20;
+        let mut random = SplitMix64::new(22);
+        mine(&world.node, 20, 1);
+        mine(&world.node, 110, 5);
+        spend(&world.node, 1..10);
+        for _ in 0..KILLS {
+            mine(&world.node, 9, 6);
+            std::thread::sleep(Duration::from_millis(random.below(1_500) as u64));
+            world.node.kill();
+            world.start_again();
+        }
+        spend(&world.node, 10..20);
+        let status = world.wait_for_tip();
+        println!("after {KILLS} kills: {status}");
+        assert!(world.warnings() == "[]", "{}", world.warnings());
+        assert_eq!(wait("the figure", || world.figure("lydian_index_lag_blocks")), 0);
+    }
+
+    fn a_reorganisation_reaches_the_store(world: &World) {
+        let height = world.node.result("getblockcount", "[]").as_u64().unwrap();
+        let first = world.node.result("getblockhash", &json!([height - 5]).to_string());
+        world.node.result("invalidateblock", &json!([first]).to_string());
+        mine(&world.node, 8, 7);
+        let status = world.wait_for_tip();
+        assert_eq!(status["height"], height + 2);
+    }
+
+    fn a_store_that_is_down_delays_no_block(world: &mut World) {
+        for number in [1, 2] {
+            world.cluster.node_mut(number).unwrap().kill().unwrap();
+        }
+        let height = world.node.result("getblockcount", "[]").as_u64().unwrap();
+        mine(&world.node, 5, 8);
+        assert_eq!(world.node.result("getblockcount", "[]"), height + 5);
+        wait("a warning", || world.warnings().contains("The index is not written to").then_some(()));
+        assert_eq!(wait("the figure", || world.figure("lydian_index_lag_blocks")), 5);
+        for number in [1, 2] {
+            world.cluster.start_node(number, Join::Plainly).unwrap();
+        }
+        assert!(world.cluster.wait(PATIENCE, &INTERRUPTED).unwrap());
+        wait("the warning ends", || (world.warnings() == "[]").then_some(()));
+        world.wait_for_tip();
+    }
+
+    /// The files of the index go on to their final form when the node stops; then both are the same, page by page, and
+    /// so is every answer about every script and transaction.
+    fn a_loaded_store_is_equal(world: &mut World) {
+        let scripts = scripts(&world.node);
+        world.stop();
+        let (code, loaded) = document(&world.node.folder, &["index", "load", &world.address]);
+        assert_eq!(code, Some(0), "{loaded}");
+        let (code, verified) = document(&world.node.folder, &["index", "verify", &world.address]);
+        assert!(code == Some(0) && verified["is_equal"] == true, "{verified}");
+        println!("{verified}");
+        let status = world.status();
+        assert_eq!((&status["lag_blocks"], &status["height"]), (&json!(0), &verified["height"]));
+
+        let settings = Settings { address: world.address.parse().unwrap(), now };
+        let disk = Arc::new(lydian_disk::RealDisk);
+        let params = lydian_consensus::Params::new(lydian_consensus::Chain::Regtest);
+        let dir = IndexKind::Tables.dir(&world.node.folder.join("regtest"));
+        let any = Profile { has_scripts: false, has_txids: false };
+        let (_index, own) = TxIndex::open(disk, &dir, params.genesis_hash, any, || [0, 0]).unwrap();
+        let other = SharedIndex::open(open(&settings).unwrap(), &params.genesis_hash).unwrap().snapshot();
+        assert_eq!(own.tip().map(|Tip { height, hash }| (height, hash)), other.tip().map(|tip| (tip.height, tip.hash)));
+        let mut events = 0;
+        for script in &scripts {
+            let outputs = own.outputs(script).unwrap();
+            events += outputs.outputs.len();
+            assert_eq!(other.outputs(script).unwrap().outputs, outputs.outputs);
+        }
+        assert!(events > 300, "{events} outputs of {} scripts", scripts.len());
+        println!("{} scripts with {events} outputs are equal", scripts.len());
+    }
+
+    /// Those of all outputs of the chain.
+    fn scripts(node: &Server) -> BTreeSet<ScriptHash> {
+        let mut all = BTreeSet::new();
+        for height in 0..=node.result("getblockcount", "[]").as_u64().unwrap() {
+            let hash = node.result("getblockhash", &json!([height]).to_string());
+            let block = node.result("getblock", &json!([hash, 2]).to_string());
+            for tx in block["tx"].as_array().unwrap() {
+                for output in tx["vout"].as_array().unwrap() {
+                    let script = hex(output["scriptPubKey"]["hex"].as_str().unwrap()).unwrap();
+                    all.insert(ScriptHash::of(&script));
+                }
+            }
+        }
+        all
+    }
+
+    fn others_are_refused(world: &mut World) {
+        // Another salt, and another chain.
+        let other = Server::lydian("shared-index-other", &["-addressindex"]);
+        let folder = other.folder.clone();
+        let options = [world.options[0].as_str(), "-server=0", "-listen=0", "-noconnect"];
+        other.result("stop", "[]");
+        let mut other = other;
+        assert_eq!(other.wait(), Some(0));
+        let (code, text) = complaint(&command(&folder, &options));
+        assert!(code == Some(1) && text.contains("an index with another salt"), "{text}");
+        let mut signet = std::process::Command::new(env!("CARGO_BIN_EXE_lydian"));
+        signet.arg(format!("-datadir={}", folder.display())).args(["-signet", "-printtoconsole=0"]).args(options);
+        let (code, text) = complaint(&signet.output().unwrap());
+        assert!(code == Some(1) && text.contains("the index of the chain with genesis block"), "{text}");
+
+        // A second node with the same index: the one that meets the other's row stops writing, and validates on.
+        let copy = folder.with_extension("copy");
+        copy_folder(&world.node.folder, &copy).unwrap();
+        world.start_again();
+        world.wait_for_tip();
+        fs::remove_dir_all(&folder).unwrap();
+        copy_folder(&copy, &folder).unwrap();
+        let _ = fs::remove_dir_all(&copy);
+        other.start_again(&[world.options[0].as_str()]);
+        mine(&other, 1, 9);
+        wait("the other writes", || (world.status()["hash"] == other.result("getbestblockhash", "[]")).then_some(()));
+        mine(&world.node, 2, 9);
+        wait("the first stops", || world.warnings().contains("another process writes the index").then_some(()));
+        assert_eq!(wait("the figure", || world.figure("lydian_index_failed")), 1);
+        mine(&world.node, 1, 9);
+        assert!(other.result("getblockchaininfo", "[]")["warnings"] == json!([]));
+    }
+}
