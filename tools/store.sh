@@ -4,7 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 say() { echo "test-store: $*"; }
-driver=lydian-index-cassandra/driver
+
+node=lydian-node/cassandra
 # Built like the other tools of the tests (see the Makefile).
 cargo build --quiet --locked --profile test --workspace --test kernels --bin lydian-lab
 if ! version=$("${CARGO_TARGET_DIR:-target}/debug/lydian-lab" store install); then
@@ -12,8 +13,10 @@ if ! version=$("${CARGO_TARGET_DIR:-target}/debug/lydian-lab" store install); th
   exit 0
 fi
 say "the driver of Cassandra is built, and clippy finds nothing in it"
-cargo clippy --quiet --locked --profile test -p lydian-index-cassandra --features driver --all-targets -- -D warnings
+cargo clippy --quiet --locked --profile test -p lydian-index-cassandra -p lydian-node --features $node --all-targets -- -D warnings
 say "three nodes of Cassandra $version start, are killed, wiped and replaced, and know each other again"
 cargo test --locked --workspace --lib -- --ignored store::tests::three_nodes
 say "the driver keeps what the index relies on while nodes are killed, paused for 30 s, wiped, and while two are gone"
-cargo test --locked --workspace --features $driver --lib -- --nocapture --include-ignored driver::
+cargo test --locked --workspace --features $node --lib -- --nocapture --include-ignored driver::
+say "a node writes its index while it is killed at random moments, reorganises, and loses two of three nodes of the store"
+cargo test --locked --workspace --features $node --test rpc -- --nocapture --include-ignored shared_index::cluster::a_node

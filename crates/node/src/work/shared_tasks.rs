@@ -141,7 +141,7 @@ struct Loaded {
 
 fn load(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Problem> {
     let display = display(session, style)?;
-    display.show(Doing::Something(format!("opening {address}")));
+    display.show(Doing::Something("opening the store".to_owned()));
     let store = open_or_create(address)?;
     let (_index, reader) = open_index(session)?.ok_or(Problem::NoIndex(true))?;
     let watch = Stopwatch::start();
@@ -159,7 +159,10 @@ fn load(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Pr
                     page_bytes = page_bytes.saturating_add(bytes as u64);
                 }
                 let blocks = count(writer.lag().into(), "block");
-                display.show(Doing::Something(format!("written: {} MB; behind: {blocks}", megabytes(page_bytes))));
+                display.show(Doing::Something(format!(
+                    "writing the index: {} MB, {blocks} behind",
+                    megabytes(page_bytes)
+                )));
             }
             Err(error) if error.may_pass() && failures < FAILURES_MAX => {
                 failures += 1;
@@ -200,10 +203,10 @@ struct Verified {
 fn verify(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Problem> {
     let display = display(session, style)?;
     let (_index, reader) = open_index(session)?.ok_or(Problem::NoIndex(false))?;
-    display.show(Doing::Something(format!("opening {address}")));
+    display.show(Doing::Something("opening the store".to_owned()));
     let store = open_store(address)?;
     let mut told = |values| {
-        display.show(Doing::Something(format!("comparing with {address}: {} values", commas(values))));
+        display.show(Doing::Something(format!("comparing with the store: {} values", commas(values))));
         !session.stop.is_asked()
     };
     let found = compare(store.as_ref(), &reader, &mut told)?.ok_or(Problem::Interrupted)?;

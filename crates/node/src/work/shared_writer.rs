@@ -12,7 +12,7 @@ use crate::clock::now;
 use crate::log::Log;
 use crate::run::Session;
 use crate::shared_index::open_store;
-use lydian_engine::{Engine, Standing};
+use lydian_engine::{Engine, InitialDownload, Standing};
 use lydian_index::TxIndexReader;
 use lydian_index_cassandra::Address;
 use lydian_rpc::Warning;
@@ -61,7 +61,8 @@ pub(super) struct SharedWriter {
 }
 
 impl SharedWriter {
-    /// Fails if the store refuses this index. A store that does not answer is tried again later.
+    /// Fails if the store refuses this index. A store that does not answer is tried again later. The thread begins to
+    /// write once the blocks on disk are loaded.
     pub(super) fn start(
         session: &Session<'_>,
         address: &Address,
@@ -77,6 +78,7 @@ impl SharedWriter {
             writer: None,
             failures: 0,
             progress: Arc::clone(&progress),
+            initial_download: Arc::clone(&session.initial_download),
             log: Arc::clone(&session.log),
             alarm: Alarm::new(session),
         };
@@ -88,6 +90,8 @@ impl SharedWriter {
             }
             Err(error) => return Err(Failure::SharedIndex(error)),
         }
+        // `peers::stay`, which comes next, ends it.
+        session.initial_download.set_loading(true);
         let ends = Arc::clone(&end);
         let thread = Builder::new().name("index-store".to_owned()).spawn(move || work.run(&ends))?;
         Ok(SharedWriter { progress, end, thread: Some(thread) })
@@ -119,6 +123,7 @@ struct Work {
     /// Failures since the last step that succeeded.
     failures: u32,
     progress: Arc<Progress>,
+    initial_download: Arc<InitialDownload>,
     log: Arc<Log>,
     alarm: Alarm,
 }
@@ -153,9 +158,9 @@ impl Work {
     }
 
     fn turn(&mut self) -> Next {
-        // After a crash, the index is behind the coins for a while; the row would follow it back.
+        // After a crash the coins, and the index behind them, are lower for a while; the row would follow them back.
         let standing = self.engine.follower(self.reader.name()).map(|index| index.standing);
-        if !matches!(standing, Some(Standing::InStep)) {
+        if self.initial_download.is_loading() || !matches!(standing, Some(Standing::InStep)) {
             return Next::Wait(LOOK);
         }
         match self.step() {
