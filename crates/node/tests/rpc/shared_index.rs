@@ -350,16 +350,16 @@ mod cluster {
             let (code, loaded) = document(&folder, &["index", "load", &address]);
             assert_eq!(code, Some(0), "{loaded}");
             let after: u64 = cluster.nodes().iter().map(|node| node.disk_bytes()).sum();
-            let (bytes, seconds) = (loaded["page_bytes"].as_u64().unwrap(), loaded["seconds"].as_f64().unwrap());
-            let settings = Settings { address: address.parse().unwrap(), now };
-            let plain = plain_writes(&settings, bytes);
             let (code, verified) = document(&folder, &["index", "verify", &address]);
             assert_eq!(code, Some(0), "{verified}");
+            let (bytes, seconds) = (verified["bytes"].as_u64().unwrap(), loaded["seconds"].as_f64().unwrap());
+            let settings = Settings { address: address.parse().unwrap(), now };
+            let plain = plain_writes(&settings, bytes);
             println!(
-                "load: {bytes} bytes of pages in {seconds:.2} s; plain: {plain:.2} s; with deltas {} bytes in {} values; \
-                 the nodes have {} bytes more on disk",
-                verified["bytes"],
+                "{} values, {bytes} bytes, {} of them pages: load {seconds:.2} s, plain writes {plain:.2} s; the nodes \
+                 have {} bytes more on disk",
                 verified["values"],
+                loaded["page_bytes"],
                 after.saturating_sub(before)
             );
             rates.push(plain / seconds);
