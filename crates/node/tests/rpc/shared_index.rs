@@ -2,7 +2,6 @@
 //! the command that builds one with it. The other test needs three nodes of Cassandra (`make test-store`): a node
 //! writes while blocks arrive and leave, is killed at random moments, loses its store, and meets other writers.
 
-use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -20,7 +19,8 @@ fn complaint(output: &Output) -> (Option<i32>, String) {
 }
 
 /// The JSON that a command prints, and its exit code.
-fn document(folder: &Path, arguments: &[&str]) -> (Option<i32>, Value) {
+#[cfg(feature = "cassandra")]
+fn document(folder: &Path, arguments: &[&str]) -> (Option<i32>, serde_json::Value) {
     let output = command(folder, &[arguments, &["-json"]].concat());
     let document = serde_json::from_slice(&output.stdout);
     (output.status.code(), document.unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}")))
@@ -41,6 +41,7 @@ fn a_program_without_the_driver_says_how_to_build_one() {
 }
 
 #[cfg(feature = "cassandra")]
+#[allow(clippy::print_stdout, reason = "a test of some minutes prints what it measured")]
 mod cluster {
     use super::{command, complaint, document};
     use crate::http::send;
