@@ -33,8 +33,8 @@ pub use filters::{
 pub use inspect::{IndexKind, SCRATCH_DIR, check, compare, inspect, rebuild, remove, remove_scratch, sample};
 pub use rebuild::{Rebuild, RebuildProgress};
 pub use tables::{
-    ADDRESSINDEX_NAME, Export, Facts, GROUP_BLOCKS, Identity, OutputFate, PAGES_FORMAT, Place, Profile, RemoteContent,
-    RemotePage, RemotePages, RemoteSegment, RemoteTables, Salt, ScriptHash, ScriptOutput, ScriptOutputs, SegmentFacts,
-    TABLES_DIR, TABLES_FILES, TABLES_FORMAT, TXINDEX_NAME, TXOSPENDERINDEX_NAME, Table, TouchedScripts, TxIndex,
-    TxIndexReader, TxidAt, UNSEALED_BLOCKS,
+    ADDRESSINDEX_NAME, Export, Facts, GROUP_BLOCKS, Identity, MergedPages, OutputFate, PAGES_FORMAT, Place, Profile,
+    RemoteContent, RemotePage, RemotePages, RemoteSegment, RemoteTables, Salt, ScriptHash, ScriptOutput, ScriptOutputs,
+    SegmentFacts, TABLES_DIR, TABLES_FILES, TABLES_FORMAT, TXINDEX_NAME, TXOSPENDERINDEX_NAME, Table, TouchedScripts,
+    TxIndex, TxIndexReader, TxidAt, UNSEALED_BLOCKS,
 };

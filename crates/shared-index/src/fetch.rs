@@ -5,10 +5,11 @@
 //!
 //! Cost: one round for pages. One more for lists, whose place is kept for [`DIRECTORIES_MAX`] pages.
 
+use crate::filter::Filters;
 use crate::parts::{self, Directory};
 use crate::seal::Sealed;
 use crate::store::{Bucket, DeltaHeight, DeltaKey, Key, PageKey, Replicas, Store, StoreError};
-use lydian_index::{IndexError, RemotePage, RemotePages, Table};
+use lydian_index::{IndexError, RemotePage, RemotePages, RemoteSegment, Table};
 use lydian_primitives::BlockHash;
 use lydian_stdx::lock;
 use std::collections::HashMap;
@@ -18,16 +19,20 @@ use std::sync::{Arc, Mutex};
 /// Pages whose lists' places are kept: of a few bytes each.
 const DIRECTORIES_MAX: usize = 4_096;
 
+/// Filters that are read at the same time: about 2 MB.
+const FILTERS_AT_ONCE: usize = 64;
+
 /// Reads the store for snapshots.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
     store: Arc<dyn Store>,
     directories: Mutex<HashMap<Bucket, Arc<Directory>>>,
+    pub(crate) filters: Filters,
 }
 
 impl Fetcher {
     pub(crate) fn new(store: Arc<dyn Store>) -> Fetcher {
-        Fetcher { store, directories: Mutex::default() }
+        Fetcher { store, directories: Mutex::default(), filters: Filters::default() }
     }
 
     /// The contents of values that the commit row names.
@@ -52,6 +57,13 @@ impl Fetcher {
             }
         }
         Ok(contents.into_iter().flatten().collect())
+    }
+
+    /// Reads some filters of these generations. False if there are none left, or no room.
+    pub(crate) fn load_filters(&self, segments: &[RemoteSegment], bytes_max: usize) -> Result<bool, StoreError> {
+        let Some(wanted) = self.filters.next(segments, FILTERS_AT_ONCE) else { return Ok(false) };
+        self.filters.add(&wanted, self.read(&wanted.keys)?, bytes_max);
+        Ok(true)
     }
 
     /// The deltas of blocks of a series, by height and hash.
@@ -123,6 +135,10 @@ pub(crate) fn index_error(error: &StoreError) -> IndexError {
 }
 
 impl RemotePages for Fetcher {
+    fn may_have(&self, page: &RemotePage, key: u64) -> bool {
+        self.filters.may_have(page.generation, page.page, key)
+    }
+
     fn read(&self, wanted: &[RemotePage]) -> Result<Vec<Vec<u8>>, IndexError> {
         let bucket = |page: &RemotePage| Bucket { generation: page.generation, table: page.table, page: page.page };
         let buckets: Vec<Bucket> = wanted.iter().map(bucket).collect();

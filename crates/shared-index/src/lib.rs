@@ -10,8 +10,9 @@
 //!
 //! [`Writer`] writes, [`SharedIndex`] reads. [`seal`] is the form of all values, [`commit`] the row, [`parts`] the form
 //! of pages with long lists. [`plan`] decides what the next row is, and [`upload`] writes a generation and removes one;
-//! [`fetch`] reads values, and [`compare()`] compares all of them with the embedded index. The tests have a store in
-//! memory that does everything that [`Store`] does not rule out.
+//! [`fetch`] reads values, except those of pages of which [`filter`] says that they have nothing, and [`compare()`]
+//! compares all of them with the embedded index. The tests have a store in memory that does everything that [`Store`]
+//! does not rule out.
 //!
 //! Invariants: what a commit row names is not changed, and is removed an hour after no row names it; a page that is
 //! missing is an error and never an empty answer; one writer commits at a time. No driver, no clock, no randomness.
@@ -21,6 +22,7 @@
 mod commit;
 mod compare;
 mod fetch;
+mod filter;
 pub mod limits;
 mod parts;
 mod plan;

@@ -6,5 +6,8 @@ pub const WRITE_BYTES_MAX: usize = 64 << 20;
 /// Maximum writes that a writer has under way; halved when the store is too slow.
 pub const WRITES_MAX: usize = 256;
 
+/// Maximum bytes of filters of used scripts in memory: those of all scripts of mainnet are about as large.
+pub const FILTER_BYTES_MAX: usize = 2 << 30;
+
 /// Maximum bytes of a part of the lists of a page, unless a single page of a list is larger.
 pub const PART_BYTES_MAX: usize = 64 << 10;

@@ -63,9 +63,13 @@ impl Parts {
         Some((number, sizes.iter().flat_map(|size| size.to_le_bytes()).chain(bytes).collect()))
     }
 
-    /// The last part, if there are pages, and the directory.
-    pub(crate) fn finish(mut self) -> (Option<(u32, Vec<u8>)>, Directory) {
-        (self.take(), self.directory)
+    /// The last part, if there are pages, and the directory; then the parts are those of the next bucket.
+    pub(crate) fn finish(&mut self) -> (Option<(u32, Vec<u8>)>, Directory) {
+        let last = self.take();
+        let next = Directory { firsts: Vec::new(), end: self.directory.end };
+        let directory = std::mem::replace(&mut self.directory, next);
+        let has_pages = !directory.firsts.is_empty();
+        (last, if has_pages { directory } else { Directory::default() })
     }
 }
 

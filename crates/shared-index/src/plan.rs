@@ -7,60 +7,120 @@ use crate::commit::{Commit, Leftover, Retired};
 use crate::store::{DeltaHeight, DeltaKey};
 use lydian_index::{Export, IndexError, RemoteContent, RemoteSegment, SegmentFacts};
 use lydian_primitives::BlockHash;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// New deltas of one commit: a bound of what is written without a row that names it.
 const DELTAS_PER_COMMIT: u32 = 256;
 
+/// Blocks of the largest segments that are kept apart by their size: those of two and a half years.
+const TIER_BLOCKS_MAX: u32 = 131_072;
+
+/// A generation that the store is to have: segments of the embedded index, as one.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) facts: SegmentFacts,
+    /// The segments, counted from the first.
+    pub(crate) parts: Range<usize>,
+}
+
 /// What the embedded index has at one moment.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) export: Export,
-    pub(crate) segments: Vec<SegmentFacts>,
+    pub(crate) targets: Vec<Target>,
 }
 
 impl Plan {
-    /// `before`: an earlier one, whose facts are taken over if there are the same segments.
+    /// `before`: an earlier one, whose targets are taken over if there are the same segments.
     pub(crate) fn new(export: Export, before: Option<Plan>) -> Result<Plan, IndexError> {
-        let segments = match before.filter(|before| before.export.has_segments_of(&export)) {
-            Some(before) => before.segments,
-            None => export.segments()?,
-        };
-        Ok(Plan { export, segments })
+        if let Some(before) = before.filter(|before| before.export.has_segments_of(&export)) {
+            return Ok(Plan { export, targets: before.targets });
+        }
+        let heights: Vec<Range<u32>> = export.heights().collect();
+        let mut targets = Vec::new();
+        for parts in tiers(&heights, export.sealed()) {
+            targets.extend(export.facts(parts.clone())?.map(|facts| Target { facts, parts }));
+        }
+        Ok(Plan { export, targets })
+    }
+
+    fn is_target(&self, facts: &SegmentFacts) -> bool {
+        self.targets.iter().any(|target| target.facts == *facts)
     }
 
     /// Whether the blocks of a segment are on the chain of the index.
     fn has(&self, facts: &SegmentFacts) -> Result<bool, IndexError> {
-        let is_own = self.segments.contains(facts);
-        Ok(is_own || self.export.hash(facts.heights.end.saturating_sub(1))? == Some(facts.hash))
+        Ok(self.is_target(facts) || self.export.hash(facts.heights.end.saturating_sub(1))? == Some(facts.hash))
     }
 
-    /// Generations from height 0 on that follow each other: of several that begin at a height, the longest.
-    fn cover(&self, commit: &Commit, finished: &[RemoteSegment]) -> Result<Vec<RemoteSegment>, IndexError> {
-        let (mut cover, mut from) = (Vec::new(), 0);
-        loop {
-            let mut longest: Option<&RemoteSegment> = None;
-            for segment in commit.content.segments.iter().chain(finished) {
-                let Range { start, end } = segment.facts.heights;
-                let is_longer = longest.is_none_or(|longest| longest.facts.heights.end < end);
-                if start == from && is_longer && self.has(&segment.facts)? {
-                    longest = Some(segment);
-                }
+    /// The segments of the index that a generation is made of, counted from the first; `None` if it has others.
+    pub(crate) fn parts_of(&self, facts: &SegmentFacts) -> Result<Option<Range<usize>>, IndexError> {
+        let first = self.export.heights().position(|heights| heights.start == facts.heights.start);
+        let last = self.export.heights().position(|heights| heights.end == facts.heights.end);
+        let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
+        let parts = first..last + 1;
+        Ok((self.export.facts(parts.clone())?.as_ref() == Some(facts)).then_some(parts))
+    }
+
+    /// The generations of the row whose blocks are on the chain of the index, and some more; targets come first.
+    fn known(&self, commit: &Commit, more: &[RemoteSegment]) -> Result<Vec<RemoteSegment>, IndexError> {
+        let mut known = Vec::new();
+        for segment in commit.content.segments.iter().chain(more) {
+            if self.has(&segment.facts)? {
+                known.push(segment.clone());
             }
-            let Some(longest) = longest else { return Ok(cover) };
-            from = longest.facts.heights.end;
-            cover.push(longest.clone());
         }
+        known.sort_by_key(|segment| !self.is_target(&segment.facts));
+        Ok(known)
     }
 }
 
-/// The row with numbers for the segments that the store does not have, and without those that are no longer to be
+/// Which segments become one generation: those of a size, so that a reader asks at most five. Segments of
+/// [`TIER_BLOCKS_MAX`] and more are one size. The last segment is for itself if it is not sealed, since a
+/// reorganisation may reach it; those below that are not sealed belong to the smallest size.
+fn tiers(heights: &[Range<u32>], sealed: u32) -> Vec<Range<usize>> {
+    let tier = |heights: &Range<u32>| (heights.end - heights.start).min(TIER_BLOCKS_MAX);
+    let is_open = heights.last().is_some_and(|last| last.end > sealed);
+    let settled = heights.get(..heights.len() - usize::from(is_open)).unwrap_or_default();
+    let mut all: Vec<Range<usize>> = Vec::new();
+    for parts in settled.chunk_by(|one, next| tier(one) == tier(next)) {
+        let from = all.last().map_or(0, |last| last.end);
+        all.push(from..from + parts.len());
+    }
+    if is_open {
+        all.push(settled.len()..heights.len());
+    }
+    all
+}
+
+/// Generations from height 0 on that follow each other: as far as they reach, then as few as possible, then those that
+/// are named first.
+fn cover(known: &[RemoteSegment]) -> Vec<RemoteSegment> {
+    let mut sorted: Vec<&RemoteSegment> = known.iter().collect();
+    sorted.sort_by_key(|segment| segment.facts.heights.end);
+    // The best ones up to each height.
+    let mut paths: BTreeMap<u32, Vec<&RemoteSegment>> = BTreeMap::from([(0, Vec::new())]);
+    for segment in sorted {
+        let Range { start, end } = segment.facts.heights;
+        let Some(path) = paths.get(&start).map(|below| [&below[..], &[segment]].concat()) else { continue };
+        if paths.get(&end).is_none_or(|other| other.len() > path.len()) {
+            paths.insert(end, path);
+        }
+    }
+    paths.pop_last().map(|(_, path)| path.into_iter().cloned().collect()).unwrap_or_default()
+}
+
+/// The row with numbers for the generations that the store does not have, and without those that are no longer to be
 /// written. `None` if there are neither.
 pub(crate) fn reserve(commit: &Commit, plan: &Plan, now: u64) -> Result<Option<Commit>, IndexError> {
-    let cover = plan.cover(commit, &[])?;
-    let is_inside = |inner: &Range<u32>, outer: &Range<u32>| outer.start <= inner.start && inner.end <= outer.end;
-    let is_there = |facts: &SegmentFacts| cover.iter().any(|known| is_inside(&facts.heights, &known.facts.heights));
-    let wanted: Vec<&SegmentFacts> = plan.segments.iter().filter(|facts| !is_there(facts)).collect();
+    // Numbers are given below.
+    let target = |target: &Target| RemoteSegment { generation: u64::MAX, facts: target.facts.clone() };
+    let targets: Vec<RemoteSegment> = plan.targets.iter().map(target).collect();
+    let cover = cover(&plan.known(commit, &targets)?);
+    let is_there = |facts: &SegmentFacts| commit.content.segments.iter().any(|known| known.facts == *facts);
+    let wanted: Vec<&SegmentFacts> =
+        cover.iter().map(|segment| &segment.facts).filter(|facts| !is_there(facts)).collect();
     let is_reserved = |facts: &SegmentFacts| commit.writing.iter().any(|segment| segment.facts == *facts);
     let mut next = commit.clone();
     next.writing.retain(|segment| wanted.contains(&&segment.facts));
@@ -81,7 +141,7 @@ pub(crate) fn compose(
     finished: &[RemoteSegment],
     now: u64,
 ) -> Result<Option<Commit>, IndexError> {
-    let segments = plan.cover(commit, finished)?;
+    let segments = cover(&plan.known(commit, finished)?);
     let hashes = hashes(commit, plan, &segments)?;
     if segments == commit.content.segments && hashes == commit.content.hashes {
         return Ok(None);

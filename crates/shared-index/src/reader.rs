@@ -4,7 +4,8 @@
 //! a few times a second; answers that are being made go on with the row that they began with.
 //!
 //! Invariants: the row that is used never goes back to an earlier sequence; everything of it was read and checked
-//! before it is used. Memory: that of [`RemoteTables`].
+//! before it is used. Memory: that of [`RemoteTables`], and of filters if they are
+//! loaded.
 
 use crate::commit::Commit;
 use crate::fetch::{Fetcher, index_error};
@@ -100,8 +101,22 @@ impl SharedIndex {
         if commit.content != own.content {
             self.tables.set(take(&self.tables.get(), &commit, &self.fetcher)?);
         }
+        self.fetcher.filters.retain(&commit.content.segments);
         *own = commit;
         Ok(true)
+    }
+
+    /// Reads some more filters of used scripts into memory, up to so many bytes ([`crate::limits::FILTER_BYTES_MAX`] at
+    /// most): with them, a script that was never used costs almost no read. False if there is nothing more to read
+    /// until [`SharedIndex::refresh`] returns true. For a thread that does nothing else.
+    pub fn load_filters(&self, bytes_max: usize) -> Result<bool, ReaderError> {
+        let segments = lock(&self.commit).content.segments.clone();
+        Ok(self.fetcher.load_filters(&segments, bytes_max)?)
+    }
+
+    /// Bytes of filters in memory.
+    pub fn filter_bytes(&self) -> usize {
+        self.fetcher.filters.bytes()
     }
 
     /// A reader of the index as it is at each moment.

@@ -1,18 +1,15 @@
-//! [`Upload`]: a segment of the embedded index on its way into the store; and [`Removal`]: one on its way out.
+//! [`Upload`]: a generation on its way into the store; and [`Removal`]: one on its way out.
 //!
-//! Input: an export that has the segment. Output: the values of all its buckets, in batches of a bounded size. Part 0
-//! of a bucket is written last, since it says where the others begin. Memory: a batch and 128 pages.
+//! Input: the pages of the generation. Output: the values of all its buckets, in batches of a bounded size. Part 0 of a
+//! bucket is written last, since it says where the others begin. Memory: a batch, and a part of a list.
 
 use crate::commit::Leftover;
-use crate::parts::{self, Directory, Parts};
+use crate::filter::{self, FILTER_PAGES};
+use crate::parts::{self, Parts};
 use crate::seal::Sealed;
 use crate::store::{Bucket, DeltaHeight, Key, PageKey, Partition, Store, StoreError};
-use lydian_index::{Export, IndexError, RemoteSegment, Table};
+use lydian_index::{Export, Facts, IndexError, MergedPages, RemoteSegment, Table};
 use std::collections::VecDeque;
-use std::ops::Range;
-
-/// Pages that are read from the embedded index at the same time.
-const PAGES_AT_ONCE: u32 = 64;
 
 /// How much may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,28 +30,24 @@ impl Budget {
     }
 }
 
-/// The lists of a page that is being written.
-#[derive(Debug)]
-struct Lists {
-    page: Vec<u8>,
-    left: Range<u32>,
-    parts: Parts,
-}
-
-/// A segment that is being written.
+/// A generation that is being written.
 #[derive(Debug)]
 pub(crate) struct Upload {
     pub(crate) segment: RemoteSegment,
+    pages: MergedPages,
     /// The table, counted in the facts of the segment, and the next page of it.
     table: usize,
     page: u32,
-    lists: Option<Lists>,
+    /// The lists of that page.
+    lists: Parts,
+    /// Those of the pages since the last filter.
+    keys: Vec<u64>,
     pending: VecDeque<(Key, Vec<u8>)>,
 }
 
 impl Upload {
-    pub(crate) fn new(segment: RemoteSegment) -> Upload {
-        Upload { segment, table: 0, page: 0, lists: None, pending: VecDeque::new() }
+    pub(crate) fn new(segment: RemoteSegment, pages: MergedPages) -> Upload {
+        Upload { segment, pages, table: 0, page: 0, lists: Parts::new(0), keys: Vec::new(), pending: VecDeque::new() }
     }
 
     /// Whether everything was acknowledged.
@@ -62,64 +55,64 @@ impl Upload {
         self.table == self.segment.facts.tables.len() && self.pending.is_empty()
     }
 
-    /// Reads values until a batch is full, or none are left. `at`: the segment in the export.
-    pub(crate) fn fill(&mut self, export: &Export, at: usize, budget: Budget) -> Result<(), IndexError> {
-        let bytes = |pending: &VecDeque<(Key, Vec<u8>)>| pending.iter().map(|(_, value)| value.len()).sum::<usize>();
-        while self.pending.len() < budget.writes && bytes(&self.pending) < budget.bytes {
+    /// Takes pages until a batch is full, or none are left.
+    pub(crate) fn fill(&mut self, budget: Budget) -> Result<(), IndexError> {
+        let mut bytes: usize = self.pending.iter().map(|(_, value)| value.len()).sum();
+        while self.pending.len() < budget.writes && bytes < budget.bytes {
             let Some((table, facts)) = self.segment.facts.tables.get(self.table).copied() else { break };
-            if self.lists.is_some() {
-                self.read_lists(export, at)?;
-            } else if self.page >= facts.pages || table == Table::Lists {
+            if table == Table::Lists || self.page >= facts.pages {
                 (self.table, self.page) = (self.table + 1, 0);
-            } else if table == Table::Events {
-                self.read_events(export, at)?;
-            } else {
-                let end = facts.pages.min(self.page.saturating_add(PAGES_AT_ONCE));
-                let numbers: Vec<u32> = (self.page..end).collect();
-                for (number, page) in numbers.iter().zip(export.pages(at, table, &numbers)?) {
-                    self.push(table, *number, 0, &parts::encode(table, &page, &Directory::default()));
-                }
-                self.page = end;
+                continue;
             }
+            let before = self.pending.len();
+            match self.pages.next_page()? {
+                (Table::Lists, page) if table == Table::Events => {
+                    if let Some((part, content)) = self.lists.push(&page) {
+                        self.push(table, part, &content);
+                    }
+                }
+                (found, page) if found == table => {
+                    if table == Table::Events {
+                        self.push_keys(&page, &facts)?;
+                    }
+                    self.push_page(table, &page);
+                }
+                (found, _) => {
+                    let reason = format!("a page of the table {found:?} comes where one of {table:?} should be");
+                    return Err(IndexError::Store { reason });
+                }
+            }
+            bytes += self.pending.iter().skip(before).map(|(_, value)| value.len()).sum::<usize>();
         }
         Ok(())
     }
 
-    fn push(&mut self, table: Table, page: u32, part: u32, content: &[u8]) {
-        let bucket = Bucket { generation: self.segment.generation, table, page };
+    /// The keys of a page, and the filter that ends with it.
+    fn push_keys(&mut self, page: &[u8], facts: &Facts) -> Result<(), IndexError> {
+        self.keys.extend(Export::script_keys(self.page, page, facts)?);
+        let next = self.page + 1;
+        if next == facts.pages || next.is_multiple_of(FILTER_PAGES) {
+            let key = filter::filter_key(self.segment.generation, self.page / FILTER_PAGES * FILTER_PAGES);
+            self.pending.push_back((key, Sealed::Value(key).seal(&filter::encode(&self.keys))));
+            self.keys.clear();
+        }
+        Ok(())
+    }
+
+    /// A page whose lists came before it.
+    fn push_page(&mut self, table: Table, page: &[u8]) {
+        let (last, directory) = self.lists.finish();
+        if let Some((part, content)) = last {
+            self.push(table, part, &content);
+        }
+        self.push(table, 0, &parts::encode(table, page, &directory));
+        self.page += 1;
+    }
+
+    fn push(&mut self, table: Table, part: u32, content: &[u8]) {
+        let bucket = Bucket { generation: self.segment.generation, table, page: self.page };
         let key = Key::Page(PageKey { bucket, part });
         self.pending.push_back((key, Sealed::Value(key).seal(content)));
-    }
-
-    fn read_events(&mut self, export: &Export, at: usize) -> Result<(), IndexError> {
-        let Some(page) = export.pages(at, Table::Events, &[self.page])?.pop() else { return Ok(()) };
-        let left = export.list_pages_of(at, self.page, &page)?;
-        self.lists = Some(Lists { parts: Parts::new(left.start), left, page });
-        Ok(())
-    }
-
-    fn read_lists(&mut self, export: &Export, at: usize) -> Result<(), IndexError> {
-        let Some(mut lists) = self.lists.take() else { return Ok(()) };
-        let end = lists.left.end.min(lists.left.start.saturating_add(PAGES_AT_ONCE));
-        let numbers: Vec<u32> = (lists.left.start..end).collect();
-        let pages = if numbers.is_empty() { Vec::new() } else { export.pages(at, Table::Lists, &numbers)? };
-        for page in pages {
-            if let Some((part, content)) = lists.parts.push(&page) {
-                self.push(Table::Events, self.page, part, &content);
-            }
-        }
-        lists.left.start = end;
-        if !lists.left.is_empty() {
-            self.lists = Some(lists);
-            return Ok(());
-        }
-        let (last, directory) = lists.parts.finish();
-        if let Some((part, content)) = last {
-            self.push(Table::Events, self.page, part, &content);
-        }
-        self.push(Table::Events, self.page, 0, &parts::encode(Table::Events, &lists.page, &directory));
-        self.page += 1;
-        Ok(())
     }
 
     /// Takes a batch.

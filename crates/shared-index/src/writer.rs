@@ -4,12 +4,12 @@
 //! in steps of a bounded size, at the pace of its caller, on a copy of what the index has at the moment; so neither
 //! validation nor the index waits for it. In each step it does the first of these that is due:
 //!
-//! 1. *Reserve*: the commit row gives a number to each segment that the store does not have, before anything is stored
-//!    under it. So nothing is stored that no row names, and a process that ends at any moment leaves nothing behind
-//!    that its successor does not find in the row.
+//! 1. *Reserve*: the commit row gives a number to each generation that the store does not have, before anything is
+//!    stored under it. So nothing is stored that no row names, and a process that ends at any moment leaves nothing
+//!    behind that its successor does not find in the row.
 //! 2. *Commit*: deltas of new blocks are written, then the row that names them, and the generations that are complete.
-//!    While a merged segment is being written, the row names those that it is made of.
-//! 3. *Write* a batch of a segment, those of low heights first.
+//!    While larger generations are being written, the row names those that it had.
+//! 3. *Write* a batch of a generation, those of low heights first.
 //! 4. *Remove* a batch of what no row has named for an hour ([`KEEP_SECONDS`]).
 //!
 //! Every change of the row is a compare-and-set of its sequence. A writer that loses it to another process stops.
@@ -135,8 +135,8 @@ pub struct Writer {
     keyspace: Keyspace,
     /// The row as it is, unless another process replaced it; `None` if it must be read.
     known: Option<Arc<Commit>>,
-    /// Whether this process changed the row, or tried to.
-    has_swapped: bool,
+    /// The sequence of the row that this process changed last, or tried to.
+    swapped_from: Option<u64>,
     plan: Option<Plan>,
     upload: Option<Upload>,
     /// Generations that this process wrote completely and the row names as being written.
@@ -160,9 +160,9 @@ impl Writer {
             return Err(StoreError::Refused { reason }.into());
         }
         let (known, plan, upload, removal) = (None, None, None, None);
-        let (finished, has_swapped, slow, calm) = (Vec::new(), false, 0, 0);
+        let (finished, swapped_from, slow, calm) = (Vec::new(), None, 0, 0);
         let mut writer =
-            Writer { store, index, id, keyspace, known, has_swapped, plan, upload, finished, removal, slow, calm };
+            Writer { store, index, id, keyspace, known, swapped_from, plan, upload, finished, removal, slow, calm };
         // Another chain, salt or format is refused at the start.
         writer.read_commit()?;
         Ok(writer)
@@ -239,7 +239,9 @@ impl Writer {
         let Some(stored) = self.store.commit(CommitRead::Serial)? else { return Ok(None) };
         let commit = Commit::read(&stored)?;
         check_identity(&commit.identity, &self.index.identity(), &self.keyspace.name)?;
-        if self.has_swapped && commit.writer != self.id {
+        // Until the first change of this process is applied, the row is that of an earlier one.
+        let has_changed = self.swapped_from.is_some_and(|from| commit.sequence > from);
+        if has_changed && commit.writer != self.id {
             return Err(self.replaced(commit.sequence));
         }
         self.known = Some(Arc::new(commit));
@@ -250,7 +252,7 @@ impl Writer {
         WriterError::Replaced { keyspace: self.keyspace.name.clone(), sequence }
     }
 
-    /// What the index has, with the facts of its segments, which are read again only if there are others.
+    /// What the index has, with the generations to be written, which are computed again only if segments change.
     fn take_plan(&mut self) -> Result<Plan, WriterError> {
         let export = self.index.export().ok_or(WriterError::NoIndex)?;
         Ok(Plan::new(export, self.plan.take())?)
@@ -280,7 +282,7 @@ impl Writer {
         let next = Commit { sequence: expected.unwrap_or(0) + 1, writer: self.id, ..next };
         // Whatever the answer: until it is here, the row is not known.
         self.known = None;
-        self.has_swapped = true;
+        self.swapped_from = Some(expected.unwrap_or(0));
         match self.store.swap(expected, &next.store())? {
             Swap::Applied => {
                 self.known = Some(Arc::new(next));
@@ -332,17 +334,19 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a batch of the first segment that is reserved and not complete. `None` if there is none.
+    /// Writes a batch of the first generation that is reserved and not complete. `None` if there is none.
     fn upload(&mut self, commit: &Commit, plan: &Plan) -> Result<Option<usize>, WriterError> {
-        let next = plan.segments.iter().enumerate().find_map(|(at, facts)| {
-            let reserved = commit.writing.iter().find(|segment| segment.facts == *facts)?;
-            (!self.finished.contains(reserved)).then_some((at, reserved))
+        let next = plan.targets.iter().find_map(|target| {
+            let reserved = commit.writing.iter().find(|segment| segment.facts == target.facts)?;
+            (!self.finished.contains(reserved)).then_some((target, reserved))
         });
-        let Some((at, reserved)) = next else { return Ok(None) };
-        let upload = self.upload.take().filter(|upload| upload.segment == *reserved);
-        let mut upload = upload.unwrap_or_else(|| Upload::new(reserved.clone()));
+        let Some((target, reserved)) = next else { return Ok(None) };
+        let mut upload = match self.upload.take().filter(|upload| upload.segment == *reserved) {
+            Some(upload) => upload,
+            None => Upload::new(reserved.clone(), plan.export.pages(target.parts.clone())?),
+        };
         let budget = self.budget();
-        upload.fill(&plan.export, at, budget)?;
+        upload.fill(budget)?;
         let sent = upload.send(self.store.as_ref(), budget);
         if upload.is_done() {
             self.finished.push(upload.segment);

@@ -15,7 +15,6 @@ use super::pages::{Facts, PAGES_AT_ONCE, PageSink, PageSource, page_of_each};
 use crate::error::IndexError;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::Range;
 
 /// Events in a page on average: about 4 kB.
 const EVENTS_PER_PAGE: u64 = 360;
@@ -243,8 +242,10 @@ impl Table<'_> {
 
 /// The events of a key in each of several tables.
 pub(super) fn find_in_all(tables: &[Table<'_>], key: u64) -> Result<Vec<Option<Stored>>, IndexError> {
-    let page =
-        |table: &Table<'_>| Some(table.keys.facts().pages).filter(|pages| *pages > 0).map(|pages| page_of(key, pages));
+    let page = |table: &Table<'_>| {
+        let page = Some(table.keys.facts().pages).filter(|pages| *pages > 0).map(|pages| page_of(key, pages));
+        page.filter(|page| table.keys.may_have(*page, key))
+    };
     let wanted: Vec<_> = tables.iter().filter_map(|table| Some((table.keys, page(table)?))).collect();
     let mut pages = page_of_each(&wanted)?.into_iter();
     let one = |table: &Table<'_>| match page(table).and_then(|page| Some((page, pages.next()?))) {
@@ -262,7 +263,7 @@ fn retain(entry: &mut Entry, wanted: &[(u32, u32)]) {
 }
 
 /// The number of pages of a table with so many events.
-fn pages_of(events: u64) -> u32 {
+pub(super) fn pages_of(events: u64) -> u32 {
     u32::try_from(events.div_ceil(EVENTS_PER_PAGE)).unwrap_or(u32::MAX)
 }
 
@@ -533,22 +534,11 @@ impl<'a> PageReader<'a> {
     }
 }
 
-/// The pages of the lists whose keys are in a page of this table. They follow each other, since lists are written in the
-/// order of their keys. `None` if the page cannot be decoded.
-pub(super) fn list_pages_of(page: u32, bytes: &[u8], facts: &Facts) -> Option<Range<u32>> {
+/// The keys of a page. `None` if it cannot be decoded.
+pub(super) fn keys_of(page: u32, bytes: &[u8], facts: &Facts) -> Option<Vec<u64>> {
     let mut keys = Vec::new();
-    let entries = PageReader::new(bytes, page, facts, |_, key| keys.push(key))?.all(keys)?;
-    let mut all: Option<Range<u32>> = None;
-    for (_, stored) in entries {
-        let Stored::List(list) = stored else { continue };
-        let end = list.first_page.checked_add(list.pages())?;
-        let first = all.as_ref().map_or(list.first_page, |all| all.start);
-        if all.is_some_and(|all| all.end != list.first_page) {
-            return None;
-        }
-        all = Some(first..end);
-    }
-    Some(all.unwrap_or_default())
+    PageReader::new(bytes, page, facts, |_, key| keys.push(key))?;
+    Some(keys)
 }
 
 fn read_list_page(bytes: &[u8], facts: &Facts) -> Option<Entry> {

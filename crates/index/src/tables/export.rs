@@ -1,12 +1,14 @@
 //! [`Export`]: what the tables have at one moment, as values for a copy in another store.
 //!
-//! Input: a moment of the index. Output: the facts and the pages of its segments, and the rows of each block behind
-//! them. What is handed out follows from the chain and the salt alone. The index goes on meanwhile: files that it
-//! removes stay readable here.
+//! Input: a moment of the index. Output: the facts and the pages of its segments, each for itself or several as one,
+//! and the rows of each block behind them. What is handed out follows from the chain and the salt alone. The index
+//! goes on meanwhile: files that it removes stay readable here.
 
+use super::merged::{MergedPages, facts_of};
 use super::moment::Moment;
+use super::pages::Facts;
 use super::remote::{Identity, SegmentFacts, Table};
-use super::segment::{Rows, Segment};
+use super::segment::{Rows, Segment, merged_facts};
 use super::{events, places, rows};
 use crate::error::IndexError;
 use lydian_engine::Tip;
@@ -51,33 +53,32 @@ impl Export {
         self.segments.last().map_or(0, |segment| segment.heights.end)
     }
 
-    /// The segments, in the order of their heights.
-    pub fn segments(&self) -> Result<Vec<SegmentFacts>, IndexError> {
-        self.segments.iter().map(|segment| self.facts(segment)).collect()
+    /// The heights of the segments, in their order.
+    pub fn heights(&self) -> impl Iterator<Item = Range<u32>> {
+        self.segments.iter().map(|segment| segment.heights.clone())
     }
 
-    fn facts(&self, segment: &Segment) -> Result<SegmentFacts, IndexError> {
-        let last = places::block_at(segment.blocks.as_ref(), segment.heights.end - segment.heights.start - 1)?;
-        let none = || segment.blocks.damaged(0, "a segment without blocks");
-        let tables = Table::of(self.identity.profile);
-        let tables = tables.filter_map(|table| Some((table, *segment.table(table)?.facts()))).collect();
-        Ok(SegmentFacts { heights: segment.heights.clone(), hash: last.ok_or_else(none)?.hash, tables })
+    /// The facts of a segment that is made of some, which are counted from the first; `None` if there are none.
+    pub fn facts(&self, parts: Range<usize>) -> Result<Option<SegmentFacts>, IndexError> {
+        let parts = self.segments.get(parts).unwrap_or_default();
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
+        let block = places::block_at(last.blocks.as_ref(), last.heights.end - last.heights.start - 1)?;
+        let none = || last.blocks.damaged(0, "a segment without blocks");
+        let facts = |table| (table, merged_facts(table, &facts_of(parts, table)));
+        let tables = Table::of(self.identity.profile).map(facts).collect();
+        let heights = first.heights.start..last.heights.end;
+        Ok(Some(SegmentFacts { heights, hash: block.ok_or_else(none)?.hash, tables }))
     }
 
-    /// Pages of a table of a segment, at most 128; the segment is counted from the first.
-    pub fn pages(&self, segment: usize, table: Table, numbers: &[u32]) -> Result<Vec<Vec<u8>>, IndexError> {
-        let no_table =
-            || IndexError::Store { reason: format!("the index has no table {table:?} of segment {segment}") };
-        let source = self.segments.get(segment).and_then(|segment| segment.table(table));
-        source.ok_or_else(no_table)?.pages(numbers)
+    /// The pages of that segment.
+    pub fn pages(&self, parts: Range<usize>) -> Result<MergedPages, IndexError> {
+        MergedPages::start(Arc::clone(&self.segments), parts)
     }
 
-    /// The numbers of the pages of [`Table::Lists`] that belong to a page of [`Table::Events`].
-    pub fn list_pages_of(&self, segment: usize, page: u32, bytes: &[u8]) -> Result<Range<u32>, IndexError> {
-        let source = self.segments.get(segment).and_then(|segment| segment.table(Table::Events));
-        let Some(source) = source else { return Ok(0..0) };
-        let pages = events::list_pages_of(page, bytes, source.facts());
-        pages.ok_or_else(|| source.damaged(page, "its lists do not follow each other"))
+    /// The keys of the scripts in a page of [`Table::Events`] of a segment with these facts.
+    pub fn script_keys(page: u32, bytes: &[u8], facts: &Facts) -> Result<Vec<u64>, IndexError> {
+        let reason = || format!("page {page} of the merged table of events cannot be decoded");
+        events::keys_of(page, bytes, facts).ok_or_else(|| IndexError::Store { reason: reason() })
     }
 
     /// The hashes of the blocks behind the segments.

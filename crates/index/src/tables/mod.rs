@@ -3,11 +3,12 @@
 //! Input: blocks, from the engine. Output: the places of the transactions of a txid: `-txindex`; the outputs of a
 //! script, with their values or spenders: `-txospenderindex`. Transactions have numbers in the order of the chain
 //! ([`places`]), and txids are kept as short keys only ([`numbers`]), so that every hit is compared with the
-//! transaction. [`events`] is the table by script; a spent output gets its number from [`positions`]. Rows are in pages
-//! ([`pages`]) of segments that never change ([`segment`]); those of the last blocks ([`rows`]) are in memory and in a
-//! log ([`tail`]). [`index`] is the follower, [`state`] what it has, with its commit record; [`threads`] write and
-//! merge segments; [`reader`] answers, and [`scripts`] joins the tables for it. [`txids`] has the txids by number.
-//! [`export`] is what a copy in another store is made of, and [`remote`] reads such a copy.
+//! transaction. [`events`] is the table by script; a spent output gets its number from [`positions`]. Rows are in
+//! pages ([`pages`]) of segments that never change ([`segment`]); those of the last blocks ([`rows`]) are in memory
+//! and in a log ([`tail`]). [`index`] is the follower, [`state`] what it has, with its commit record; [`threads`]
+//! write and merge segments; [`reader`] answers, and [`scripts`] joins the tables for it. [`txids`] has the txids by
+//! number. [`export`] is what a copy in another store is made of, with segments that [`merged`] joins, and [`remote`]
+//! reads such a copy.
 //!
 //! Invariants: every byte that is read is covered by a checksum; files follow from the chain and the salt, never from
 //! the times of checkpoints; a crash at any moment leaves the state of a checkpoint or one below it.
@@ -18,6 +19,7 @@ mod events;
 mod export;
 mod index;
 pub(crate) mod inspect;
+mod merged;
 mod moment;
 mod numbers;
 mod pages;
@@ -41,6 +43,7 @@ mod txids;
 pub use commit::{Profile, TABLES_FORMAT};
 pub use export::Export;
 pub use index::TxIndex;
+pub use merged::MergedPages;
 pub use numbers::Salt;
 pub use pages::{Facts, PAGES_FORMAT};
 pub use places::Place;

@@ -75,7 +75,7 @@ impl std::fmt::Debug for Salt {
 }
 
 /// The number of pages of a table.
-fn pages_of(rows: u64) -> u32 {
+pub(super) fn pages_of(rows: u64) -> u32 {
     u32::try_from(rows.div_ceil(ROWS_PER_PAGE)).unwrap_or(u32::MAX)
 }
 

@@ -62,6 +62,11 @@ pub(super) trait PageSource: Debug + Send + Sync {
         None
     }
 
+    /// Whether a page of the table of events may have a script's key. False only if it does not.
+    fn may_have(&self, _number: u32, _key: u64) -> bool {
+        true
+    }
+
     /// The same as [`PageSource::pages`] of a table of lists, whose keys are in this page of the table of keys.
     fn list_pages(&self, _key_page: u32, numbers: &[u32]) -> Result<Vec<Vec<u8>>, IndexError> {
         self.pages(numbers)

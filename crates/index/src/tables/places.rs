@@ -134,7 +134,7 @@ pub(super) fn write_blocks(
     if !page.is_empty() {
         sink.push(&page)?;
     }
-    sink.finish(&Facts { first: u64::from(first), rows: count, pages: pages_of(count, BLOCKS_PER_PAGE) })
+    sink.finish(&Facts { first: u64::from(first), rows: count, pages: block_pages(count) })
 }
 
 /// The rows of a table of blocks.
@@ -183,6 +183,16 @@ fn pages_of(rows: u64, per_page: u64) -> u32 {
     u32::try_from(rows.div_ceil(per_page)).unwrap_or(u32::MAX)
 }
 
+/// The number of pages of a table of blocks.
+pub(super) fn block_pages(rows: u64) -> u32 {
+    pages_of(rows, BLOCKS_PER_PAGE)
+}
+
+/// The number of pages of a table of sizes.
+pub(super) fn size_pages(rows: u64) -> u32 {
+    pages_of(rows, SIZES_PER_PAGE)
+}
+
 /// Writes the table of sizes, of these transactions in their order.
 pub(super) fn write_sizes(
     numbers: &Range<u64>,
@@ -214,7 +224,7 @@ pub(super) fn write_sizes(
     if !page.is_empty() {
         sink.push(&page)?;
     }
-    sink.finish(&Facts { first: numbers.start, rows: written, pages: pages_of(written, SIZES_PER_PAGE) })
+    sink.finish(&Facts { first: numbers.start, rows: written, pages: size_pages(written) })
 }
 
 const DAMAGED: &str = "a page of sizes ends too early";

@@ -91,6 +91,12 @@ pub trait RemotePages: Debug + Send + Sync {
     /// Pages in the order of their names, read at the same time. None of them is one of [`Table::Lists`].
     fn read(&self, wanted: &[RemotePage]) -> Result<Vec<Vec<u8>>, IndexError>;
 
+    /// Whether a page of [`Table::Events`] may have a script's key, as far as that is known without reading it. False
+    /// only if it does not.
+    fn may_have(&self, _page: &RemotePage, _key: u64) -> bool {
+        true
+    }
+
     /// Pages of [`Table::Lists`] that belong to a page of [`Table::Events`].
     fn read_lists(&self, generation: u64, page: u32, numbers: &[u32]) -> Result<Vec<Vec<u8>>, IndexError>;
 }
@@ -350,6 +356,10 @@ impl PageSource for RemoteTable {
 
     fn cached_page(&self, _number: u32) -> Result<Option<Vec<u8>>, IndexError> {
         Ok(None)
+    }
+
+    fn may_have(&self, number: u32, key: u64) -> bool {
+        self.pages.may_have(&self.name(number), key)
     }
 
     fn remote(&self, number: u32) -> Option<(&dyn RemotePages, RemotePage)> {

@@ -69,16 +69,22 @@ impl ScriptTables {
     }
 }
 
-/// The tables of a segment.
-fn tables(profile: Profile) -> impl Iterator<Item = &'static str> {
-    let txids = [TXIDS].into_iter().filter(move |_| profile.has_txids);
-    let scripts = [EVENTS, LISTS, POSITIONS].into_iter().filter(move |_| profile.has_scripts);
-    [NUMBERS, SIZES_NAME, BLOCKS].into_iter().chain(txids).chain(scripts)
+/// The end of the name of a table's file.
+fn name_of(table: Table) -> &'static str {
+    match table {
+        Table::Numbers => NUMBERS,
+        Table::Sizes => SIZES_NAME,
+        Table::Blocks => BLOCKS,
+        Table::Txids => TXIDS,
+        Table::Events => EVENTS,
+        Table::Lists => LISTS,
+        Table::Positions => POSITIONS,
+    }
 }
 
 /// The files of a segment.
 pub(super) fn files(dir: &Path, heights: &Range<u32>, profile: Profile) -> Vec<PathBuf> {
-    tables(profile).map(|table| path(dir, heights, table)).collect()
+    Table::of(profile).map(|table| path(dir, heights, name_of(table))).collect()
 }
 
 /// The ranges of the segments that cover the blocks below this height, a multiple of [`GROUP_BLOCKS`].
@@ -281,27 +287,7 @@ impl Store {
 
     /// Writes a segment with the rows of segments that follow each other and are its parts.
     fn merge(&self, parts: &[Segment], heights: Range<u32>, all: &Heights) -> Result<Segment, IndexError> {
-        let range = all.numbers(&heights);
-        let sources: Vec<&dyn PageSource> = parts.iter().map(|part| part.numbers.as_ref()).collect();
-        numbers::merge(&sources, &range, &mut self.sink(&heights, NUMBERS)?)?;
-        let sizes = parts.iter().flat_map(|part| places::read_sizes(part.sizes.as_ref()));
-        places::write_sizes(&range, all, sizes, &mut self.sink(&heights, SIZES_NAME)?)?;
-        let blocks = parts.iter().flat_map(|part| places::read_blocks(part.blocks.as_ref()));
-        places::write_blocks(heights.start, blocks, &mut self.sink(&heights, BLOCKS)?)?;
-        if self.profile.has_txids {
-            let all = parts.iter().filter_map(|part| part.txids.as_deref()).flat_map(txids::read);
-            txids::write(range.start, all, &mut self.sink(&heights, TXIDS)?)?;
-        }
-        let scripts: Vec<&ScriptTables> = parts.iter().filter_map(|part| part.scripts.as_ref()).collect();
-        if self.profile.has_scripts {
-            let pages = scripts
-                .iter()
-                .flat_map(|tables| (0..tables.positions.facts().pages).map(|number| tables.positions.page(number)));
-            write_positions(&heights, pages, &mut self.sink(&heights, POSITIONS)?)?;
-            let tables: Vec<events::Table<'_>> = scripts.iter().map(|tables| tables.events()).collect();
-            let (mut keys, mut lists) = (self.sink(&heights, EVENTS)?, self.sink(&heights, LISTS)?);
-            events::merge(&tables, &mut keys, &mut lists)?;
-        }
+        merge_tables(parts, &heights, all, &mut |table| Ok(Box::new(self.sink(&heights, name_of(table))?)))?;
         self.open(heights)
     }
 
@@ -319,6 +305,55 @@ impl Store {
             })
             .collect()
     }
+}
+
+/// Writes the tables of segments that follow each other as those of one, each to its own sink: in the order of
+/// [`Table::of`], but a page of [`Table::Lists`] before the page that has its key.
+pub(super) fn merge_tables(
+    parts: &[Segment],
+    heights: &Range<u32>,
+    all: &Heights,
+    sink: &mut dyn FnMut(Table) -> Result<Box<dyn PageSink>, IndexError>,
+) -> Result<(), IndexError> {
+    let range = all.numbers(heights);
+    let sources: Vec<&dyn PageSource> = parts.iter().map(|part| part.numbers.as_ref()).collect();
+    numbers::merge(&sources, &range, sink(Table::Numbers)?.as_mut())?;
+    let sizes = parts.iter().flat_map(|part| places::read_sizes(part.sizes.as_ref()));
+    places::write_sizes(&range, all, sizes, sink(Table::Sizes)?.as_mut())?;
+    let blocks = parts.iter().flat_map(|part| places::read_blocks(part.blocks.as_ref()));
+    places::write_blocks(heights.start, blocks, sink(Table::Blocks)?.as_mut())?;
+    let tables: Vec<&dyn PageSource> = parts.iter().filter_map(|part| part.txids.as_deref()).collect();
+    if !tables.is_empty() {
+        let all = tables.into_iter().flat_map(txids::read);
+        txids::write(range.start, all, sink(Table::Txids)?.as_mut())?;
+    }
+    let scripts: Vec<&ScriptTables> = parts.iter().filter_map(|part| part.scripts.as_ref()).collect();
+    if scripts.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<events::Table<'_>> = scripts.iter().map(|tables| tables.events()).collect();
+    events::merge(&tables, sink(Table::Events)?.as_mut(), sink(Table::Lists)?.as_mut())?;
+    let pages = scripts
+        .iter()
+        .flat_map(|tables| (0..tables.positions.facts().pages).map(|number| tables.positions.page(number)));
+    write_positions(heights, pages, sink(Table::Positions)?.as_mut())
+}
+
+/// The facts of a table of a merged segment, from those of its parts. Of [`Table::Lists`], rows and pages are known
+/// once they are written only, and are 0; no reader needs them.
+pub(super) fn merged_facts(table: Table, parts: &[Facts]) -> Facts {
+    let first = parts.first().map_or(0, |facts| facts.first);
+    let rows = parts.iter().map(|facts| facts.rows).sum();
+    let pages = match table {
+        Table::Numbers => numbers::pages_of(rows),
+        Table::Sizes => places::size_pages(rows),
+        Table::Blocks => places::block_pages(rows),
+        Table::Txids => txids::pages_of(rows),
+        Table::Events => events::pages_of(rows),
+        Table::Lists => return Facts { first, rows: 0, pages: 0 },
+        Table::Positions => u32::try_from(rows).unwrap_or(u32::MAX),
+    };
+    Facts { first, rows, pages }
 }
 
 /// Writes the table of positions: a page for each block.

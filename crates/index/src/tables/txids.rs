@@ -31,8 +31,12 @@ pub(super) fn write(
     if !page.is_empty() {
         sink.push(&page)?;
     }
-    let pages = u32::try_from(rows.div_ceil(TXIDS_PER_PAGE)).unwrap_or(u32::MAX);
-    sink.finish(&Facts { first, rows, pages })
+    sink.finish(&Facts { first, rows, pages: pages_of(rows) })
+}
+
+/// The number of pages of a table.
+pub(super) fn pages_of(rows: u64) -> u32 {
+    u32::try_from(rows.div_ceil(TXIDS_PER_PAGE)).unwrap_or(u32::MAX)
 }
 
 /// The txids of a table in their order.

@@ -1,8 +1,9 @@
 //! Forms of values, and what is refused: damaged and foreign values, other indexes, too few copies.
 
-use super::chain::{COMPACT, FULL, GENESIS};
+use super::chain::{COMPACT, FULL, GENESIS, SHORT};
 use super::seeds::{SimIndex, world_row};
 use super::sim::{Faults, SimStore, World};
+use crate::filter::filter_key;
 use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
 use crate::parts::{Directory, Parts, encode};
 use crate::seal::Sealed;
@@ -10,7 +11,7 @@ use crate::store::*;
 use crate::upload::Budget;
 use crate::writer::{KEEP_SECONDS, Step, Writer, WriterError};
 use crate::{Commit, Leftover, ReaderError, Retired, SharedIndex, WriterId};
-use lydian_index::{Facts, Identity, Profile, RemoteContent, RemoteSegment, Salt, SegmentFacts, Table};
+use lydian_index::{Facts, Identity, Profile, RemoteContent, RemoteSegment, Salt, ScriptHash, SegmentFacts, Table};
 use lydian_primitives::{BlockHash, to_hex};
 use lydian_stdx::lock;
 use proptest::prelude::*;
@@ -137,11 +138,15 @@ proptest! {
     }
 }
 
-/// A store that has the index of a story at its end.
+/// A store that has the index of a story at a state.
 fn written() -> (Arc<Mutex<World>>, Arc<SimStore>) {
+    written_at(5)
+}
+
+fn written_at(state: usize) -> (Arc<Mutex<World>>, Arc<SimStore>) {
     let world = World::new(1, Faults::default());
     let store = SimStore::new(&world, usize::MAX);
-    let index = SimIndex::new(&FULL, 5);
+    let index = SimIndex::new(&FULL, state);
     let mut writer = Writer::open(store.clone(), Box::new(index), WriterId([7; 16])).unwrap();
     while writer.step(0).unwrap() != Step::Idle {}
     (world, store)
@@ -200,7 +205,7 @@ fn a_page_that_one_replica_lacks_is_read_from_a_quorum_and_one_that_all_lack_is_
     let model = &FULL.states[5].model;
     let tip = shared.tip().unwrap().height.0;
     let generation = world_row(&world).content.segments[0].generation;
-    let facts = &FULL.states[5].export.segments().unwrap()[0];
+    let facts = FULL.states[5].export.facts(0..1).unwrap().unwrap();
     let pages = facts.tables.iter().find(|(table, _)| *table == Table::Events).unwrap().1.pages;
     let keys: Vec<Key> = (0..pages)
         .map(|page| Key::Page(PageKey { bucket: Bucket { generation, table: Table::Events, page }, part: 0 }))
@@ -219,6 +224,60 @@ fn a_page_that_one_replica_lacks_is_read_from_a_quorum_and_one_that_all_lack_is_
     let error = shared.reader().outputs(&model.scripts[0]).unwrap_err().to_string();
     let part = format!("of the table Events of generation {generation}");
     assert!(error.contains("lacks part 0 of page") && error.contains(&part), "{error}");
+}
+
+/// A wallet of 3,000 scripts, of which one in ten was used.
+#[test]
+fn filters_save_the_reads_of_scripts_that_were_never_used() {
+    let last = FULL.states.len() - 1;
+    let (world, store) = written_at(last);
+    let opened = || SharedIndex::open(store.clone(), &GENESIS).unwrap();
+    let shared = opened();
+    let (model, tip) = (&FULL.states[last].model, shared.tip().unwrap().height.0);
+    let unused = (0..2_700_u32).map(|number| ScriptHash::of(&number.to_le_bytes()));
+    // Those with long lists need them in any case.
+    let used = model.scripts.iter().skip(20).take(300).copied();
+    let wallet: Vec<ScriptHash> = unused.chain(used).collect();
+    let reads = |shared: &SharedIndex| {
+        let before = lock(&world).reads;
+        for script in &wallet {
+            assert_eq!(shared.reader().outputs(script).unwrap().outputs, model.outputs(script, tip));
+        }
+        (lock(&world).reads - before) as usize
+    };
+    let generations = world_row(&world).content.segments.len();
+    let none = reads(&shared);
+    // Some are of other tables: spends in the deltas name outputs of generations.
+    assert!(generations == 3 && (3 * wallet.len()..3 * wallet.len() + 100).contains(&none), "{none}");
+    // The smallest generations first, and no more than fits.
+    let room = 4_000;
+    while shared.load_filters(room).unwrap() {}
+    assert!((1..=room).contains(&shared.filter_bytes()));
+    let some = reads(&shared);
+    assert!(some < 3 * wallet.len(), "{some}");
+    let shared = opened();
+    while shared.load_filters(usize::MAX).unwrap() {}
+    let all = reads(&shared);
+    let bytes = shared.filter_bytes();
+    eprintln!(
+        "{generations} generations, {} scripts, {none} reads, {some}, then {all} with {bytes} bytes",
+        wallet.len()
+    );
+    assert!(all < some && all * 10 < 3 * wallet.len(), "{all}");
+}
+
+#[test]
+fn a_filter_that_is_damaged_or_missing_is_an_error_and_is_not_used() {
+    let (world, store) = written();
+    let shared = SharedIndex::open(store, &GENESIS).unwrap();
+    let key = filter_key(world_row(&world).content.segments[0].generation, 0);
+    lock(&world).spoil(&key, &[0, 1, 2], |value| value.as_mut().unwrap()[40] ^= 1);
+    assert!(matches!(shared.load_filters(usize::MAX), Err(ReaderError::Store(StoreError::Damaged { .. }))));
+    lock(&world).spoil(&key, &[0, 1, 2], |value| *value = None);
+    assert!(matches!(shared.load_filters(usize::MAX), Err(ReaderError::Store(StoreError::Missing { .. }))));
+    let (model, tip) = (&FULL.states[5].model, shared.tip().unwrap().height.0);
+    let found = shared.reader().outputs(&model.scripts[1]).unwrap().outputs;
+    assert_eq!((shared.filter_bytes(), found), (0, model.outputs(&model.scripts[1], tip)));
 }
 
 /// limit: WRITES_MAX at
@@ -253,6 +312,26 @@ fn a_store_that_is_too_slow_gets_half_as_much_each_time() {
     while writer.step(0).unwrap() != Step::Idle {}
     assert!(writer.budget().writes > 1);
     assert_eq!(writer.lag(), 0);
+}
+
+/// A process that takes over, and whose first change of the row has no answer and no effect, goes on.
+#[test]
+fn a_first_change_that_was_void_is_not_taken_for_another_writer() {
+    for seed in 0..20 {
+        let world = World::new(seed, Faults::default());
+        let store = SimStore::new(&world, usize::MAX);
+        let index = SimIndex::new(&SHORT, 3);
+        let mut writer = Writer::open(store.clone(), Box::new(index.clone()), WriterId([7; 16])).unwrap();
+        while writer.step(0).unwrap() != Step::Idle {}
+        index.set(7);
+        let mut writer = Writer::open(store, Box::new(index), WriterId([8; 16])).unwrap();
+        lock(&world).faults.silent = 1_000;
+        let error = writer.step(0).unwrap_err();
+        assert!(error.may_pass(), "seed {seed}: {error}");
+        lock(&world).faults.silent = 0;
+        while writer.step(0).unwrap() != Step::Idle {}
+        assert_eq!((writer.lag(), world_row(&world).writer), (0, WriterId([8; 16])));
+    }
 }
 
 /// What was retired by a clock that was ahead is not kept for ever.

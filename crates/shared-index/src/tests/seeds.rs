@@ -3,8 +3,9 @@
 //!
 //! `LYDIAN_STORE_SEED=N` runs one seed, `LYDIAN_STORE_SEEDS=N` so many.
 
-use super::chain::{COMPACT, FULL, GENESIS, Model, Story};
-use super::sim::{Faults, SimStore, World};
+use super::chain::{COMPACT, FULL, GENESIS, Model, SHORT, SHORT_COMPACT, Story};
+use super::sim::{Faults, Lie, SimStore, World};
+use crate::plan::Plan;
 use crate::store::*;
 use crate::writer::{KEEP_SECONDS, Source, Step, Writer, WriterError};
 use crate::{Commit, Leftover, ReaderError, SharedIndex, WriterId};
@@ -14,6 +15,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 const SEEDS: u64 = 1_000;
+
+/// Seeds in which something that is wrong on purpose must be noticed.
+const LYING_SEEDS: u64 = 40;
 
 /// Where the embedded index of a simulated node is in the story.
 #[derive(Clone, Debug)]
@@ -79,7 +83,12 @@ pub(super) fn writer_id(random: &mut SplitMix64) -> WriterId {
 impl Case {
     fn new(seed: u64) -> Case {
         let mut random = SplitMix64::new(seed);
-        let story = if seed % 4 == 0 { &*COMPACT } else { &*FULL };
+        let story = match seed % 24 {
+            0 => &*COMPACT,
+            8 | 16 => &*FULL,
+            other if other % 4 == 0 => &*SHORT_COMPACT,
+            _ => &*SHORT,
+        };
         // One seed in five has a store without faults.
         let most = [0, 2, 10, 40, 120][random.below(5)];
         let mut often = || if most == 0 { 0 } else { random.below(most) };
@@ -212,8 +221,16 @@ impl Case {
             assert!(self.readers[at].sequence() >= before);
         }
         let at = at.min(self.readers.len() - 1);
-        let snapshot = self.readers[at].snapshot();
-        self.ask(&snapshot, 6);
+        if self.random.below(3) == 0 {
+            match self.readers[at].load_filters(1 << self.random.below(30)) {
+                Ok(_) => self.count("filters were loaded"),
+                // Those of an old row may have been removed.
+                Err(error) => self.unanswered(&error.to_string()),
+            }
+        }
+        let has_two_rows = lock(&self.world).lie == Some(Lie::TwoRows);
+        let reader = if has_two_rows { self.readers[at].reader() } else { self.readers[at].snapshot() };
+        self.ask(&reader, 6);
     }
 
     fn failed(&mut self, error: &ReaderError) {
@@ -226,6 +243,10 @@ impl Case {
     /// Asks a reader, whose answers are those of the model at its block; or errors, if the store fails.
     fn ask(&mut self, reader: &TxIndexReader, questions: usize) {
         let Some(tip) = reader.tip() else { return };
+        if lock(&self.world).lie == Some(Lie::TwoRows) {
+            self.work(20);
+            self.readers.iter().for_each(|reader| drop(reader.refresh()));
+        }
         let (model, height) = self.story.blocks[&tip.hash].clone();
         assert_eq!(height, tip.height.0);
         for _ in 0..questions {
@@ -255,7 +276,7 @@ impl Case {
         let every = 1 + self.random.below(500);
         let expected: Vec<_> = model.outputs(&script, height).into_iter().step_by(every).collect();
         let wanted: Vec<(u32, u32)> = expected.iter().map(|output| (output.number, output.vout)).collect();
-        if self.random.below(8) == 0 {
+        if self.random.below(16) == 0 {
             match reader.some_outputs(&script, &wanted) {
                 Ok(found) => assert!(found.outputs == expected, "some outputs at {height}"),
                 Err(error) => self.unanswered(&error.to_string()),
@@ -372,7 +393,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// What must happen under so many seeds.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 21] = [
     "a call that succeeded timed out",
     "a message was late",
     "a message was lost",
@@ -390,6 +411,7 @@ const KINDS: [&str; 20] = [
     "a writer ended",
     "a writer was replaced",
     "answered",
+    "filters were loaded",
     "committed",
     "removed",
     "reserved",
@@ -425,6 +447,29 @@ fn every_answer_is_that_of_the_embedded_index() {
     }
 }
 
+/// What is wrong on purpose is noticed within a few seeds, with the message of what it breaks.
+#[test]
+fn a_store_and_a_reader_that_lie_are_noticed() {
+    let lies = [
+        (Lie::MissingIsEmpty, "outputs"),
+        (Lie::EarlyAcknowledgement, "commit row"),
+        (Lie::BlindSwap, "a sequence that does not follow"),
+        (Lie::TwoRows, "one row, one tip"),
+    ];
+    for (lie, text) in lies {
+        let message = (0..LYING_SEEDS).find_map(|seed| {
+            let mut case = Case::new(seed);
+            lock(&case.world).lie = Some(lie);
+            let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case.run())).err()?;
+            let formatted = panic.downcast_ref::<String>().cloned();
+            Some((seed, formatted.or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap()))
+        });
+        let (seed, message) = message.unwrap_or_else(|| panic!("{lie:?} was not noticed in {LYING_SEEDS} seeds"));
+        eprintln!("{lie:?}: seed {seed}: {message}");
+        assert!(message.contains(text), "{lie:?}: seed {seed}: {message}");
+    }
+}
+
 /// A store without faults, through the whole story: what the design says happens, does.
 #[test]
 fn a_writer_follows_the_index_through_reorganisations_and_merges() {
@@ -433,7 +478,7 @@ fn a_writer_follows_the_index_through_reorganisations_and_merges() {
         let index = SimIndex::new(story, 0);
         let store = SimStore::new(&world, usize::MAX);
         let mut writer = Writer::open(store.clone(), Box::new(index.clone()), WriterId([7; 16])).unwrap();
-        let (mut now, mut reader, mut epochs) = (1_700_000_000, None, HashSet::new());
+        let (mut now, mut reader, mut epochs, mut most) = (1_700_000_000, None, HashSet::new(), 0);
         for (at, state) in story.states.iter().enumerate() {
             index.set(at);
             now += 600;
@@ -451,9 +496,14 @@ fn a_writer_follows_the_index_through_reorganisations_and_merges() {
             let commit = world_row(&world);
             assert_eq!(commit.written(), state.export.written());
             assert!(commit.delta_heights.start <= commit.written());
-            let facts: Vec<_> = commit.content.segments.iter().map(|segment| segment.facts.clone()).collect();
-            assert_eq!(facts, state.export.segments().unwrap());
+            let facts = commit.content.segments.iter().map(|segment| segment.facts.clone());
+            let plan = Plan::new(state.export.clone(), None).unwrap();
+            assert!(facts.eq(plan.targets.into_iter().map(|target| target.facts)));
+            // Segments of 2,048 blocks, those of 256, and the last one of these.
+            assert!(commit.content.segments.len() <= 3, "{:?}", commit.content.segments);
+            most = most.max(state.export.heights().count());
         }
+        assert!(most > 5, "segments of the embedded index: {most}");
         assert!(epochs.len() > 5, "reorganisations: {epochs:?}");
         let commit = world_row(&world);
         assert!(commit.series > 0, "the deep reorganisation began another series");

@@ -8,6 +8,8 @@
 //! When a row is applied, everything that it names must be on a quorum of replicas: otherwise the test ends.
 
 use crate::commit::Commit;
+use crate::filter::{filter_key, filter_pages};
+use crate::parts::{self, Directory};
 use crate::seal::Sealed;
 use crate::store::*;
 use lydian_index::{RemoteSegment, Table};
@@ -34,31 +36,51 @@ pub(crate) struct Faults {
     pub(crate) damaged: usize,
 }
 
+/// What is wrong on purpose, to see that it is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// A page of scripts that is missing is taken for one without scripts.
+    MissingIsEmpty,
+    /// Writes are taken for acknowledged before a quorum has them.
+    EarlyAcknowledgement,
+    /// A swap does not compare the sequence.
+    BlindSwap,
+    /// A reader answers with the row of the moment instead of one for all of an answer.
+    TwoRows,
+}
+
 #[derive(Clone, Debug)]
 enum Message {
-    Write(Key, Vec<u8>),
+    Write(Key, Arc<[u8]>),
     Remove(Partition),
 }
 
 #[derive(Debug, Default)]
 struct Replica {
-    values: HashMap<Partition, HashMap<Key, Vec<u8>>>,
+    values: HashMap<Partition, Vec<(Key, Arc<[u8]>)>>,
 }
 
 impl Replica {
     fn take(&mut self, message: &Message) {
         match message {
             Message::Write(key, value) => {
-                let old = self.values.entry(key.partition()).or_default().insert(*key, value.clone());
-                // Only damage makes two values of one key differ.
-                assert!(old.is_none_or(|old| old.len() == value.len()), "{key} was written with two values");
+                let of_partition = self.values.entry(key.partition()).or_default();
+                match of_partition.iter_mut().find(|(other, _)| other == key) {
+                    Some((_, old)) => {
+                        // Only damage makes two values of one key differ.
+                        assert_eq!(old.len(), value.len(), "{key} was written with two values");
+                        *old = Arc::clone(value);
+                    }
+                    None => of_partition.push((*key, Arc::clone(value))),
+                }
             }
             Message::Remove(partition) => drop(self.values.remove(partition)),
         }
     }
 
-    fn get(&self, key: &Key) -> Option<&Vec<u8>> {
-        self.values.get(&key.partition())?.get(key)
+    fn get(&self, key: &Key) -> Option<&Arc<[u8]>> {
+        let of_partition = self.values.get(&key.partition())?;
+        of_partition.iter().find(|(other, _)| other == key).map(|(_, value)| value)
     }
 }
 
@@ -67,6 +89,7 @@ impl Replica {
 pub(crate) struct World {
     random: SplitMix64,
     pub(crate) faults: Faults,
+    pub(crate) lie: Option<Lie>,
     replicas: [Replica; REPLICAS],
     /// Messages that arrive later.
     late: Vec<(usize, Message)>,
@@ -87,6 +110,7 @@ impl World {
         Arc::new(Mutex::new(World {
             random: SplitMix64::new(seed),
             faults,
+            lie: None,
             replicas: Default::default(),
             late: Vec::new(),
             row: None,
@@ -126,10 +150,10 @@ impl World {
             if let Message::Write(key, value) = message
                 && self.chance(damaged, "a value was damaged")
             {
-                let mut value = value.clone();
+                let mut value = value.to_vec();
                 let at = self.random.below(value.len());
                 value[at] ^= 1 << self.random.below(8);
-                self.replicas[replica].take(&Message::Write(*key, value));
+                self.replicas[replica].take(&Message::Write(*key, value.into()));
             }
         }
         taken
@@ -160,11 +184,11 @@ impl World {
         let has_damage = self.counts.contains_key("a value was damaged");
         for replica in (0..REPLICAS).filter(|_| has_damage) {
             let values = self.replicas[replica].values.values().flatten();
-            let is_damaged = |(key, value): &(&Key, &Vec<u8>)| Sealed::Value(**key).open(value).is_err();
+            let is_damaged = |(key, value): &&(Key, Arc<[u8]>)| Sealed::Value(*key).open(value).is_err();
             let damaged: Vec<Key> = values.filter(is_damaged).map(|(key, _)| *key).collect();
             for key in damaged {
                 let copies = self.replicas.iter().filter_map(|other| other.get(&key));
-                let copy = copies.cloned().find(|value| Sealed::Value(key).open(value).is_ok());
+                let copy = copies.map(|copy| copy.to_vec()).find(|value| Sealed::Value(key).open(value).is_ok());
                 self.spoil(&key, &[replica], |value| *value = copy.clone());
             }
         }
@@ -182,7 +206,8 @@ impl World {
     fn apply(&mut self, new: StoredCommit) {
         let old = self.row.as_ref().map(|row| Commit::read(row).unwrap());
         let commit = Commit::read(&new).unwrap();
-        assert_eq!(commit.sequence, old.as_ref().map_or(0, |old| old.sequence) + 1);
+        let before = old.as_ref().map_or(0, |old| old.sequence);
+        assert_eq!(commit.sequence, before + 1, "a row with a sequence that does not follow");
         self.check_named(&commit, old.as_ref());
         self.before = Some(self.row.replace(new));
     }
@@ -210,17 +235,18 @@ impl World {
 
     /// Values and their bytes, on one replica.
     pub(crate) fn size(&self) -> (usize, usize) {
-        let values = || self.replicas[0].values.values().flat_map(HashMap::values);
-        (values().count(), values().map(Vec::len).sum())
+        let values = || self.replicas[0].values.values().flatten().map(|(_, value)| value);
+        (values().count(), values().map(|value| value.len()).sum())
     }
 
     /// Damages or removes a value on some replicas.
     pub(crate) fn spoil(&mut self, key: &Key, replicas: &[usize], change: impl Fn(&mut Option<Vec<u8>>)) {
         for replica in replicas {
             let of_partition = self.replicas[*replica].values.entry(key.partition()).or_default();
-            let mut value = of_partition.remove(key);
+            let place = of_partition.iter().position(|(other, _)| other == key);
+            let mut value = place.map(|place| of_partition.swap_remove(place).1.to_vec());
             change(&mut value);
-            of_partition.extend(value.map(|value| (*key, value)));
+            of_partition.extend(value.map(|value| (*key, value.into())));
         }
     }
 
@@ -233,14 +259,16 @@ impl World {
     }
 }
 
-/// The first part of every bucket of a generation.
+/// The first part of every bucket of a generation, and the filters.
 fn keys_of(segment: &RemoteSegment) -> impl Iterator<Item = Key> {
     let tables = segment.facts.tables.iter().filter(|(table, _)| *table != Table::Lists);
     let generation = segment.generation;
-    tables.flat_map(move |(table, facts)| {
+    let filters = filter_pages(segment).map(move |page| filter_key(generation, page));
+    let pages = tables.flat_map(move |(table, facts)| {
         let bucket = move |page| Bucket { generation, table: *table, page };
         (0..facts.pages).map(move |page| Key::Page(PageKey { bucket: bucket(page), part: 0 }))
-    })
+    });
+    pages.chain(filters)
 }
 
 /// A client of the store. It may be cut off, as if its process had ended.
@@ -279,12 +307,22 @@ impl SimStore {
             are_taken &= world.send(message) >= QUORUM;
         }
         is_last?;
+        if world.lie == Some(Lie::EarlyAcknowledgement) {
+            return Ok(());
+        }
         let silent = world.faults.silent;
         if !are_taken || world.chance(silent, "a call that succeeded timed out") {
             return Err(timed_out());
         }
         Ok(())
     }
+}
+
+/// A page of scripts without scripts, as if it had been written.
+fn empty_page(key: &Key) -> Option<Vec<u8>> {
+    let Key::Page(PageKey { bucket: Bucket { table: Table::Events, .. }, part: 0 }) = key else { return None };
+    let content = parts::encode(Table::Events, &[0; 4], &Directory::default());
+    Some(Sealed::Value(*key).seal(&content))
 }
 
 fn timed_out() -> StoreError {
@@ -312,10 +350,12 @@ impl Store for SimStore {
                 Replicas::One => {
                     world.reads += 1;
                     let is_stale = world.chance(stale, "a replica lacked a value");
-                    world.replicas[first].get(key).filter(|_| !is_stale).cloned()
+                    let found = world.replicas[first].get(key).filter(|_| !is_stale).map(|value| value.to_vec());
+                    found.or_else(|| empty_page(key).filter(|_| world.lie == Some(Lie::MissingIsEmpty)))
                 }
                 Replicas::Quorum => {
-                    let both = [first, (first + 1) % REPLICAS].map(|at| world.replicas[at].get(key).cloned());
+                    let both = [first, (first + 1) % REPLICAS]
+                        .map(|at| world.replicas[at].get(key).map(|value| value.to_vec()));
                     let both: Vec<Vec<u8>> = both.into_iter().flatten().collect();
                     // The copies differ, and the replica with the damaged one notices.
                     let intact = both.iter().find(|value| Sealed::Value(*key).open(value).is_ok());
@@ -330,7 +370,7 @@ impl Store for SimStore {
         use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
         let bytes: usize = values.iter().map(|(_, value)| value.len()).sum();
         assert!(values.len() <= WRITES_MAX && (bytes <= WRITE_BYTES_MAX || values.len() == 1));
-        self.send_all(values.iter().map(|(key, value)| Message::Write(*key, value.clone())).collect())
+        self.send_all(values.iter().map(|(key, value)| Message::Write(*key, value.as_slice().into())).collect())
     }
 
     fn remove(&self, partitions: &[Partition]) -> Result<(), StoreError> {
@@ -374,7 +414,8 @@ impl Store for SimStore {
         }
         let is_applied = world.random.below(2) == 0;
         world.decide(is_applied);
-        if world.row.as_ref().map(|row| row.sequence) != expected {
+        let is_expected = world.row.as_ref().map(|row| row.sequence) == expected;
+        if !is_expected && world.lie != Some(Lie::BlindSwap) {
             world.before = None;
             return Ok(Swap::Lost(world.row.clone()));
         }
