@@ -1,8 +1,9 @@
 #!/bin/bash
 # Makes the release of HEAD in two clones that differ in path, folder of cargo, user, umask, time zone, language and
 # number of jobs, and compares the hashes of the programs and of every file. Takes two release builds.
-# Environment: DIST_PROGRAMS, a folder of programs that are packed twice instead of being built; DIST_CHECK_FOLDER,
-# where to clone (default: a temporary folder, which is removed unless hashes differ).
+# Environment: DIST_PROGRAMS, a folder of programs that are packed twice instead of being built; DIST_PACKAGES, packages of
+# which only the programs are built and compared, such as lydian-cli (a few minutes); DIST_CHECK_FOLDER, where to clone
+# (default: a temporary folder, which is removed unless hashes differ).
 set -eu
 cd "$(dirname "$0")/.."
 work=${DIST_CHECK_FOLDER:-$(mktemp -d)}
@@ -14,23 +15,36 @@ first=$work/a
 second="$work/another folder/with a longer path"
 say() { echo "dist-check: $*"; }
 if [ -n "$(git status --porcelain)" ]; then say "changes that are not committed are not checked"; fi
-rm -rf -- "$first" "$work/another folder" "$work/cargo"
+rm -rf -- "$first" "$work/another folder" "$work/cargo" "$work/link to cargo"
 cargo fetch --quiet --locked # before another folder of cargo is made of it
 git clone --quiet --no-hardlinks . "$first"
 git clone --quiet --no-hardlinks . "$second"
-mkdir "$work/cargo"
-for part in registry git; do [ ! -e "$cargo_home/$part" ] || ln -s "$cargo_home/$part" "$work/cargo/$part"; done
+# Packages in another folder: files are shared by hard links where possible, but for the index, which cargo writes to.
+mkdir -p "$work/cargo/registry"
+for part in registry/cache registry/src git; do
+  [ ! -d "$cargo_home/$part" ] || cp -al -- "$cargo_home/$part" "$work/cargo/$part" 2>/dev/null || cp -a -- "$cargo_home/$part/." "$work/cargo/$part"
+done
+cp -a -- "$cargo_home/registry/index" "$work/cargo/registry/index"
+ln -s cargo "$work/link to cargo"
 if unshare --user --map-user=12345 true 2>/dev/null; then as_other=(unshare --user --map-user=12345); else as_other=(); fi
 
+target=x86_64-unknown-linux-gnu
+if [ -n "${DIST_PACKAGES:-}" ]; then
+  make=(tools/dist/build.sh target/dist/build "$target")
+else
+  make=(tools/dist.sh)
+fi
 say "first: $first, user $(id -u), $(nproc) jobs"
-(cd "$first" && umask 022 && TZ=UTC DIST_PARTS="archive deb" tools/dist.sh)
+(cd "$first" && umask 022 && TZ=UTC DIST_PARTS="archive deb" "${make[@]}")
 say "second: $second, user ${as_other[1]:+12345}, 1 job"
 (cd "$second" && umask 077 && env "${as_other[@]}" env TZ=Asia/Kathmandu LANG=C.UTF-8 USER=someone JOBS=1 HOME="$work" \
-  CARGO_HOME="$work/cargo" RUSTUP_HOME="$rustup_home" RUSTFLAGS=-Ctarget-cpu=native DIST_PARTS="archive deb" tools/dist.sh)
+  CARGO_HOME="$work/link to cargo" RUSTUP_HOME="$rustup_home" RUSTFLAGS=-Ctarget-cpu=native DIST_PARTS="archive deb" "${make[@]}")
 # mmdebstrap needs more than one user, so that the image is made by this one.
-for clone in "$first" "$second"; do
-  (cd "$clone" && DIST_PARTS=image DIST_FOLDER=target/image DIST_PROGRAMS=${DIST_PROGRAMS:-target/dist/build/x86_64-unknown-linux-gnu/release} tools/dist.sh >/dev/null)
-done
+if [ -z "${DIST_PACKAGES:-}" ]; then
+  for clone in "$first" "$second"; do
+    (cd "$clone" && DIST_PARTS=image DIST_FOLDER=target/image DIST_PROGRAMS=${DIST_PROGRAMS:-target/dist/build/$target/release} tools/dist.sh >/dev/null)
+  done
+fi
 
 different=0
 same=0
@@ -48,7 +62,7 @@ compare() { # PATH, relative to a clone
 while read -r path; do compare "$path"; done < <(
   cd "$first"
   find target/dist/build/*/release -maxdepth 1 -type f -perm -100 2>/dev/null | sort
-  find target/dist target/image -maxdepth 1 -type f ! -name SHA256SUMS | sort
+  find target/dist target/image -maxdepth 1 -type f ! -name SHA256SUMS 2>/dev/null | sort
 )
 say "$same files are equal, $different differ"
 if [ "$different" -ne 0 ] || [ "$same" -eq 0 ]; then
