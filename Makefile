@@ -60,7 +60,7 @@ man: build ## write the manual pages to target/man
 	@mkdir -p target/man
 	@date=$$(git log -1 --format=%cs) && target/release/lydian "-help-manual=$$date" >target/man/lydian.1 && target/release/lydian-cli "-help-manual=$$date" >target/man/lydian-cli.1 && target/release/lydian-lab manual --out target/man --date "$$date"
 
-dist: setup ## make a release in target/dist: archive, Debian package, image, list of components, SHA256SUMS
+dist: setup ## make a release in target/dist, for x86-64 and ARM: archives, Debian packages, image, lists of components, SHA256SUMS
 	@tools/setup.sh dist
 	@tools/dist.sh
 

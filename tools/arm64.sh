@@ -5,11 +5,13 @@
 # Usage: tools/arm64.sh root                  make that Debian, if it is missing (about 1.6 GB)
 #        tools/arm64.sh cargo ARGUMENTS...    run cargo for aarch64-unknown-linux-gnu in the checkout
 #        tools/arm64.sh run PROGRAM...        run a program for ARM under qemu
+#        tools/arm64.sh rustc ARGUMENTS...    run its compiler
+#        tools/arm64.sh tool NAME...          run a tool of binutils for ARM, such as objcopy
 #        tools/arm64.sh instructions          count the instructions for a signature, by kernel
 # Environment: CARGO_TARGET_DIR (default: target/arm64); QEMU_CPU, the processor that qemu emulates (default: max);
-# LYDIAN_*, RUST_*: passed on.
+# LYDIAN_*, RUST_*, and the flags that tools/dist/build.sh sets: passed on.
 set -eu
-cd "$(dirname "$0")/.."
+cd -P "$(dirname "$0")/.."
 say() { echo "arm64: $*" >&2; }
 left_out() {
   say "LEFT OUT: $*"
@@ -49,7 +51,7 @@ enter() {
   local folders=(/proc /dev /tmp "$PWD" "$(realpath "$home")" "$(realpath "$CARGO_TARGET_DIR")")
   [ -d "$shared" ] && folders+=("$(realpath "$shared")")
   local passed=() name
-  while read -r name; do passed+=("$name=${!name}"); done < <(compgen -e | grep -E '^(LYDIAN_|RUST_|QEMU_CPU$|CARGO_BUILD_JOBS$)')
+  while read -r name; do passed+=("$name=${!name}"); done < <(compgen -e | grep -E '^(LYDIAN_|RUST_|(QEMU_CPU|CARGO_BUILD_JOBS|CARGO_ENCODED_RUSTFLAGS|CFLAGS|CC_SHELL_ESCAPED_FLAGS|SOURCE_DATE_EPOCH)$)')
   unshare --map-root-user --mount --propagation private bash -c '
     set -eu
     root=$1 count=$2
@@ -116,13 +118,24 @@ case ${1:-} in
     make_root
     enter qemu-aarch64-static "$@"
     ;;
+  rustc)
+    make_root
+    enter "$@"
+    ;;
+  tool)
+    shift
+    make_root
+    name=$1
+    shift
+    enter "aarch64-linux-gnu-$name" "$@"
+    ;;
   instructions)
     make_root
     cargo fetch --quiet --locked
     instructions
     ;;
   *)
-    sed -n '5,8p' "$0" >&2
+    sed -n '5,10p' "$0" >&2
     exit 1
     ;;
 esac

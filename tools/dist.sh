@@ -2,9 +2,11 @@
 # Makes a release in target/dist: programs in an archive, their debug information, a Debian package, an image for
 # containers, the list of components (SBOM), and SHA256SUMS. Everything depends on the commit, the compilers and, for
 # the image, on Debian's packages; docs/packaging.md has the details.
-# Environment: JOBS, the number of jobs of the build (default: the cores); DIST_PROGRAMS, a folder of programs to pack
-# instead of building them (for tests of the packaging itself: such a release is not reproducible); DIST_FOLDER, the
-# folder to write (default: target/dist); DIST_PARTS, the parts to make (default: "archive deb image").
+# Environment: JOBS, the number of jobs of the build (default: the cores); DIST_ARCHITECTURES, for which machines (default:
+# "amd64 arm64"; arm64 needs the Debian of tools/arm64.sh, and is left out with a message otherwise); DIST_PROGRAMS and
+# DIST_PROGRAMS_ARM64, folders of programs to pack instead of building them (for tests of the packaging itself: such a
+# release is not reproducible); DIST_FOLDER, the folder to write (default: target/dist); DIST_PARTS, the parts to make
+# (default: "archive deb image").
 set -eu
 cd "$(dirname "$0")/.."
 . tools/dist/common.sh
@@ -19,26 +21,49 @@ if [ -n "$(git status --porcelain)" ]; then
 fi
 find "$out" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf -- {} +
 
-release() { # ARCHITECTURE (Debian's name), TARGET (Rust's name)
-  local arch=$1 target=$2 stage=$out/stage-$1 bin
-  if [ -n "${DIST_PROGRAMS:-}" ]; then
-    bin=$DIST_PROGRAMS
-  else
+architectures=() # "amd64:FOLDER OF ITS FILES"
+release() { # ARCHITECTURE (Debian's name), TARGET (Rust's name), FOLDER OF PROGRAMS (empty: they are built)
+  local arch=$1 target=$2 bin=$3 stage=$out/stage-$1 build=$out/build
+  # Another compiler, so another folder.
+  [ "$arch" = amd64 ] || build=$out/build/$arch
+  if [ -z "$bin" ]; then
     say "building the programs for $target"
-    tools/dist/build.sh "$out/build" "$target"
-    bin=$out/build/$target/release
+    tools/dist/build.sh "$build" "$target"
+    bin=$build/$target/release
   fi
-  tools/dist/stage.sh "$bin" "$stage" "$out/build"
+  tools/dist/stage.sh "$bin" "$stage" "$out/build" "$arch"
+  architectures+=("$arch:$stage")
   local part
   for part in $parts; do
+    [ "$part" != image ] || continue
     say "$part for $arch"
     "tools/dist/$part.sh" "$stage" "$arch" "$out"
   done
-  cp -- "$stage/sbom.cdx.json" "$out/lydian-$version.cdx.json"
-  rm -rf -- "$stage"
+  cp -- "$stage/sbom.cdx.json" "$out/lydian-$version-$arch.cdx.json"
 }
 
-release amd64 x86_64-unknown-linux-gnu
-(cd "$out" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
+for arch in ${DIST_ARCHITECTURES:-amd64 arm64}; do
+  case $arch in
+    amd64) release amd64 x86_64-unknown-linux-gnu "${DIST_PROGRAMS:-}" ;;
+    arm64)
+      if [ -n "${DIST_PROGRAMS:-}" ] && [ -z "${DIST_PROGRAMS_ARM64:-}" ]; then
+        say "LEFT OUT: arm64, as DIST_PROGRAMS has programs for amd64 only"
+      elif why=$(arm64_is_missing); then
+        say "LEFT OUT: arm64: $why"
+      else
+        release arm64 aarch64-unknown-linux-gnu "${DIST_PROGRAMS_ARM64:-}"
+      fi
+      ;;
+    *) fail "unknown architecture $arch" ;;
+  esac
+done
+case " $parts " in
+  *' image '*)
+    say "image for ${architectures[*]%%:*}"
+    tools/dist/image.sh "$out" "${architectures[@]}"
+    ;;
+esac
+for staged in "${architectures[@]}"; do rm -rf -- "${staged#*:}"; done
+(cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
 say "made in $out:"
 (cd "$out" && ls -l --time-style=long-iso | awk 'NR > 1 && $1 ~ /^-/ {printf "  %10d bytes  %s\n", $5, $8}')

@@ -67,6 +67,7 @@ case ${1:-build} in
     need umoci command -v umoci
     need crun command -v crun
     need jq command -v jq
+    need qemu-user-static command -v qemu-aarch64-static # arm64
     ;;
   prometheus) need prometheus command -v promtool ;;
   peers)

@@ -26,10 +26,34 @@ if [ "$(rustc --version)" != "$pinned" ]; then
     fail "releases are built by $pinned, which is not here: run 'rustup toolchain install 1.95.0'"
 fi
 
+# Rust's project publishes its standard library for ARM, but not everywhere can it be fetched: Debian's compiler is used.
+pinned_arm64='rustc 1.96.0 (ac68faa20 2026-05-25) (built from a source tarball)'
+# Succeeds, and prints why, if programs for arm64 cannot be made.
+arm64_is_missing() {
+  local found
+  found=$(tools/arm64.sh root 2>&1) || { echo "$found" | sed -n 's/^arm64: LEFT OUT: //p'; return; }
+  found=$(tools/arm64.sh rustc --version 2>&1) || true
+  [ "$found" = "$pinned_arm64" ] || { echo "it is built by $pinned_arm64, and the compiler of tools/arm64.sh says: $found"; return; }
+  return 1
+}
+
 # FOLDER NAME: a tar of FOLDER/NAME on standard output that depends on contents and names only.
 reproducible_tar() {
   tar --create --directory "$1" --format=ustar --sort=name --owner=0 --group=0 --numeric-owner \
     --mode='u+rwX,go+rX,go-w' --mtime="@$SOURCE_DATE_EPOCH" -- "$2"
+}
+
+# ARCHITECTURE FOLDER COMMAND...: runs a tool of binutils, or a program of the release, for that architecture, on files
+# below the folder: those for arm64 in the Debian of tools/arm64.sh, programs under qemu.
+for_arch() {
+  local arch=$1 folder=$2 kind=run
+  shift 2
+  if [ "$arch" = amd64 ]; then
+    "$@"
+    return
+  fi
+  case $1 in */*) ;; *) kind=tool ;; esac
+  CARGO_TARGET_DIR=$folder tools/arm64.sh "$kind" "$@"
 }
 
 # FILE: the newest version of glibc whose symbols the program needs, such as 2.34.

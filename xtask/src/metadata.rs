@@ -13,7 +13,7 @@ use std::process::Command;
 const PROGRAMS: &[&str] = &["lydian-node", "lydian-cli", "lydian-lab"];
 
 /// The platform whose dependencies are checked: the one CI builds for.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+pub(crate) const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
@@ -58,9 +58,10 @@ pub(crate) struct Foreign {
 }
 
 impl Metadata {
-    pub(crate) fn load() -> Result<Metadata, String> {
-        let mut metadata = Metadata::parse(&cargo_metadata(&[])?)?;
-        let with_all = Metadata::parse(&cargo_metadata(&["--all-features"])?)?;
+    /// The packages that a build for the platform uses.
+    pub(crate) fn load(platform: &str) -> Result<Metadata, String> {
+        let mut metadata = Metadata::parse(&cargo_metadata(platform, &[])?)?;
+        let with_all = Metadata::parse(&cargo_metadata(platform, &["--all-features"])?)?;
         let is_known = |one: &Foreign| {
             metadata.foreign.iter().any(|known| (&known.name, &known.version) == (&one.name, &one.version))
         };
@@ -85,10 +86,10 @@ impl Metadata {
     }
 }
 
-fn cargo_metadata(arguments: &[&str]) -> Result<Value, String> {
+fn cargo_metadata(platform: &str, arguments: &[&str]) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", PLATFORM])
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", platform])
         .args(arguments)
         .output()
         .map_err(|error| format!("cargo metadata: {error}"))?;

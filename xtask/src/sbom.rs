@@ -178,10 +178,10 @@ pub(crate) fn native_licence(package: &Foreign) -> Result<Option<&'static str>, 
     if package.has_native_code { native(package).map(|native| Some(native.licence_file)) } else { Ok(None) }
 }
 
-/// The list as a document, with the standard library of the compiler that `rustc` names.
-pub(crate) fn document(tree: &Tree, metadata: &Metadata) -> Result<String, String> {
+/// The list as a document, with Rust's standard library of the given version, or of the compiler that is `rustc`.
+pub(crate) fn document(tree: &Tree, metadata: &Metadata, rust_version: Option<&str>) -> Result<String, String> {
     let mut components = components(tree, metadata)?;
-    components.push(standard_library()?);
+    components.push(standard_library(&rust_version.map_or_else(compiler_version, |version| Ok(version.to_owned()))?));
     let version = version(tree)?;
     let document = json!({
         "bomFormat": "CycloneDX",
@@ -221,19 +221,22 @@ fn entry(component: &Component) -> Value {
     entry
 }
 
-fn standard_library() -> Result<Component, String> {
+fn compiler_version() -> Result<String, String> {
     let output = std::process::Command::new("rustc").arg("--version").output();
     let output = output.map_err(|error| format!("rustc --version: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = text.split_whitespace().nth(1).ok_or_else(|| format!("rustc --version: `{text}`"))?;
-    Ok(Component {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.split_whitespace().nth(1).map(str::to_owned).ok_or_else(|| format!("rustc --version: `{text}`"))
+}
+
+fn standard_library(version: &str) -> Component {
+    Component {
         name: "rust-std".to_owned(),
         version: version.to_owned(),
         reference: format!("pkg:generic/rust-std@{version}"),
         licence: Some("MIT OR Apache-2.0".to_owned()),
         sha256: None,
         is_linked: true,
-    })
+    }
 }
 
 #[cfg(test)]
