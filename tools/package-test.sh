@@ -1,8 +1,9 @@
 #!/bin/bash
 # Installs the Debian package of target/dist in a fresh Debian 12, which has the oldest glibc that is tested, and syncs
 # a chain over loopback as the service would: as the user lydian, with the command of the unit. Then: kill -9, an upgrade
-# during a sync, settings that an administrator changed, removal, purge, installation on the data of before. The archive
-# and the image are started too. Needs root, mmdebstrap and a mirror of Debian; what is missing is printed as LEFT OUT.
+# during a sync, settings that an administrator changed, removal, purge, installation on the data of before; and a full
+# disk: under the archive, the installation, an upgrade, a sync. The archive and the image are started too, and so are those
+# for arm64, under qemu. Needs root, mmdebstrap and a mirror of Debian; what is missing is printed as LEFT OUT.
 # Environment: DIST_FOLDER, the folder of the release (default: target/dist); PACKAGE_BLOCKS, the length of the chain
 # (default 440, at least 436).
 set -eu
@@ -44,19 +45,25 @@ pids=()
 cleanup() {
   local pid
   for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
-  wait
-  umount --lazy "$root/proc" 2>/dev/null || true
+  wait 2>/dev/null # without the shell's "Killed"
+  umount --lazy "$work"/*/proc "$work/small" 2>/dev/null || true
   rm -rf --one-file-system -- "$work"
 }
 trap cleanup EXIT
+# FOLDER: unpacks a fresh Debian there, in which the commands below run from then on.
+use_fresh_system() {
+  root=$1
+  tar --extract --directory "$root" --file "$base"
+  mount -t proc proc "$root/proc"
+  # No bind mount of /dev, which a mistake here would delete.
+  local device
+  for device in null:3 zero:5 full:7 random:8 urandom:9; do
+    [ -c "$root/dev/${device%:*}" ] || mknod -m 666 "$root/dev/${device%:*}" c 1 "${device#*:}"
+  done
+  enter=(chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive)
+}
 mkdir "$root"
-tar --extract --directory "$root" --file "$base"
-mount -t proc proc "$root/proc"
-# No bind mount of /dev, which a mistake here would delete.
-for device in null:3 zero:5 full:7 random:8 urandom:9; do
-  [ -c "$root/dev/${device%:*}" ] || mknod -m 666 "$root/dev/${device%:*}" c 1 "${device#*:}"
-done
-enter=(chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive)
+use_fresh_system "$root"
 in_root() { "${enter[@]}" "$@"; }
 port_free() { ! { : <"/dev/tcp/127.0.0.1/$1"; } 2>/dev/null; }
 free_port() {
@@ -74,7 +81,8 @@ wait_until() {
   done
 }
 
-say "the archive works where it is unpacked"
+say "the archive works where it is unpacked, and the hashes are those of the files"
+(cd "$dist" && sha256sum --quiet --check SHA256SUMS)
 tar --extract --gzip --file "$dist/lydian-$version-x86_64-linux-gnu.tar.gz" --directory "$root/opt"
 in_root "/opt/lydian-$version/lydian" -version | head -1
 here=$work/here/lydian-$version
@@ -143,7 +151,8 @@ wait_until 300 height_above 0
 mkdir "$work/newer"
 dpkg-deb --raw-extract "$deb" "$work/newer/root"
 sed -i "s/^Version: .*/Version: $version+test/" "$work/newer/root/DEBIAN/control"
-dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/newer/root" "$root/opt/newer.deb" >/dev/null
+dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/newer/root" "$work/newer.deb" >/dev/null
+cp -- "$work/newer.deb" "$root/opt/newer.deb"
 in_root dpkg --install /opt/newer.deb >/dev/null
 grep -q '^dbcache=100$' "$root/etc/lydian/lydian.conf" || fail "the upgrade lost the administrator's settings"
 [ "$(in_root stat -c '%a %U:%G' /etc/lydian/lydian.conf)" = "640 root:lydian" ] || fail "the upgrade changed the owner of the settings"
@@ -170,6 +179,64 @@ start_node -connect=0
 wait_until 300 height_is "$blocks"
 stop_node
 
+say "disk full while the archive is unpacked, and while the package is installed: nothing stays behind"
+archive=$dist/lydian-$version-x86_64-linux-gnu.tar.gz
+mkdir "$work/small"
+# The system of before, but for what is unpacked or written into it.
+mount -t tmpfs -o "size=$(($(stat -c %s "$base") / 1048576 + 4 * ($(gzip -dc "$archive" | wc -c) / 1048576) + 100))m" tmpfs "$work/small"
+use_fresh_system "$work/small"
+cp -- "$deb" "$root/opt/lydian.deb"
+cp -- "$work/newer.deb" "$root/opt/newer.deb"
+fill() { # MIB: leaves so many free
+  fallocate --length "$(($(df --output=avail --block-size=1K "$root" | tail -1) - $1 * 1024))KiB" "$root/filler"
+}
+# COMMAND...: must fail, and must say that the disk is full.
+must_lack_space() {
+  ! said=$("$@" 2>&1) || fail "this works on a full disk: $*"
+  case $said in *'No space left on device'*) ;; *) fail "$* does not say that the disk is full: $said" ;; esac
+}
+state() { in_root dpkg-query --show --showformat='${Status} ${Version}' lydian; }
+# What dpkg leaves of files that it did not finish.
+must_be_tidy() {
+  local left
+  left=$(find "$root/usr" "$root/etc" "$root/lib/systemd" -name '*.dpkg-new' -o -name '*.dpkg-tmp')
+  [ -z "$left" ] || fail "left behind $1: $left"
+}
+fill 2
+must_lack_space tar --extract --gzip --file "$archive" --directory "$root/opt"
+rm -rf -- "$root/opt/lydian-$version"
+must_lack_space in_root dpkg --install /opt/lydian.deb
+must_lack /usr/bin/lydian "after an installation without space"
+must_be_tidy "by an installation without space"
+rm -- "$root/filler"
+in_root dpkg --install /opt/lydian.deb >/dev/null
+
+say "disk full during an upgrade: the version of before stays, and the same command works with more space"
+fill 2
+must_lack_space in_root dpkg --install /opt/newer.deb
+[ "$(state)" = "install ok installed $version" ] || fail "after an upgrade without space: $(state)"
+must_be_tidy "by an upgrade without space"
+cmp -- "$here/lydian" "$root/usr/bin/lydian" || fail "an upgrade without space changed the program"
+in_root dpkg --verify lydian
+in_root lydian -version >/dev/null
+rm -- "$root/filler"
+in_root dpkg --install /opt/newer.deb >/dev/null
+[ "$(state)" = "install ok installed $version+test" ] || fail "after the upgrade with space: $(state)"
+
+say "disk full during a sync: the node ends with a sentence, and continues with more space"
+start_node -networkactive=0
+wait_until 300 height_is 0
+fill 0
+ask setnetworkactive true >/dev/null
+wait_until 300 eval "! kill -0 $node"
+! wait "$node" || fail "the node ended on a full disk as if nothing had happened"
+grep -q 'free some space and start again' "$work/node.txt" || fail "on a full disk the node says: $(tail -3 "$work/node.txt")"
+rm -- "$root/filler"
+start_node
+wait_until 600 height_is "$blocks"
+[ "$(ask getbestblockhash)" = "$tip" ] || fail "another tip after a full disk"
+stop_node
+
 say "the steps of docs/usage.md make a service without the package"
 manual=$work/manual
 mkdir "$manual"
@@ -188,14 +255,17 @@ in_manual install -d -m 710 -o lydian -g lydian /var/lib/lydian
 in_manual setpriv --reuid=lydian --regid=lydian --init-groups --no-new-privs -- $command -regtest -connect=0 -listen=0 -server=0 \
   -stopafterblockimport || fail "a service that was made by hand does not start"
 
+debs=("$deb")
+arm64_deb=$dist/lydian_${version}_arm64.deb
+[ ! -f "$arm64_deb" ] || debs+=("$arm64_deb")
 if command -v lintian >/dev/null; then
   say "lintian finds no error"
-  lintian --allow-root --fail-on error "$deb"
+  lintian --allow-root --fail-on error "${debs[@]}"
 else
   say "LEFT OUT: lintian, which is not installed"
 fi
 
-image=$dist/lydian-$version-amd64.oci.tar
+image=$dist/lydian-$version.oci.tar
 if [ -f "$image" ] && command -v skopeo >/dev/null && command -v umoci >/dev/null && command -v crun >/dev/null; then
   say "skopeo reads the image, and crun runs it with a read-only root"
   skopeo copy --quiet "oci-archive:$image:$version" "oci:$work/oci:$version"
@@ -225,5 +295,52 @@ if [ -f "$image" ] && command -v skopeo >/dev/null && command -v umoci >/dev/nul
   wait "$container" || fail "the container did not stop cleanly: $(tail -3 "$work/container.txt")"
 else
   say "LEFT OUT: the image, which needs skopeo, umoci and crun"
+fi
+
+if [ ! -f "$arm64_deb" ]; then
+  say "LEFT OUT: arm64, which this release lacks"
+elif ! command -v qemu-aarch64-static >/dev/null; then
+  say "LEFT OUT: the programs for arm64, which need qemu-user-static"
+else
+  say "arm64: the package has the files of that for amd64"
+  files() { dpkg-deb --contents "$1" | awk '{print $1, $2, $6}'; }
+  diff <(files "$deb") <(files "$arm64_deb") || fail "the packages have different files"
+  [ "$(dpkg-deb --field "$arm64_deb" Architecture)" = arm64 ] || fail "the package for arm64: $(dpkg-deb --field "$arm64_deb")"
+
+  say "arm64: the archive's programs under qemu, with glibc and libgcc of a Debian 12 and nothing else"
+  arm64=$work/arm64
+  mkdir -p "$arm64/opt"
+  mmdebstrap --quiet --variant=extract --architectures=arm64 --include=libc6,libgcc-s1 bookworm - 2>"$work/log" |
+    tar --extract --directory "$arm64" --no-same-owner
+  tar --extract --gzip --file "$dist/lydian-$version-aarch64-linux-gnu.tar.gz" --directory "$arm64/opt" ||
+    fail "mmdebstrap: $(tail -2 "$work/log")"
+  on_arm() { # FOLDER OF A SYSTEM, PROGRAM, ARGUMENTS...
+    QEMU_LD_PREFIX=$1 qemu-aarch64-static "$1$2" "${@:3}"
+  }
+  at=/opt/lydian-$version
+  said=$(on_arm "$arm64" "$at/lydian" -version)
+  case $said in *aarch64-unknown-linux-gnu*) ;; *) fail "-version does not name the target: $said" ;; esac
+  mkdir "$work/arm64-data"
+  arm64_options=(-regtest "-datadir=$work/arm64-data" "-rpcport=$rpc_port")
+  on_arm "$arm64" "$at/lydian" "${arm64_options[@]}" "-connect=127.0.0.1:$server_port" -listen=0 -printtoconsole=0 >"$work/node.txt" 2>&1 &
+  node=$!
+  pids+=("$node")
+  arm64_height_is() { [ "$(on_arm "$arm64" "$at/lydian-cli" "${arm64_options[@]}" getblockcount)" = "$1" ]; }
+  wait_until 3600 eval "arm64_height_is $blocks || ! kill -0 $node"
+  arm64_height_is "$blocks" || fail "the node for arm64: $(tail -3 "$work/node.txt")"
+  [ "$(on_arm "$arm64" "$at/lydian-cli" "${arm64_options[@]}" getbestblockhash)" = "$tip" ] || fail "the node for arm64 has another tip"
+  # 1 is a warning, such as that qemu has no io_uring; 2 would be bad.
+  on_arm "$arm64" "$at/lydian" doctor --json "${arm64_options[@]}" >"$work/doctor.json" || [ $? -eq 1 ] || fail "doctor: $(cat "$work/doctor.json")"
+  on_arm "$arm64" "$at/lydian-cli" "${arm64_options[@]}" stop >/dev/null
+  wait "$node" || fail "the node for arm64 did not stop cleanly: $(tail -3 "$work/node.txt")"
+  "$here/lydian" -regtest "-datadir=$work/arm64-data" -connect=0 -listen=0 -server=0 -stopafterblockimport >"$work/node.txt" 2>&1 ||
+    fail "the data of arm64 does not open on amd64: $(tail -3 "$work/node.txt")"
+  if [ -f "$image" ] && command -v skopeo >/dev/null && command -v umoci >/dev/null; then
+    say "arm64: skopeo takes its part of the image"
+    skopeo copy --quiet --override-arch arm64 "oci-archive:$image:$version" "oci:$work/oci-arm64:$version"
+    umoci unpack --image "$work/oci-arm64:$version" "$work/bundle-arm64" >/dev/null 2>&1
+    [ "$(on_arm "$work/bundle-arm64/rootfs" /usr/bin/lydian -version)" = "$(on_arm "$arm64" "$at/lydian" -version)" ] ||
+      fail "the image has another program for arm64 than the archive"
+  fi
 fi
 say "passed"
