@@ -3,7 +3,8 @@
 # number of jobs, and compares the hashes of the programs and of every file. Takes two release builds.
 # Environment: DIST_PROGRAMS, a folder of programs that are packed twice instead of being built; DIST_PACKAGES, packages of
 # which only the programs are built and compared, such as lydian-cli (a few minutes); DIST_CHECK_FOLDER, where to clone
-# (default: a temporary folder, which is removed unless hashes differ).
+# (default: a temporary folder, which is removed unless hashes differ); DIST_ARCHITECTURES, for which machines (default:
+# amd64).
 set -eu
 cd "$(dirname "$0")/.."
 work=${DIST_CHECK_FOLDER:-$(mktemp -d)}
@@ -29,6 +30,7 @@ ln -s cargo "$work/link to cargo"
 if unshare --user --map-user=12345 true 2>/dev/null; then as_other=(unshare --user --map-user=12345); else as_other=(); fi
 
 target=x86_64-unknown-linux-gnu
+export DIST_ARCHITECTURES=${DIST_ARCHITECTURES:-amd64}
 if [ -n "${DIST_PACKAGES:-}" ]; then
   make=(tools/dist/build.sh target/dist/build "$target")
 else
@@ -42,7 +44,8 @@ say "second: $second, user ${as_other[1]:+12345}, 1 job"
 # mmdebstrap needs more than one user, so that the image is made by this one.
 if [ -z "${DIST_PACKAGES:-}" ]; then
   for clone in "$first" "$second"; do
-    (cd "$clone" && DIST_PARTS=image DIST_FOLDER=target/image DIST_PROGRAMS=${DIST_PROGRAMS:-target/dist/build/$target/release} tools/dist.sh >/dev/null)
+    (cd "$clone" && DIST_PARTS=image DIST_FOLDER=target/image DIST_PROGRAMS=${DIST_PROGRAMS:-target/dist/build/$target/release} \
+      DIST_PROGRAMS_ARM64=target/dist/build/arm64/aarch64-unknown-linux-gnu/release tools/dist.sh >/dev/null)
   done
 fi
 
@@ -61,7 +64,7 @@ compare() { # PATH, relative to a clone
 }
 while read -r path; do compare "$path"; done < <(
   cd "$first"
-  find target/dist/build/*/release -maxdepth 1 -type f -perm -100 2>/dev/null | sort
+  find target/dist/build/*/release target/dist/build/arm64/*/release -maxdepth 1 -type f -perm -100 2>/dev/null | sort
   find target/dist target/image -maxdepth 1 -type f ! -name SHA256SUMS 2>/dev/null | sort
 )
 say "$same files are equal, $different differ"
