@@ -13,7 +13,7 @@ use crate::methods::fees::smart_feerate;
 use crate::methods::mining::network_hash_rate;
 use crate::methods::net::VERSION;
 use crate::rest;
-use crate::table::METHODS;
+use crate::table::counted;
 use lydian_chain::HeaderId;
 use lydian_engine::Engine;
 use lydian_p2p::bans::BanFigures;
@@ -24,8 +24,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-const METHOD: Label =
-    Label { name: "method", values: || METHODS.iter().map(|method| method.name).chain([OTHER]).collect() };
+const METHOD: Label = Label { name: "method", values: || counted().chain([OTHER]).collect() };
 
 const PATH: Label = Label { name: "path", values: || rest::prefixes().chain([OTHER]).collect() };
 
@@ -39,7 +38,7 @@ pub const SERVER_FIGURES: &[Figure<Counts>] = &[
     ),
     Figure::histogram(
         "lydian_rpc_request_seconds",
-        "Duration of the calls of each RPC method, with waiting. Calls of a method that does not exist count as other.",
+        "Duration of the calls of each RPC method, with waiting. Calls of a method that does not exist, or that only tests call, count as other.",
         |counts: &Counts, out| counts.requests.read_seconds(out),
     )
     .by(&[METHOD]),

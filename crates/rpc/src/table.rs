@@ -34,6 +34,12 @@ pub const METHODS: Methods = Methods::new(&[
     methods::testing::METHODS,
 ]);
 
+/// The names of the methods that have figures of their own: all but those that only tests call.
+pub(crate) fn counted() -> impl Iterator<Item = &'static str> {
+    let is_of_tests = |name: &str| methods::testing::METHODS.iter().any(|method| method.name == name);
+    METHODS.iter().map(|method| method.name).filter(move |name| !is_of_tests(name))
+}
+
 /// Methods that Core does not have.
 pub(crate) const OWN: &[Method] = methods::electrum::METHODS;
 

@@ -7,7 +7,7 @@ use super::queue::Queue;
 use super::respond::{Shared, respond};
 use crate::context::{Context, LogLevel};
 use crate::rest::{ROUTES, Route};
-use crate::table::METHODS;
+use crate::table::counted;
 use crate::whitelist::Whitelist;
 use axum::Router;
 use lydian_serve::figures::Requests;
@@ -120,7 +120,7 @@ impl Server {
             host.debug("http", || format!("Registering HTTP handler for {prefix} (exactmatch {IS_PREFIX})"));
         }
         host.log(LogLevel::Info, &format!("Starting HTTP server with {threads} worker threads"));
-        let requests = Arc::new(Requests::new(METHODS.iter().map(|method| method.name)));
+        let requests = Arc::new(Requests::new(counted()));
         let rest_requests = Arc::new(Requests::new(ROUTES.iter().map(|route| route.prefix)));
         let refused = Arc::<AtomicU64>::default();
         let shared = Arc::new(Shared {

@@ -243,7 +243,7 @@ fn filters_save_the_reads_of_scripts_that_were_never_used() {
         for script in &wallet {
             assert_eq!(shared.reader().outputs(script).unwrap().outputs, model.outputs(script, tip));
         }
-        (lock(&world).reads - before) as usize
+        usize::try_from(lock(&world).reads - before).unwrap()
     };
     let generations = world_row(&world).content.segments.len();
     let none = reads(&shared);
@@ -258,11 +258,6 @@ fn filters_save_the_reads_of_scripts_that_were_never_used() {
     let shared = opened();
     while shared.load_filters(usize::MAX).unwrap() {}
     let all = reads(&shared);
-    let bytes = shared.filter_bytes();
-    eprintln!(
-        "{generations} generations, {} scripts, {none} reads, {some}, then {all} with {bytes} bytes",
-        wallet.len()
-    );
     assert!(all < some && all * 10 < 3 * wallet.len(), "{all}");
 }
 

@@ -55,9 +55,12 @@ enum Message {
     Remove(Partition),
 }
 
+/// The values of one partition.
+type Values = Vec<(Key, Arc<[u8]>)>;
+
 #[derive(Debug, Default)]
 struct Replica {
-    values: HashMap<Partition, Vec<(Key, Arc<[u8]>)>>,
+    values: HashMap<Partition, Values>,
 }
 
 impl Replica {
@@ -233,10 +236,9 @@ impl World {
         self.replicas.iter().flat_map(|replica| replica.values.keys().copied()).collect()
     }
 
-    /// Values and their bytes, on one replica.
-    pub(crate) fn size(&self) -> (usize, usize) {
-        let values = || self.replicas[0].values.values().flatten().map(|(_, value)| value);
-        (values().count(), values().map(|value| value.len()).sum())
+    /// Number of values on one replica.
+    pub(crate) fn values_count(&self) -> usize {
+        self.replicas[0].values.values().map(Vec::len).sum()
     }
 
     /// Damages or removes a value on some replicas.
