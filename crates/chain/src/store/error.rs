@@ -31,6 +31,10 @@ pub enum ChainError {
     KeyDiffers {
         path: PathBuf,
     },
+    /// A reindex found blocks, but not the first ones of the chain, and blocks are not pruned.
+    FirstBlocksMissing {
+        path: PathBuf,
+    },
     /// A record of the index log is damaged although a later record shows that it was durable.
     IndexDamaged {
         path: PathBuf,
@@ -122,6 +126,11 @@ impl fmt::Display for ChainError {
             ChainError::KeyDiffers { path } => write!(
                 f,
                 "{}: the block files cannot be read with this key; restore the file from a copy, or remove the block files to download them again",
+                path.display()
+            ),
+            ChainError::FirstBlocksMissing { path } => write!(
+                f,
+                "{}: the files with the first blocks of the chain are missing; restore them from a copy, or remove the other block files to download all blocks again (-reindex with -prune removes them)",
                 path.display()
             ),
             ChainError::Poisoned { first } => write!(f, "the block store is unusable after an error: {first}"),

@@ -15,7 +15,7 @@ use crate::tree::{HeaderId, HeaderTree};
 use lydian_consensus::Params;
 use lydian_disk::Disk;
 use lydian_primitives::BlockHash;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 pub(super) struct Finder<'a> {
@@ -27,7 +27,9 @@ pub(super) struct Finder<'a> {
     /// Number of blocks found, without further copies.
     pub(super) found: usize,
     /// Number of blocks found that are in the tree, further copies included.
-    entered: usize,
+    pub(super) entered: usize,
+    /// The files that have these blocks.
+    useful: BTreeSet<u32>,
     /// Further copies of blocks, in the order found.
     other_places: Vec<(HeaderId, BlockPosition)>,
 }
@@ -41,7 +43,16 @@ pub(super) struct Found {
 impl<'a> Finder<'a> {
     /// `remarks`: those made before.
     pub(super) fn new(disk: &'a dyn Disk, params: &'a Params, remarks: Vec<StoreRemark>) -> Finder<'a> {
-        Finder { disk, params, remarks, orphans: HashMap::new(), found: 0, entered: 0, other_places: Vec::new() }
+        Finder {
+            disk,
+            params,
+            remarks,
+            orphans: HashMap::new(),
+            found: 0,
+            entered: 0,
+            useful: BTreeSet::new(),
+            other_places: Vec::new(),
+        }
     }
 
     pub(super) fn remark(&mut self, remark: StoreRemark) {
@@ -105,6 +116,7 @@ impl<'a> Finder<'a> {
                 }
             };
             self.entered += 1;
+            self.useful.insert(position.file);
             if tree.len() > count {
                 enter(IndexEntry::Header { id, header: record.header });
             }
@@ -122,11 +134,16 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether something found could be read only with the right key: a block in the tree, or a block without a parent
-    /// and a child of it. The latter is all that a pruned node has left of its chain.
-    pub(super) fn shows_key(&self) -> bool {
-        let mut orphans = self.orphans.values().flatten();
-        self.entered > 0 || orphans.any(|(record, _)| self.orphans.contains_key(&record.hash))
+    /// Whether a block without a parent and a child of it were found, which only the right key shows. It is all that a
+    /// pruned node has left of its chain.
+    pub(super) fn has_family(&self) -> bool {
+        self.orphans.values().flatten().any(|(record, _)| self.orphans.contains_key(&record.hash))
+    }
+
+    /// The files that have blocks, none of which is in the tree.
+    pub(super) fn useless_files(&self) -> BTreeSet<u32> {
+        let of_orphans = self.orphans.values().flatten().map(|(_, position)| position.file);
+        of_orphans.filter(|file| !self.useful.contains(file)).collect()
     }
 
     /// Ends the search: the blocks that still wait have no parent.

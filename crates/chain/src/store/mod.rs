@@ -269,15 +269,19 @@ impl BlockStore {
     /// reindex is in progress. Only headers are checked. Calls `progress` with each file before it is scanned, and the
     /// number of blocks found so far. The tree and the store may be used meanwhile: new blocks go to a new file.
     ///
+    /// `may_prune`: the node prunes, so files of which no block connects are removed; without it, files none of which
+    /// begins the chain are an error.
+    ///
     /// The reindex remains in progress until [`BlockStore::finish_reindex`].
     pub fn reindex(
         &self,
         tree: &RwLock<HeaderTree>,
         params: &Params,
+        may_prune: bool,
         is_cancelled: &dyn Fn() -> bool,
         progress: &mut dyn FnMut(&Path, usize),
     ) -> Result<Reindexed, ChainError> {
-        reindex::rebuild(self, tree, params, is_cancelled, progress)
+        reindex::rebuild(self, tree, params, may_prune, is_cancelled, progress)
     }
 
     /// Finishes the reindex after everything that was found is recorded. Syncs first.

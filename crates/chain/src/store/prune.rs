@@ -128,7 +128,7 @@ impl BlockStore {
         blocks
     }
 
-    fn remove_files(&self, file: u32) -> Result<(), DiskError> {
+    pub(super) fn remove_files(&self, file: u32) -> Result<(), DiskError> {
         lock(&self.undos).forget(file);
         let own = self.files.directory();
         own.remove(self.disk.as_ref(), &self.files.path(file, Part::Undo))?;

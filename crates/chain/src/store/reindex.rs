@@ -7,7 +7,7 @@
 //! locked for one block at a time.
 
 use super::BlockStore;
-use super::entry::IndexEntry;
+use super::entry::{IndexEntry, LogItem};
 use super::error::ChainError;
 use super::files::{KEY_FILE, Part, own_blocks, own_index, own_number};
 use super::finder::{Finder, Found};
@@ -19,6 +19,7 @@ use crate::tree::{HeaderId, HeaderTree};
 use lydian_consensus::Params;
 use lydian_disk::{Disk, DiskError, DiskErrorKind, OwnDir, PathKind, read_whole};
 use lydian_stdx::{IgnorePoison, lock};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
@@ -99,20 +100,20 @@ pub(super) fn enter_genesis(store: &BlockStore, tree: &mut HeaderTree, params: &
     Ok(())
 }
 
-/// Reads the block files that existed when the store was opened: see [`BlockStore::reindex`]. Files of which no block
-/// connects, such as those of a pruned node, stay until pruning removes them.
+/// Reads the block files that existed when the store was opened: see [`BlockStore::reindex`].
 pub(super) fn rebuild(
     store: &BlockStore,
     tree: &RwLock<HeaderTree>,
     params: &Params,
+    may_prune: bool,
     is_cancelled: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(&Path, usize),
 ) -> Result<Reindexed, ChainError> {
     let Some(unread) = lock(&store.unread).clone() else { return Ok(Reindexed::default()) };
     store.check()?;
     let mut finder = Finder::new(store.disk.as_ref(), params, Vec::new());
-    // The file to continue, and the end of its last block.
-    let mut last = None;
+    // The files that may be continued, and the end of the last block of each.
+    let mut ends = Vec::new();
     let mut has_bytes = false;
     for file in unread {
         let path = store.files.path(file, Part::Blocks);
@@ -137,17 +138,40 @@ pub(super) fn rebuild(
         has_bytes |= size > 0;
         // A file in which nothing was found may be anything, so it is not appended to and not truncated.
         if end > 0 || size == 0 {
-            last = Some((file, end));
+            ends.push((file, end));
         }
     }
-    if has_bytes && !finder.shows_key() {
+    if has_bytes && finder.entered == 0 {
         // Otherwise an empty chain would be built, and the files would be treated as remains of a crash.
-        return Err(ChainError::KeyDiffers { path: store.files.directory().path().join(KEY_FILE) });
+        let directory = store.files.directory().path();
+        match finder.has_family() {
+            false => return Err(ChainError::KeyDiffers { path: directory.join(KEY_FILE) }),
+            true if !may_prune => return Err(ChainError::FirstBlocksMissing { path: directory.to_owned() }),
+            true => {}
+        }
     }
-    lock(&store.blocks).resume(last);
+    if may_prune {
+        let useless = finder.useless_files();
+        remove(store, &useless)?;
+        if !useless.is_empty() {
+            finder.remark(StoreRemark::UselessFiles { count: useless.len() });
+        }
+        ends.retain(|(file, _)| !useless.contains(file));
+    }
+    lock(&store.blocks).resume(ends.last().copied());
     let blocks = finder.found;
     let Found { remarks, other_places } = finder.finish();
     Ok(Reindexed { blocks, remarks, other_places, is_cancelled: false })
+}
+
+/// Removes files of which no block connects, as Core's `CleanupBlockRevFiles` does if blocks may be pruned. If this is
+/// interrupted, the reindex starts over; should a removed name come back after that, the log has the file as pruned.
+fn remove(store: &BlockStore, files: &BTreeSet<u32>) -> Result<(), ChainError> {
+    store.enqueue(files.iter().map(|file| LogItem::FilePruned { file: *file }));
+    for file in files {
+        store.remove_files(*file)?;
+    }
+    Ok(store.disk.sync_dir(store.files.directory().path())?)
 }
 
 pub(super) fn unmark(disk: &dyn Disk, index: &OwnDir) -> Result<(), ChainError> {

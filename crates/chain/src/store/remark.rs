@@ -19,6 +19,8 @@ pub enum StoreRemark {
     HeaderRefused { path: PathBuf, offset: u64, hash: BlockHash, reason: Rejected },
     /// Blocks were found with an unknown parent.
     MissingParents { count: usize },
+    /// Block files with such blocks only, which a reindex removed because blocks may be pruned.
+    UselessFiles { count: usize },
     /// A block file is shorter than the indexed blocks require, or missing.
     FileShort { path: PathBuf, size: u64, known: u64 },
     /// A block or undo file of another program.
@@ -44,6 +46,9 @@ impl fmt::Display for StoreRemark {
             }
             StoreRemark::MissingParents { count } => {
                 write!(f, "{count} blocks were left out because their parent is missing")
+            }
+            StoreRemark::UselessFiles { count } => {
+                write!(f, "{count} block files with such blocks only were removed; their blocks are downloaded again")
             }
             StoreRemark::FileShort { path, size, known } => write!(
                 f,

@@ -165,7 +165,7 @@ fn another_network_is_refused() {
     let (disk, _) = make(&Maker::new().chain(2, 0));
     wipe_for_reindex(&disk, &layout()).unwrap();
     let Opened { store, tree, .. } = BlockStore::open(Arc::new(disk), &layout(), &main).unwrap();
-    let error = store.reindex(&RwLock::new(tree), &main, &|| false, &mut |_, _| {}).unwrap_err();
+    let error = store.reindex(&RwLock::new(tree), &main, false, &|| false, &mut |_, _| {}).unwrap_err();
     assert_eq!(error.to_string(), "d/blocks/blk00000.dat: belongs to another network: regtest, not main");
 }
 

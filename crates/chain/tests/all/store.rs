@@ -18,15 +18,15 @@ fn open(disk: &SimDisk) -> Opened {
 
 /// Reads the block files if a reindex is in progress, and leaves it in progress.
 fn rebuilt(opened: Opened) -> Result<Opened, ChainError> {
-    rebuilt_with(opened, &mut |_, _| {})
+    rebuilt_with(opened, false, &mut |_, _| {})
 }
 
-fn rebuilt_with(opened: Opened, progress: &mut dyn FnMut(&Path, usize)) -> Result<Opened, ChainError> {
+fn rebuilt_with(opened: Opened, may_prune: bool, progress: &mut dyn FnMut(&Path, usize)) -> Result<Opened, ChainError> {
     let Opened { store, tree, mut remarks, is_reindexing } = opened;
     assert_eq!(store.is_reindexing(), is_reindexing);
     assert!(!is_reindexing || tree.len() == 1, "no block file was read");
     let tree = RwLock::new(tree);
-    let found = store.reindex(&tree, &params(), &|| false, progress)?;
+    let found = store.reindex(&tree, &params(), may_prune, &|| false, progress)?;
     assert!(!found.is_cancelled);
     remarks.extend(found.remarks);
     Ok(Opened { store, tree: tree.into_inner().unwrap(), remarks, is_reindexing })
@@ -360,7 +360,7 @@ fn a_reindex_that_is_interrupted_is_taken_up() {
         }
         let mut seen = Vec::new();
         let opened = BlockStore::open(Arc::new(disk.clone()), &layout(), &params())?;
-        let opened = rebuilt_with(opened, &mut |path, count| seen.push((path.to_owned(), count)))?;
+        let opened = rebuilt_with(opened, false, &mut |path, count| seen.push((path.to_owned(), count)))?;
         if opened.is_reindexing {
             assert_eq!(seen.len(), before.len(), "progress is called for each file");
             assert!(opened.tree.ids().all(|id| opened.tree.node(id).undo.is_none()));
@@ -417,9 +417,10 @@ fn blocks_that_arrive_during_a_reindex_go_to_a_new_file() {
             assert!(tree.node(id).block.unwrap().file > last.file);
         }
         let tree = RwLock::new(tree);
-        let stopped = store.reindex(&tree, &params(), &|| true, &mut |path, _| panic!("{}", path.display())).unwrap();
+        let stopped =
+            store.reindex(&tree, &params(), false, &|| true, &mut |path, _| panic!("{}", path.display())).unwrap();
         assert!(stopped.is_cancelled && store.is_reindexing());
-        let found = store.reindex(&tree, &params(), &|| false, &mut |_, _| {}).unwrap();
+        let found = store.reindex(&tree, &params(), false, &|| false, &mut |_, _| {}).unwrap();
         let others: Vec<BlockPosition> = found.other_places.iter().map(|(_, position)| *position).collect();
         assert_eq!((found.blocks, others), if arrives { (19, vec![first]) } else { (20, vec![]) });
         store.finish_reindex().unwrap();
@@ -446,24 +447,49 @@ fn a_reindex_of_a_pruned_store_begins_at_the_genesis_block() {
     assert!(store.prune(&mut tree, durable, 0, durable).unwrap().files > 0);
     let kept = tree.ids().filter(|id| tree.node(*id).block.is_some()).count();
     drop(store);
-    let old_files = own_files(&disk);
     wipe_for_reindex(&disk, &layout()).unwrap();
+    let reindex = |disk: &SimDisk, may_prune: bool| {
+        let opened = BlockStore::open(Arc::new(disk.clone()), &layout(), &params());
+        opened.and_then(|opened| rebuilt_with(opened, may_prune, &mut |_, _| {}))
+    };
     let damaged = disk.kill();
     let key = layout().blocks.join("xor.dat");
     damaged.flip(&key, 3, 4).unwrap();
-    let opened = BlockStore::open(Arc::new(damaged), &layout(), &params()).and_then(rebuilt);
-    assert_eq!(opened.unwrap_err(), ChainError::KeyDiffers { path: key });
-    let Opened { store, mut tree, remarks, .. } = open(&disk);
-    assert!(tree.len() == 1 && remarks.contains(&StoreRemark::MissingParents { count: kept }), "{remarks:?}");
+    for may_prune in [false, true] {
+        assert_eq!(reindex(&damaged, may_prune).unwrap_err(), ChainError::KeyDiffers { path: key.clone() });
+    }
+    // Without -prune the user may have a copy of the first files.
+    let files = own_files(&disk);
+    let missing = ChainError::FirstBlocksMissing { path: layout().blocks };
+    assert_eq!(reindex(&disk, false).unwrap_err(), missing);
+    assert!(own_files(&disk) == files && files > 90, "{files}");
+    // Wherever the removal is interrupted, the next start goes on with it.
+    let whole = disk.kill();
+    drop(reindex(&whole, true).unwrap());
+    let operations = whole.operation_count();
+    for operation in 0..operations {
+        let stopped = disk.kill();
+        stopped.fail_at(operation, Fault::CrashInside);
+        let is_done = reindex(&stopped, true).is_ok();
+        for survivor in [stopped.kill(), stopped.power_loss(1)] {
+            let opened = reindex(&survivor, true).unwrap();
+            assert!(is_done || opened.is_reindexing, "{operation}");
+            opened.store.finish_reindex().unwrap();
+            drop(opened);
+            let opened = open(&survivor.power_loss(1));
+            assert_eq!((opened.tree.len(), opened.is_reindexing), (1, false), "{operation}");
+        }
+    }
+    let Opened { store, mut tree, remarks, .. } = reindex(&disk, true).unwrap();
+    assert_eq!((tree.len(), own_files(&disk)), (1, 0));
+    assert!(remarks.contains(&StoreRemark::MissingParents { count: kept }), "{remarks:?}");
+    assert!(remarks.contains(&StoreRemark::UselessFiles { count: files }), "{remarks:?}");
     store.finish_reindex().unwrap();
     store.set_block_file_size_max(3 * 200);
     for block in &blocks {
-        let id = take(&store, &mut tree, block);
-        tree.push_active(id);
+        take(&store, &mut tree, block);
     }
     store.sync().unwrap();
-    let removed = store.prune(&mut tree, Height(1), 0, durable).unwrap();
-    assert!(removed.files * 2 >= old_files / 2 && removed.blocks == 0, "the files of no use: {removed:?}");
     drop(store);
     let Opened { tree, is_reindexing, .. } = open(&disk.kill());
     assert!(!is_reindexing && tree.len() == 301);

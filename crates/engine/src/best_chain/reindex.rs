@@ -32,8 +32,9 @@ pub(crate) fn reindex(
     if !store.is_reindexing() {
         return Ok(Reindex::default());
     }
+    let may_prune = chainstate.settings.may_prune;
     let Reindexed { blocks, remarks, other_places, is_cancelled } =
-        store.reindex(&chainstate.tree, &chainstate.params, &|| cancel.is_cancelled(), progress)?;
+        store.reindex(&chainstate.tree, &chainstate.params, may_prune, &|| cancel.is_cancelled(), progress)?;
     if is_cancelled {
         return Ok(Reindex { is_cancelled, ..Reindex::default() });
     }

@@ -56,6 +56,8 @@ pub struct Settings {
     pub stop_at: Option<Height>,
     /// Whose scripts are assumed valid: `-assumevalid`. `None` by default: everything is verified.
     pub assume_valid: Option<AssumeValid>,
+    /// Old block files may be deleted: `-prune`, also on request only.
+    pub may_prune: bool,
     /// The most bytes of block and undo files to keep: `-prune`.
     pub prune_bytes: Option<u64>,
     /// The size at which a block file is full, at most Core's 128 MiB: less with `-fastprune`.
@@ -116,6 +118,7 @@ impl Settings {
             catch_up_blocks: 256,
             known_scripts: None,
             assume_valid: None,
+            may_prune: false,
             prune_bytes: None,
             block_file_size_max: BLOCK_FILE_SIZE_MAX,
             seed: [0; 16],

@@ -277,6 +277,7 @@ fn engine_settings(settings: &Settings, background: Arc<dyn Observer + Send>) ->
         assume_valid: settings
             .assumevalid
             .map(|block| AssumeValid { block, minimum_chain_work: settings.minimum_chain_work }),
+        may_prune: !matches!(settings.prune, Prune::Never),
         prune_bytes: match settings.prune {
             Prune::Never | Prune::OnRequest => None,
             Prune::Target { bytes } => Some(bytes),
