@@ -87,13 +87,20 @@ impl Driver {
             .keepalive_timeout(KEEPALIVE_MAX)
             .tcp_nodelay(true);
         let name = address.to_string();
-        let session = wait_for(&runtime, async move {
+        let session = match wait_for(&runtime, async move {
             match timeout(crate::ANSWER_MAX, builder.build()).await {
                 Ok(Ok(session)) => Ok(session),
                 Ok(Err(error)) => Err(unavailable(format!("{name}: {error}"))),
                 Err(_) => Err(StoreError::TimedOut { reason: format!("{name}: no host answers") }),
             }
-        })?;
+        }) {
+            Ok(session) => session,
+            Err(error) => {
+                // Otherwise a thread that resolves the name of a host would be waited for.
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
         Ok(Driver { runtime: Some(runtime), requests: Requests { session: Arc::new(session), patience } })
     }
 

@@ -246,13 +246,17 @@ pub(super) fn find_in_all(tables: &[Table<'_>], key: u64) -> Result<Vec<Option<S
         let page = Some(table.keys.facts().pages).filter(|pages| *pages > 0).map(|pages| page_of(key, pages));
         page.filter(|page| table.keys.may_have(*page, key))
     };
-    let wanted: Vec<_> = tables.iter().filter_map(|table| Some((table.keys, page(table)?))).collect();
+    // Asked once: filters may be loaded and removed while the pages are read.
+    let numbers: Vec<Option<u32>> = tables.iter().map(page).collect();
+    let wanted: Vec<_> =
+        tables.iter().zip(&numbers).filter_map(|(table, number)| Some((table.keys, (*number)?))).collect();
     let mut pages = page_of_each(&wanted)?.into_iter();
-    let one = |table: &Table<'_>| match page(table).and_then(|page| Some((page, pages.next()?))) {
-        Some((page, bytes)) => table.find_in(key, page, &bytes),
-        None => Ok(None),
+    let one = |(table, number): (&Table<'_>, &Option<u32>)| {
+        let Some(page) = *number else { return Ok(None) };
+        let bytes = pages.next().ok_or_else(|| table.keys.damaged(page, "the page was not read"))?;
+        table.find_in(key, page, &bytes)
     };
-    tables.iter().map(one).collect()
+    tables.iter().zip(&numbers).map(one).collect()
 }
 
 /// The events of these outputs, sorted by number and output index.
