@@ -2,7 +2,7 @@
 # Builds and tests for 64-bit ARM on an x86-64 machine. In a Debian 12 of its own, Debian's newest Rust with its standard
 # library for arm64 and a cross compiler for C build; what they build runs under qemu. Needs mmdebstrap, a mirror of
 # Debian (once), and user namespaces; what is missing is printed as LEFT OUT, and the exit code is then 3.
-# Usage: tools/arm64.sh root                  make that Debian, if it is missing (about 1.6 GB)
+# Usage: tools/arm64.sh root                  make that Debian, if it is missing (about 2 GB)
 #        tools/arm64.sh cargo ARGUMENTS...    run cargo for aarch64-unknown-linux-gnu in the checkout
 #        tools/arm64.sh run PROGRAM...        run a program for ARM under qemu
 #        tools/arm64.sh rustc ARGUMENTS...    run its compiler

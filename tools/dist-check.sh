@@ -17,6 +17,7 @@ second="$work/another folder/with a longer path"
 say() { echo "dist-check: $*"; }
 if [ -n "$(git status --porcelain)" ]; then say "changes that are not committed are not checked"; fi
 rm -rf -- "$first" "$work/another folder" "$work/cargo" "$work/link to cargo"
+case "${DIST_ARCHITECTURES:-amd64}" in *arm64*) tools/arm64.sh root >/dev/null || true ;; esac # one for both
 cargo fetch --quiet --locked # before another folder of cargo is made of it
 git clone --quiet --no-hardlinks . "$first"
 git clone --quiet --no-hardlinks . "$second"
@@ -40,6 +41,7 @@ say "first: $first, user $(id -u), $(nproc) jobs"
 (cd "$first" && umask 022 && TZ=UTC DIST_PARTS="archive deb" "${make[@]}")
 say "second: $second, user ${as_other[1]:+12345}, 1 job"
 (cd "$second" && umask 077 && env "${as_other[@]}" env TZ=Asia/Kathmandu LANG=C.UTF-8 USER=someone JOBS=1 HOME="$work" \
+  XDG_CACHE_HOME="${XDG_CACHE_HOME:-$HOME/.cache}" \
   CARGO_HOME="$work/link to cargo" RUSTUP_HOME="$rustup_home" RUSTFLAGS=-Ctarget-cpu=native DIST_PARTS="archive deb" "${make[@]}")
 # mmdebstrap needs more than one user, so that the image is made by this one.
 if [ -z "${DIST_PACKAGES:-}" ]; then

@@ -57,6 +57,7 @@ for arch in ${DIST_ARCHITECTURES:-amd64 arm64}; do
     *) fail "unknown architecture $arch" ;;
   esac
 done
+[ ${#architectures[@]} -gt 0 ] || fail "nothing is left to be released"
 case " $parts " in
   *' image '*)
     say "image for ${architectures[*]%%:*}"

@@ -311,9 +311,9 @@ else
   arm64=$work/arm64
   mkdir -p "$arm64/opt"
   mmdebstrap --quiet --variant=extract --architectures=arm64 --include=libc6,libgcc-s1 bookworm - 2>"$work/log" |
-    tar --extract --directory "$arm64" --no-same-owner
+    tar --extract --directory "$arm64" --no-same-owner || fail "mmdebstrap: $(tail -2 "$work/log")"
   tar --extract --gzip --file "$dist/lydian-$version-aarch64-linux-gnu.tar.gz" --directory "$arm64/opt" ||
-    fail "mmdebstrap: $(tail -2 "$work/log")"
+    fail "the archive for arm64 cannot be unpacked"
   on_arm() { # FOLDER OF A SYSTEM, PROGRAM, ARGUMENTS...
     QEMU_LD_PREFIX=$1 qemu-aarch64-static "$1$2" "${@:3}"
   }

@@ -27,6 +27,7 @@ CARGO_HOME=$(cd "${CARGO_HOME:-$HOME/.cargo}" && pwd -P)
 export CARGO_HOME
 cargo fetch --quiet --locked
 for registry in "$CARGO_HOME"/registry/src/*; do
+  [ -d "$registry" ] || continue
   [ "$(cd "$registry" && pwd -P)" = "$registry" ] ||
     fail "$registry is $(cd "$registry" && pwd -P) through a symbolic link: set CARGO_HOME to a folder that has its packages itself"
 done

@@ -3,6 +3,8 @@
 # libgcc and the programs, written directly, as the format is a tar with a few files of JSON. There is no shell in it.
 # Arguments: the folder of the results, and for each architecture ARCHITECTURE:STAGED_FILES, such as amd64:FOLDER.
 set -euo pipefail
+# Also what runs in $(...) ends with the first error.
+shopt -s inherit_errexit
 cd "$(dirname "$0")/../.."
 . tools/dist/common.sh
 out=$1
