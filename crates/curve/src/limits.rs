@@ -21,8 +21,8 @@ pub const BATCH_CHECKS_MIN: usize = 600;
 /// all of them are verified again.
 pub const BATCH_CHECKS_MAX: usize = 8_192;
 
-/// Maximum memory of one thread that is kept between batches. A batch that needs more, as an equation of some 3,000
-/// checks does, returns it.
+/// Maximum memory of one thread that is kept between batches. A batch that needs more, as an equation of about 6,000
+/// checks does by computation, returns it.
 pub const BATCH_MEMORY_BYTES: usize = 8 << 20;
 
 /// Maximum number of large batches of Schnorr checks that are decided one by one after an equation that did not hold.

@@ -137,7 +137,9 @@ mod tests {
         assert_eq!(messages(&[("oracle", false)], "script").len(), 1);
         assert!(messages(&[("chains", true)], "script").is_empty(), "generated chains are open to tests");
         assert_eq!(messages(&[("chains", false)], "engine").len(), 1);
-        assert_eq!(messages(&[("lab", true)], "engine").len(), 1, "the lab is not");
+        assert!(messages(&[("lab", true)], "engine").is_empty(), "and what runs other systems");
+        assert_eq!(messages(&[("lab", false)], "engine").len(), 1);
+        assert_eq!(messages(&[("report", true)], "engine").len(), 1, "reports are not");
     }
 
     #[test]

@@ -130,7 +130,7 @@ mod tests {
         assert!(page.contains("| coins | [`chainstate/manifest`](coins.md) | 1 | 1 | 0.1.0 | refused | - | "));
         assert_eq!(
             page.lines().filter(|line| line.starts_with("| ")).count(),
-            STORES.len() + 20 + RELEASES.len() + 2 - 1
+            STORES.len() + 21 + RELEASES.len() + 2 - 1
         );
     }
 }

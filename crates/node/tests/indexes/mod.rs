@@ -87,6 +87,8 @@ fn the_documents_have_the_fields_that_are_documented() {
     import(&place, &MIX);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/index-json.md");
     let page = fs::read_to_string(page).unwrap();
+    // What follows is about the index in a store, which needs a cluster.
+    let (page, _) = page.split_once("\n## `lydian index status cassandra://").unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let documented: BTreeSet<String> = rows.map(|line| line.split('`').nth(1).unwrap().to_owned()).collect();
     let mut written = BTreeSet::new();

@@ -30,6 +30,7 @@ fn document(folder: &Path, arguments: &[&str]) -> (Option<i32>, serde_json::Valu
 #[test]
 fn a_program_without_the_driver_says_how_to_build_one() {
     let scratch = lydian_oracle::Scratch::new("rpc-shared-index-driver");
+    std::fs::create_dir_all(scratch.path()).unwrap();
     let build = "build it with: cargo build --release -p lydian-node --features cassandra";
     let node = ["-index=cassandra://127.0.0.1/a", "-server=0", "-listen=0", "-noconnect"];
     let (code, text) = complaint(&command(scratch.path(), &node));
