@@ -102,7 +102,7 @@ fn commit(sequence: u64, text: &str) -> StoredCommit {
 }
 
 #[test]
-#[ignore = "starts three nodes of Cassandra for some minutes; `make test-store` runs it"]
+#[ignore = "starts three nodes of Cassandra for some minutes: make test-store"]
 fn a_cluster_keeps_what_the_trait_promises() {
     let mut bench = Bench::new();
     keyspaces_are_refused(&bench);

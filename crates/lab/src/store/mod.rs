@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs the jars of Cassandra and Java 17; `make test-store` runs it"]
+    #[ignore = "needs the jars of Cassandra and Java 17: make test-store"]
     fn three_nodes_survive_what_an_operator_does() {
         const PATIENCE: Duration = Duration::from_secs(300);
         let scratch = Scratch::new("lab-store-cluster");

@@ -164,7 +164,7 @@ mod cluster {
     }
 
     #[test]
-    #[ignore = "starts three nodes of Cassandra for some minutes; `make test-store` runs it"]
+    #[ignore = "starts three nodes of Cassandra for some minutes: make test-store"]
     fn a_node_keeps_its_index_in_a_store() {
         let mut world = World::new();
         a_killed_writer_continues(&mut world);
@@ -332,7 +332,7 @@ mod cluster {
     /// Measures, three times in turn: `lydian index load` of the chain in `LYDIAN_STORE_CHAIN` (of `lydian-lab chain`),
     /// and plain writes of 4 kB by the same driver.
     #[test]
-    #[ignore = "a measurement on three nodes of Cassandra; docs/scale.md has the command"]
+    #[ignore = "a measurement on three nodes of Cassandra, no check: LYDIAN_STORE_CHAIN=DIR cargo test --locked --workspace --features lydian-node/cassandra --test rpc -- --ignored --nocapture shared_index::cluster::bulk"]
     fn bulk_load_beside_plain_writes() {
         let Some(chain) = std::env::var_os("LYDIAN_STORE_CHAIN") else {
             println!("LEFT OUT: LYDIAN_STORE_CHAIN names no chain");
