@@ -54,7 +54,7 @@ setup-test: ## the same for what the tests need: what Bitcoin Core and btcd are 
 	@tools/setup.sh test
 
 build: setup ## build target/release/lydian, lydian-cli and lydian-lab
-	LYDIAN_COMMIT="$${LYDIAN_COMMIT-$$(git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)}" cargo build --locked --release --bins
+	LYDIAN_COMMIT="$${LYDIAN_COMMIT-$$(git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null)}" cargo build --locked --release -p lydian-node -p lydian-cli -p lydian-lab --bins
 
 man: build ## write the manual pages to target/man
 	@mkdir -p target/man
