@@ -148,6 +148,7 @@ impl Amount {
     pub const MAX_MONEY: Amount = Amount(21_000_000 * Amount::COIN.0);
 
     /// Core's `MoneyRange`.
+    #[inline]
     pub fn is_in_money_range(self) -> bool {
         (Amount(0)..=Amount::MAX_MONEY).contains(&self)
     }

@@ -152,6 +152,7 @@ impl<'a> Tx<'a> {
         self.u32_at(self.entry.start)
     }
 
+    #[inline]
     pub fn lock_time(&self) -> u32 {
         self.u32_at(self.entry.end - 4)
     }
@@ -165,11 +166,13 @@ impl<'a> Tx<'a> {
     }
 
     /// Panics if `index` is not below [`Tx::input_count`].
+    #[inline]
     pub fn input(&self, index: usize) -> Input<'a> {
         self.view_input(&self.inputs[index])
     }
 
     /// Panics if `index` is not below [`Tx::output_count`].
+    #[inline]
     pub fn output(&self, index: usize) -> Output<'a> {
         self.view_output(&self.outputs[index])
     }
@@ -182,6 +185,7 @@ impl<'a> Tx<'a> {
         self.outputs.iter().map(move |entry| self.view_output(entry))
     }
 
+    #[inline]
     fn view_input(&self, entry: &InputEntry) -> Input<'a> {
         let mut txid = [0; 32];
         txid.copy_from_slice(self.slice(entry.start, entry.start + 32));
@@ -196,6 +200,7 @@ impl<'a> Tx<'a> {
         }
     }
 
+    #[inline]
     fn view_output(&self, entry: &OutputEntry) -> Output<'a> {
         let mut value = [0; 8];
         value.copy_from_slice(self.slice(entry.start, entry.start + 8));
@@ -206,6 +211,7 @@ impl<'a> Tx<'a> {
     }
 
     /// The serialised outputs without their count, as hashed by BIP-0143 and BIP-0341.
+    #[inline]
     pub fn outputs_bytes(&self) -> &'a [u8] {
         match (self.outputs.first(), self.outputs.last()) {
             (Some(first), Some(last)) => self.slice(first.start, last.script_end),
@@ -239,6 +245,7 @@ impl<'a> Tx<'a> {
     }
 
     /// Core's `IsCoinBase`: exactly one input, whose prevout is null.
+    #[inline]
     pub fn is_coinbase(&self) -> bool {
         self.inputs.len() == 1 && self.input(0).prevout.is_null()
     }
