@@ -54,17 +54,31 @@ pub enum AddressError {
 
 impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let form = format!("{SCHEME}HOST[:PORT],HOST/KEYSPACE");
         match self {
-            AddressError::Scheme => write!(f, "an address of a store starts with {SCHEME}"),
-            AddressError::NoKeyspace => write!(f, "the keyspace is missing: {SCHEME}HOST[:PORT],HOST/KEYSPACE"),
-            AddressError::EmptyHost => write!(f, "a host is empty: {SCHEME}HOST[:PORT],HOST/KEYSPACE"),
-            AddressError::Credentials => f.write_str("a user name and password have no place in an address of a store"),
-            AddressError::HostName(name) => write!(f, "`{name}` is no host name or IP address"),
-            AddressError::Port(port) => write!(f, "`{port}` is no port from 1 to 65535"),
+            AddressError::Scheme => write!(f, "the address of a store must start with {SCHEME}; write {form}"),
+            AddressError::NoKeyspace => {
+                write!(f, "the address of a store must end with the name of a keyspace; write {form}")
+            }
+            AddressError::EmptyHost => write!(f, "a host in the address of a store is empty; write {form}"),
+            AddressError::Credentials => write!(
+                f,
+                "the address of a store has no user name and no password, which this program cannot send; write {form}"
+            ),
+            AddressError::HostName(name) => write!(
+                f,
+                "`{name}` in the address of a store is no host; write a host name, an IPv4 address, or an IPv6 address \
+                 in brackets"
+            ),
+            AddressError::Port(port) => write!(
+                f,
+                "`{port}` in the address of a store is no port; write a number from 1 to 65535, or leave it out for \
+                 {DEFAULT_PORT}"
+            ),
             AddressError::Keyspace(name) => write!(
                 f,
-                "`{name}` is no keyspace: up to {KEYSPACE_LENGTH_MAX} lower-case letters, digits and underscores, a \
-                 letter first"
+                "`{name}` in the address of a store is no keyspace; write up to {KEYSPACE_LENGTH_MAX} lower-case \
+                 letters, digits and underscores, a letter first"
             ),
         }
     }
@@ -169,29 +183,37 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_part() {
-        for (text, error) in [
-            ("127.0.0.1/a", "an address of a store starts with cassandra://"),
-            ("cassandra://h", "the keyspace is missing"),
-            ("cassandra://h/", "the keyspace is missing"),
-            ("cassandra:///a", "a host is empty"),
-            ("cassandra://h,,i/a", "a host is empty"),
-            ("cassandra://:9042/a", "a host is empty"),
-            ("cassandra://h:0/a", "`0` is no port"),
-            ("cassandra://h:65536/a", "`65536` is no port"),
-            ("cassandra://h:/a", "`` is no port"),
-            ("cassandra://user:secret@h/a", "a user name and password have no place in an address"),
-            ("cassandra://user@h/a", "a user name and password have no place in an address"),
-            ("cassandra://[::1/a", "`[::1` is no host name"),
-            ("cassandra://[::1]x/a", "`[::1]x` is no host name"),
-            ("cassandra://[h]/a", "`[h]` is no host name"),
-            ("cassandra://h/A", "`A` is no keyspace"),
-            ("cassandra://h/1a", "`1a` is no keyspace"),
-            ("cassandra://h/a/b", "`a/b` is no keyspace"),
-            ("cassandra://h/a?x=1", "`a?x=1` is no keyspace"),
+    fn errors_name_the_part_and_say_what_to_write() {
+        let form = "write cassandra://HOST[:PORT],HOST/KEYSPACE";
+        let host = "write a host name, an IPv4 address, or an IPv6 address in brackets";
+        let port = "write a number from 1 to 65535, or leave it out for 9042";
+        let keyspace = "write up to 48 lower-case letters, digits and underscores, a letter first";
+        let (start, end) =
+            ("the address of a store must start with cassandra://", "must end with the name of a keyspace");
+        let (empty, user) = ("a host in the address of a store is empty", "has no user name and no password");
+        for (text, error, advice) in [
+            ("127.0.0.1/a", start, form),
+            ("cassandra://h", end, form),
+            ("cassandra://h/", end, form),
+            ("cassandra:///a", empty, form),
+            ("cassandra://h,,i/a", empty, form),
+            ("cassandra://:9042/a", empty, form),
+            ("cassandra://h:0/a", "`0` in the address of a store is no port", port),
+            ("cassandra://h:65536/a", "`65536` in the address of a store is no port", port),
+            ("cassandra://h:/a", "`` in the address of a store is no port", port),
+            ("cassandra://user:secret@h/a", user, form),
+            ("cassandra://user@h/a", user, form),
+            ("cassandra://[::1/a", "`[::1` in the address of a store is no host", host),
+            ("cassandra://[::1]x/a", "`[::1]x` in the address of a store is no host", host),
+            ("cassandra://[h]/a", "`[h]` in the address of a store is no host", host),
+            ("cassandra://h/A", "`A` in the address of a store is no keyspace", keyspace),
+            ("cassandra://h/1a", "`1a` in the address of a store is no keyspace", keyspace),
+            ("cassandra://h/a/b", "`a/b` in the address of a store is no keyspace", keyspace),
+            ("cassandra://h/a?x=1", "`a?x=1` in the address of a store is no keyspace", keyspace),
         ] {
             let found = text.parse::<Address>().unwrap_err().to_string();
-            assert!(found.starts_with(error), "{text}: {found}");
+            assert!(found.contains(error) && found.ends_with(advice), "{text}: {found}");
+            assert!(!found.contains("secret"), "{found}");
         }
         let keyspace = |length| format!("cassandra://h/{}", "a".repeat(length)).parse::<Address>();
         assert!(keyspace(KEYSPACE_LENGTH_MAX).is_ok() && keyspace(KEYSPACE_LENGTH_MAX + 1).is_err());

@@ -13,6 +13,7 @@ use crate::rebuild::Rebuild;
 use crate::tables::{self, TABLES_DIR, TABLES_FILES};
 use lydian_consensus::Params;
 use lydian_disk::{Disk, OwnDir, OwnFile};
+use lydian_primitives::BlockHash;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -118,6 +119,15 @@ pub fn inspect(
         IndexKind::Filters => filters::inspect::report(disk, &dir, &params.genesis_hash),
         IndexKind::CoinStats => coinstats::inspect::report(disk, &dir, params),
     };
+    // A node may have replaced files between two looks.
+    look().or_else(|_| look())
+}
+
+/// The hash of a block that the tables had at their last checkpoint; `None` if they did not have the height. May be
+/// called while a node uses them.
+pub fn hash_at(disk: &dyn Disk, datadir: &Path, params: &Params, height: u32) -> Result<Option<BlockHash>, IndexError> {
+    let dir = IndexKind::Tables.dir(datadir);
+    let look = || tables::inspect::hash_at(disk, &dir, &params.genesis_hash, height);
     // A node may have replaced files between two looks.
     look().or_else(|_| look())
 }

@@ -9,7 +9,7 @@ use lydian_disk::SimDisk;
 use lydian_disk::record::{Records, encode_record};
 use lydian_engine::{Engine, Follower, Layout, Settings, Standing, Unobserved};
 use lydian_primitives::build::MutBlock;
-use lydian_primitives::{Block, RawBlock};
+use lydian_primitives::{Block, Height, RawBlock};
 
 const DATADIR: &str = "data";
 
@@ -121,6 +121,37 @@ fn every_index_is_equal_to_its_rebuild_and_can_be_removed() {
         assert_eq!(left.count(), 2 - number, "only its own files");
     }
     assert!(before.len() > disk.files().len() && disk.files().keys().any(|path| path.starts_with("data/blocks")));
+}
+
+/// Of blocks in segments and in logs, while a node uses the files.
+#[test]
+fn the_hash_of_every_block_of_the_last_checkpoint_is_found() {
+    let (disk, datadir) = (SimDisk::new(2), Path::new(DATADIR));
+    let hash_at = |height| hash_at(&disk, datadir, &params(), height).unwrap();
+    assert_eq!(hash_at(0), None);
+    let mut maker = Maker::new();
+    for blocks in [300, 330] {
+        // The second start writes the first groups as segments.
+        let engine = engine(&disk, indexes(&disk));
+        let take = |_: &Maker, block: &MutBlock| -> std::io::Result<()> {
+            engine.accept_block(parse(block), i64::from(u32::MAX), &Unobserved).unwrap().unwrap();
+            Ok(())
+        };
+        maker.grow(blocks, take).unwrap();
+        engine.checkpoint(&Unobserved).unwrap();
+        engine.finish_catch_up();
+        engine.checkpoint(&Unobserved).unwrap();
+        let tip = engine.tip().height.0;
+        for height in 0..=tip + 1 {
+            assert_eq!(hash_at(height), engine.hash_at(Height(height)), "{height}");
+        }
+        assert!(hash_at(tip).is_some() && hash_at(tip + 1).is_none());
+    }
+    let dir = IndexKind::Tables.dir(datadir);
+    let has = |end: &str| {
+        disk.files().keys().any(|path| path.starts_with(&dir) && path.extension().is_some_and(|e| e == end))
+    };
+    assert!(has("blocks") && has("log"));
 }
 
 /// The check names a file that is missing; the report, which is also read before the first checkpoint, names logs.

@@ -30,7 +30,7 @@ pub use filters::{
     FILTERS_DIR, FILTERS_FILES, FILTERS_FORMAT, FILTERS_NAME, FilterEntry, FilterError, FilterIndex, FilterReader,
     basic_filter, filter_hash, filter_header, match_any,
 };
-pub use inspect::{IndexKind, SCRATCH_DIR, check, compare, inspect, rebuild, remove, remove_scratch, sample};
+pub use inspect::{IndexKind, SCRATCH_DIR, check, compare, hash_at, inspect, rebuild, remove, remove_scratch, sample};
 pub use rebuild::{Rebuild, RebuildProgress};
 pub use tables::{
     ADDRESSINDEX_NAME, Export, Facts, GROUP_BLOCKS, Identity, MergedPages, OutputFate, PAGES_FORMAT, Place, Profile,

@@ -392,8 +392,11 @@ mod tests {
             (&["list"], "lydian index has no command 'list': it has status"),
             (&[], "lydian index needs status, verify [NAME], drop NAME or load ADDRESS"),
             (&["load"], "lydian index load needs the address of a store: cassandra://"),
-            (&["load", "tables"], "'tables': an address of a store starts with cassandra://"),
-            (&["verify", "cassandra://a"], "'cassandra://a': the keyspace is missing"),
+            (&["load", "tables"], "'tables': the address of a store must start with cassandra://"),
+            (
+                &["verify", "cassandra://a"],
+                "'cassandra://a': the address of a store must end with the name of a keyspace",
+            ),
         ] {
             let error = of(words).unwrap_err();
             assert!(error.starts_with(expected), "{error}");

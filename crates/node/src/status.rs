@@ -149,6 +149,8 @@ pub(crate) struct IndexStatus {
     pub(crate) name: String,
     /// The last block that it has; `None` before the genesis block.
     pub(crate) height: Option<u32>,
+    #[serde(default)]
+    pub(crate) hash: Option<String>,
     pub(crate) is_synced: bool,
     /// Why it is stopped.
     pub(crate) error: Option<String>,
@@ -159,6 +161,7 @@ impl From<FollowerInfo> for IndexStatus {
         IndexStatus {
             name: info.name,
             height: info.tip.map(|tip| tip.height.0),
+            hash: info.tip.map(|tip| tip.hash.to_string()),
             is_synced: info.standing == Standing::InStep,
             error: info.error,
         }
@@ -177,7 +180,13 @@ impl IndexStatus {
     }
 
     pub(crate) fn unopened(name: &str, reason: &str) -> IndexStatus {
-        IndexStatus { name: name.to_owned(), height: None, is_synced: false, error: Some(reason.to_owned()) }
+        IndexStatus {
+            name: name.to_owned(),
+            height: None,
+            hash: None,
+            is_synced: false,
+            error: Some(reason.to_owned()),
+        }
     }
 
     /// A description that fits into a table.

@@ -74,6 +74,23 @@ impl Commit {
         self.content.hashes.get(height.checked_sub(self.written())? as usize).copied()
     }
 
+    /// Whether this row may come after another one of the same keyspace: numbers only grow, and each is given once.
+    pub(crate) fn may_follow(&self, older: &Commit) -> bool {
+        let all = |commit: &Commit| -> Vec<RemoteSegment> {
+            let retired = commit.retired.iter().filter_map(|retired| match &retired.what {
+                Leftover::Generation(segment) => Some(segment.clone()),
+                Leftover::Deltas { .. } => None,
+            });
+            commit.content.segments.iter().chain(&commit.writing).cloned().chain(retired).collect()
+        };
+        let (own, others) = (all(self), all(older));
+        let is_new = |one: &RemoteSegment| one.generation >= older.next || others.contains(one);
+        self.next >= older.next
+            && self.series >= older.series
+            && self.content.epoch >= older.content.epoch
+            && own.iter().all(is_new)
+    }
+
     pub(crate) fn store(&self) -> StoredCommit {
         StoredCommit { sequence: self.sequence, value: Sealed::Commit(self.sequence).seal(&self.encode()) }
     }

@@ -10,7 +10,7 @@ use crate::limits::FILTER_BYTES_MAX;
 use crate::store::{Bucket, Key, PageKey};
 use lydian_index::{RemoteSegment, Table};
 use lydian_stdx::lock;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 /// Pages that have one filter: of about 30 kB.
@@ -78,8 +78,21 @@ struct Held {
     /// By generation: the filters from the first on.
     filters: HashMap<u64, Vec<Box<[u8]>>>,
     bytes: usize,
-    /// The last one that was read did not fit.
-    is_full: bool,
+    /// The generations that the row names: others get no filters.
+    named: HashSet<u64>,
+    /// By generation: the size of its next filter, which did not fit when it was read.
+    unfit: HashMap<u64, usize>,
+}
+
+impl Held {
+    /// Whether the next filter of a generation may fit.
+    fn may_fit(&self, generation: u64, bytes_max: usize) -> bool {
+        self.unfit.get(&generation).is_none_or(|size| self.fits(*size, bytes_max))
+    }
+
+    fn fits(&self, size: usize, bytes_max: usize) -> bool {
+        self.bytes.saturating_add(size) <= bytes_max.min(FILTER_BYTES_MAX)
+    }
 }
 
 impl Filters {
@@ -90,19 +103,22 @@ impl Filters {
         filter.is_none_or(|filter| may_have(filter, key))
     }
 
-    /// Forgets generations that are not among these.
+    /// Forgets generations that are not among these. What did not fit before may fit then, if that makes room.
     pub(crate) fn retain(&self, segments: &[RemoteSegment]) {
         let mut held = lock(&self.0);
-        held.filters.retain(|generation, _| segments.iter().any(|segment| segment.generation == *generation));
+        let Held { filters, named, unfit, .. } = &mut *held;
+        *named = segments.iter().map(|segment| segment.generation).collect();
+        filters.retain(|generation, _| named.contains(generation));
+        unfit.retain(|generation, _| named.contains(generation));
         held.bytes = held.filters.values().flatten().map(|filter| filter.len()).sum();
-        held.is_full = false;
     }
 
     /// The keys of the next filters to read, at most so many, all of one generation: those of the smallest generation
-    /// first, whose filters save the most reads for their size.
-    pub(crate) fn next(&self, segments: &[RemoteSegment], count: usize) -> Option<Wanted> {
+    /// first, whose filters save the most reads for their size. `None` if nothing is left that fits.
+    pub(crate) fn next(&self, segments: &[RemoteSegment], count: usize, bytes_max: usize) -> Option<Wanted> {
         let held = lock(&self.0);
-        let mut segments: Vec<&RemoteSegment> = segments.iter().filter(|_| !held.is_full).collect();
+        let may_fit = |segment: &&RemoteSegment| held.may_fit(segment.generation, bytes_max);
+        let mut segments: Vec<&RemoteSegment> = segments.iter().filter(may_fit).collect();
         segments.sort_by_key(|segment| segment.facts.heights.end - segment.facts.heights.start);
         segments.into_iter().find_map(|segment| {
             let generation = segment.generation;
@@ -113,21 +129,23 @@ impl Filters {
         })
     }
 
-    /// Adds the filters that were wanted, as far as they fit. Does nothing if others were added or removed meanwhile.
+    /// Adds the filters that were wanted, as far as they fit. Does nothing if others were added meanwhile, or if the
+    /// row does not name the generation any more.
     pub(crate) fn add(&self, wanted: &Wanted, filters: Vec<Vec<u8>>, bytes_max: usize) {
         let Wanted { generation, known, .. } = *wanted;
         let mut held = lock(&self.0);
-        if held.filters.get(&generation).map_or(0, Vec::len) != known {
+        if held.filters.get(&generation).map_or(0, Vec::len) != known || !held.named.contains(&generation) {
             return;
         }
         for filter in filters {
-            if held.bytes + filter.len() > bytes_max.min(FILTER_BYTES_MAX) {
-                held.is_full = true;
+            if !held.fits(filter.len(), bytes_max) {
+                held.unfit.insert(generation, filter.len());
                 return;
             }
             held.bytes += filter.len();
             held.filters.entry(generation).or_default().push(filter.into_boxed_slice());
         }
+        held.unfit.remove(&generation);
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -138,7 +156,10 @@ impl Filters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lydian_index::{Facts, SegmentFacts};
+    use lydian_primitives::BlockHash;
     use lydian_stdx::SplitMix64;
+    use std::ops::Range;
 
     #[test]
     fn a_filter_has_its_keys_and_few_others() {
@@ -156,23 +177,65 @@ mod tests {
         }
     }
 
+    fn segment(generation: u64, heights: Range<u32>, pages: u32) -> RemoteSegment {
+        let tables = vec![(Table::Events, Facts { first: 0, rows: 0, pages })];
+        RemoteSegment { generation, facts: SegmentFacts { heights, hash: BlockHash([0; 32]), tables } }
+    }
+
+    fn wanted(generation: u64, known: usize) -> Wanted {
+        Wanted { generation, known, keys: Vec::new() }
+    }
+
     /// limit: FILTER_BYTES_MAX at
     /// limit: FILTER_BYTES_MAX above
     #[test]
     fn filters_end_at_their_limit() {
+        let segments = [segment(1, 0..512, 3 * FILTER_PAGES), segment(2, 512..768, FILTER_PAGES)];
         for (limit, size) in [(100, 50), (usize::MAX, FILTER_BYTES_MAX / 2)] {
             let filters = Filters::default();
+            filters.retain(&segments);
+            let next = || filters.next(&segments, 9, limit).map(|wanted| (wanted.generation, wanted.known));
+            assert_eq!(next(), Some((2, 0)), "the smallest first");
             // Zeros that nothing touches take no memory.
-            let wanted = |known| Wanted { generation: 1, known, keys: Vec::new() };
-            filters.add(&wanted(0), vec![vec![0; size], vec![0; size]], limit);
-            assert_eq!((filters.bytes(), lock(&filters.0).is_full), (2 * size, false));
-            filters.add(&wanted(0), vec![vec![0; 1]], limit);
-            assert!(!lock(&filters.0).is_full, "these were added before");
-            filters.add(&wanted(2), vec![vec![0; 1]], limit);
-            assert_eq!((filters.bytes(), lock(&filters.0).is_full), (2 * size, true));
+            filters.add(&wanted(1, 0), vec![vec![0; size], vec![0; size]], limit);
+            assert_eq!((filters.bytes(), next()), (2 * size, Some((2, 0))));
+            filters.add(&wanted(1, 0), vec![vec![0; 1]], limit);
+            assert!(lock(&filters.0).unfit.is_empty(), "these were added before");
+            filters.add(&wanted(2, 0), vec![vec![0; 1]], limit);
+            assert_eq!((filters.bytes(), next()), (2 * size, Some((1, 2))));
+            filters.add(&wanted(1, 2), vec![vec![0; 1]], limit);
+            assert_eq!((filters.bytes(), next()), (2 * size, None));
             assert!(!filters.may_have(1, 2 * FILTER_PAGES - 1, 5) && filters.may_have(1, 2 * FILTER_PAGES, 5));
             filters.retain(&[]);
-            assert_eq!((filters.bytes(), lock(&filters.0).is_full), (0, false));
+            assert_eq!(filters.bytes(), 0);
         }
+    }
+
+    /// A new row makes room only if a generation with filters goes away: otherwise, nothing is read again.
+    #[test]
+    fn what_did_not_fit_is_wanted_again_when_there_is_room() {
+        let (large, small) = (segment(1, 0..512, 2 * FILTER_PAGES), segment(2, 512..768, FILTER_PAGES));
+        let (filters, limit) = (Filters::default(), 100);
+        let next = |segments: &[RemoteSegment], limit| filters.next(segments, 9, limit).map(|wanted| wanted.generation);
+        let both = [large.clone(), small];
+        filters.retain(&both);
+        filters.add(&wanted(2, 0), vec![vec![0; 30]], limit);
+        filters.add(&wanted(1, 0), vec![vec![0; 60], vec![0; 40]], limit);
+        assert_eq!((filters.bytes(), next(&both, limit)), (90, None));
+        // A row with a delta more.
+        filters.retain(&both);
+        assert_eq!(next(&both, limit), None);
+        assert_eq!(next(&both, limit + 30), Some(1), "the caller has more room");
+        // The small generation is replaced by one that does not fit beside the large one.
+        let replaced = [large, segment(3, 512..1_024, FILTER_PAGES)];
+        filters.retain(&replaced);
+        assert_eq!((filters.bytes(), next(&replaced, limit)), (60, Some(1)));
+        filters.add(&wanted(1, 1), vec![vec![0; 40]], limit);
+        assert_eq!((filters.bytes(), next(&replaced, limit)), (100, Some(3)));
+        filters.add(&wanted(3, 0), vec![vec![0; 31]], limit);
+        assert_eq!((filters.bytes(), next(&replaced, limit)), (100, None));
+        // Filters of a generation that has gone away arrive late.
+        filters.add(&wanted(2, 0), vec![Vec::new()], limit);
+        assert_eq!(lock(&filters.0).filters.len(), 1);
     }
 }

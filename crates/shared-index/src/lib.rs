@@ -8,10 +8,11 @@
 //! that it names was acknowledged by a quorum. So a reader that has a commit row has one state of the index, whatever
 //! the writer, other writers and late messages do.
 //!
-//! [`Writer`] writes, [`SharedIndex`] reads. [`seal`] is the form of all values, [`commit`] the row, [`parts`] the form
-//! of pages with long lists. [`plan`] decides what the next row is, and [`upload`] writes a generation and removes one;
-//! [`fetch`] reads values, except those of pages of which [`filter`] says that they have nothing, and [`compare()`]
-//! compares all of them with the embedded index. The tests have a store in memory that does everything that [`Store`]
+//! [`Writer`] writes, [`SharedIndex`] reads. [`seal`] is the form of all values, [`commit`] the row, [`parts`] the
+//! form of pages with long lists. [`plan`] decides what the next row is, and [`upload`] writes a generation and
+//! removes one; [`fetch`] reads values when it is their turn ([`turns`]), except those of pages of which [`filter`]
+//! says that they have nothing, and [`compare()`] compares all of them with the embedded index. [`ahead`] finds out
+//! whether the row is further than the index. The tests have a store in memory that does everything that [`Store`]
 //! does not rule out.
 //!
 //! Invariants: what a commit row names is not changed, and is removed an hour after no row names it; a page that is
@@ -19,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod commit;
 mod compare;
 mod fetch;
@@ -31,9 +33,11 @@ mod seal;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod upload;
 mod writer;
 
+pub use ahead::{Ahead, block_hash};
 pub use commit::{Commit, Leftover, Retired, WriterId};
 pub use compare::{Compared, compare};
 pub use lydian_index::Table;

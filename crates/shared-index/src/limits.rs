@@ -11,3 +11,7 @@ pub const FILTER_BYTES_MAX: usize = 2 << 30;
 
 /// Maximum bytes of a part of the lists of a page, unless a single page of a list is larger.
 pub const PART_BYTES_MAX: usize = 64 << 10;
+
+/// Maximum reads of values that a front end has under way, whatever the number of questions. The next ones wait in the
+/// order in which they came.
+pub const READS_MAX: usize = 1_024;

@@ -4,12 +4,12 @@
 //! a few times a second; answers that are being made go on with the row that they began with.
 //!
 //! Invariants: the row that is used never goes back to an earlier sequence; everything of it was read and checked
-//! before it is used. Memory: that of [`RemoteTables`], and of filters if they are
-//! loaded.
+//! before it is used. A keyspace that was made anew is refused. Only [`SharedIndex::refresh`] waits for the row, so
+//! that no question does. Memory: that of [`RemoteTables`], and of filters if they are loaded.
 
 use crate::commit::Commit;
 use crate::fetch::{Fetcher, index_error};
-use crate::store::{CommitRead, Store, StoreError};
+use crate::store::{CommitRead, Store, StoreError, StoredCommit};
 use lydian_engine::Tip;
 use lydian_index::{IndexError, RemoteTables, TxIndexReader};
 use lydian_primitives::{BlockHash, Height};
@@ -61,9 +61,20 @@ impl From<IndexError> for ReaderError {
 pub struct SharedIndex {
     store: Arc<dyn Store>,
     fetcher: Arc<Fetcher>,
+    /// The keyspace, for messages.
+    name: String,
     tables: Current<RemoteTables>,
-    /// The row of the tables. Held while a newer one is taken.
-    commit: Mutex<Commit>,
+    /// The row of the tables.
+    row: Current<Row>,
+    /// Why no newer row is taken any more, if so. Held while one is read.
+    refused: Mutex<Option<StoreError>>,
+}
+
+/// A commit row, and what it was read from.
+#[derive(Debug)]
+struct Row {
+    stored: StoredCommit,
+    commit: Commit,
 }
 
 impl SharedIndex {
@@ -82,27 +93,37 @@ impl SharedIndex {
         let fetcher = Arc::new(Fetcher::new(Arc::clone(&store)));
         let empty = RemoteTables::empty(commit.identity, Arc::clone(&fetcher) as Arc<_>);
         let tables = Current::new(take(&empty, &commit, &fetcher)?);
-        Ok(SharedIndex { store, fetcher, tables, commit: Mutex::new(commit) })
+        fetcher.retain(&commit.content.segments);
+        let row = Current::new(Row { stored, commit });
+        Ok(SharedIndex { store, fetcher, name, tables, row, refused: Mutex::default() })
     }
 
-    /// Takes a newer commit row, if there is one. After an error, the index stays as it is.
+    /// Takes a newer commit row, if there is one. After an error, the index stays as it is. If the keyspace was made
+    /// anew, or has another index now, this and every later call is [`StoreError::Refused`].
     pub fn refresh(&self) -> Result<bool, ReaderError> {
-        let mut own = lock(&self.commit);
-        let Some(stored) = self.store.commit(CommitRead::Quorum)? else { return Ok(false) };
-        // A replica that is behind may answer with an older row.
-        if stored.sequence <= own.sequence {
+        let mut refused = lock(&self.refused);
+        if let Some(error) = refused.as_ref() {
+            return Err(error.clone().into());
+        }
+        let own = self.row.get();
+        let stored = self.store.commit(CommitRead::Quorum)?;
+        if stored.as_ref() == Some(&own.stored) {
             return Ok(false);
         }
-        let commit = Commit::read(&stored)?;
-        if commit.identity != own.identity {
-            let reason = format!("commit row {} is that of another index: start again", commit.sequence);
-            return Err(StoreError::Refused { reason }.into());
+        let found = stored.as_ref().map(Commit::read).transpose()?;
+        if let Some(what) = other_index(&own.commit, found.as_ref()) {
+            let reason = format!("{}: {what}; start again", self.name);
+            return Err(refused.insert(StoreError::Refused { reason }).clone().into());
         }
-        if commit.content != own.content {
+        // A replica that is behind may answer with the row before.
+        let Some((stored, commit)) = stored.zip(found).filter(|(_, found)| found.sequence > own.commit.sequence) else {
+            return Ok(false);
+        };
+        if commit.content != own.commit.content {
             self.tables.set(take(&self.tables.get(), &commit, &self.fetcher)?);
         }
-        self.fetcher.filters.retain(&commit.content.segments);
-        *own = commit;
+        self.fetcher.retain(&commit.content.segments);
+        self.row.set(Row { stored, commit });
         Ok(true)
     }
 
@@ -110,8 +131,7 @@ impl SharedIndex {
     /// most): with them, a script that was never used costs almost no read. False if there is nothing more to read
     /// until [`SharedIndex::refresh`] returns true. For a thread that does nothing else.
     pub fn load_filters(&self, bytes_max: usize) -> Result<bool, ReaderError> {
-        let segments = lock(&self.commit).content.segments.clone();
-        Ok(self.fetcher.load_filters(&segments, bytes_max)?)
+        Ok(self.fetcher.load_filters(&self.row.get().commit.content.segments, bytes_max)?)
     }
 
     /// Bytes of filters in memory.
@@ -147,7 +167,7 @@ impl SharedIndex {
 
     /// The sequence of the row.
     pub fn sequence(&self) -> u64 {
-        lock(&self.commit).sequence
+        self.row.get().commit.sequence
     }
 }
 
@@ -162,6 +182,26 @@ impl Feeder for SharedIndex {
     }
 
     fn wait_for(&self, _height: Height) {}
+}
+
+/// Why a row that was found, another than the own one, is not of the same index: `None` if it may be the row before or
+/// any later one.
+fn other_index(own: &Commit, found: Option<&Commit>) -> Option<String> {
+    let before = own.sequence - 1;
+    let Some(found) = found else {
+        // The first row may be missed while its insertion is under way.
+        return (before > 0).then(|| format!("commit row {} is gone, so the keyspace was made anew", own.sequence));
+    };
+    if found.identity != own.identity {
+        return Some(format!("commit row {} is that of another index", found.sequence));
+    }
+    let (older, newer) = if found.sequence < own.sequence { (found, own) } else { (own, found) };
+    let is_near = found.sequence >= before && found.sequence != own.sequence;
+    let is_anew = !is_near || !newer.may_follow(older);
+    is_anew.then(|| {
+        let (own, found) = (own.sequence, found.sequence);
+        format!("commit row {found} does not belong to commit row {own} before it, so the keyspace was made anew")
+    })
 }
 
 /// The tables that a row names.

@@ -2,6 +2,8 @@
 
 mod answers;
 mod chain;
+mod hooked;
+mod moving;
 mod refusals;
 mod seeds;
 mod sim;

@@ -10,13 +10,17 @@
 //! 2. *Commit*: deltas of new blocks are written, then the row that names them, and the generations that are complete.
 //!    While larger generations are being written, the row names those that it had.
 //! 3. *Write* a batch of a generation, those of low heights first.
-//! 4. *Remove* a batch of what no row has named for an hour ([`KEEP_SECONDS`]).
+//! 4. *Remove* a batch of what no row has named for an hour ([`KEEP_SECONDS`]). Between two batches of a generation,
+//!    which may take hours, there is one of these.
 //!
-//! Every change of the row is a compare-and-set of its sequence. A writer that loses it to another process stops.
+//! Every change of the row is a compare-and-set of its sequence. A writer that loses it to another process stops. What
+//! was acknowledged before a failure is not written again by this process.
 //!
-//! Invariants: a row is proposed once a quorum has acknowledged everything that it names; no number of a generation or
-//! series is used twice, so that no late write or removal meets anything that a row names.
+//! Invariants: a row that is [ahead](Ahead) of the index is not changed; a row is proposed once a quorum has
+//! acknowledged everything that it names; no number of a generation or series is used twice, so that no late write or
+//! removal meets anything that a row names.
 
+use crate::ahead::{Ahead, Course};
 use crate::commit::{Commit, Retired, WriterId};
 use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
 use crate::plan::{self, Plan};
@@ -25,6 +29,7 @@ use crate::store::{CommitRead, Key, Keyspace, Store, StoreError, StoredCommit, S
 use crate::upload::{Budget, Removal, Upload};
 use lydian_index::{Export, Identity, IndexError, RemoteContent, RemoteSegment, TxIndexReader};
 use lydian_primitives::BlockHash;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -53,6 +58,8 @@ pub enum Step {
     Removed,
     /// An earlier change of the row turned out to be applied.
     Adopted,
+    /// The row is ahead of the index, so that nothing is written.
+    Waits(Ahead),
     /// The store has what the index has.
     Idle,
 }
@@ -141,7 +148,12 @@ pub struct Writer {
     upload: Option<Upload>,
     /// Generations that this process wrote completely and the row names as being written.
     finished: Vec<RemoteSegment>,
+    /// Deltas that a quorum has and no row names yet.
+    acknowledged: HashSet<Key>,
     removal: Option<Removal>,
+    /// A batch of a generation was the last: now is the turn of what is to be removed.
+    has_uploaded: bool,
+    course: Course,
     /// How often the store was too slow lately, and the batches since that were not.
     slow: u32,
     calm: u32,
@@ -159,13 +171,34 @@ impl Writer {
             );
             return Err(StoreError::Refused { reason }.into());
         }
-        let (known, plan, upload, removal) = (None, None, None, None);
-        let (finished, swapped_from, slow, calm) = (Vec::new(), None, 0, 0);
-        let mut writer =
-            Writer { store, index, id, keyspace, known, swapped_from, plan, upload, finished, removal, slow, calm };
+        let mut writer = Writer {
+            store,
+            index,
+            id,
+            keyspace,
+            known: None,
+            swapped_from: None,
+            plan: None,
+            upload: None,
+            finished: Vec::new(),
+            acknowledged: HashSet::new(),
+            removal: None,
+            has_uploaded: false,
+            course: Course::default(),
+            slow: 0,
+            calm: 0,
+        };
         // Another chain, salt or format is refused at the start.
         writer.read_commit()?;
         Ok(writer)
+    }
+
+    /// The same for an index that stays as it is, such as the last checkpoint left it: the row is changed only if it
+    /// gets further.
+    #[must_use]
+    pub fn of_fixed_index(mut self) -> Writer {
+        self.course.is_fixed = true;
+        self
     }
 
     /// Does what is due next. `now`: seconds since 1970. After an error that [may pass](WriterError::may_pass), the
@@ -214,6 +247,9 @@ impl Writer {
     }
 
     fn step_of(&mut self, commit: &Commit, plan: &mut Plan, now: u64) -> Result<Step, WriterError> {
+        if let Some(ahead) = self.course.ahead(commit, plan, &self.store)? {
+            return Ok(Step::Waits(ahead));
+        }
         if let Some(next) = plan::reserve(commit, plan, now)? {
             return self.swap(commit, next, Step::Reserved);
         }
@@ -225,10 +261,16 @@ impl Writer {
         }
         // The rest takes longer, and needs segments only.
         plan.export.forget_rows();
+        let is_due = |retired: &&Retired| now >= retired.since.saturating_add(KEEP_SECONDS);
+        let due = commit.retired.iter().find(is_due);
+        if let Some(due) = due.filter(|_| std::mem::take(&mut self.has_uploaded)) {
+            return self.remove(commit, due);
+        }
         if let Some(written) = self.upload(commit, plan)? {
+            self.has_uploaded = true;
             return Ok(Step::Wrote(written));
         }
-        self.remove(commit, now)
+        due.map_or(Ok(Step::Idle), |due| self.remove(commit, due))
     }
 
     /// The row: as it was left, or from the store.
@@ -285,6 +327,7 @@ impl Writer {
         self.swapped_from = Some(expected.unwrap_or(0));
         match self.store.swap(expected, &next.store())? {
             Swap::Applied => {
+                self.acknowledged.clear();
                 self.known = Some(Arc::new(next));
                 Ok(step)
             }
@@ -306,10 +349,16 @@ impl Writer {
         Ok(Step::Adopted)
     }
 
-    /// Writes the deltas that `next` names and `commit` does not.
-    fn write_deltas(&self, commit: &Commit, next: &Commit, plan: &Plan) -> Result<(), WriterError> {
+    /// Writes the deltas that `next` names and `commit` does not, but for those that were acknowledged.
+    fn write_deltas(&mut self, commit: &Commit, next: &Commit, plan: &Plan) -> Result<(), WriterError> {
+        let new = plan::new_deltas(commit, next);
+        let is_new: HashSet<Key> = new.iter().copied().map(Key::Delta).collect();
+        self.acknowledged.retain(|key| is_new.contains(key));
         let mut batch: Vec<(Key, Vec<u8>)> = Vec::new();
-        for key in plan::new_deltas(commit, next) {
+        for key in new {
+            if self.acknowledged.contains(&Key::Delta(key)) {
+                continue;
+            }
             let Some(delta) = plan.export.delta(key.at.height) else {
                 let reason = format!("the index has no rows of block {} at height {}", key.hash, key.at.height);
                 return Err(IndexError::Chain { reason }.into());
@@ -327,10 +376,10 @@ impl Writer {
         Ok(())
     }
 
-    fn send(&self, batch: &mut Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
+    fn send(&mut self, batch: &mut Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
         let count = self.budget().take(batch.iter());
         self.store.write(batch.get(..count).unwrap_or_default())?;
-        batch.drain(..count);
+        self.acknowledged.extend(batch.drain(..count).map(|(key, _)| key));
         Ok(())
     }
 
@@ -357,9 +406,7 @@ impl Writer {
     }
 
     /// Removes a batch of what is due.
-    fn remove(&mut self, commit: &Commit, now: u64) -> Result<Step, WriterError> {
-        let is_due = |retired: &&Retired| now >= retired.since.saturating_add(KEEP_SECONDS);
-        let Some(due) = commit.retired.iter().find(is_due) else { return Ok(Step::Idle) };
+    fn remove(&mut self, commit: &Commit, due: &Retired) -> Result<Step, WriterError> {
         let removal = self.removal.take().filter(|removal| removal.what == due.what);
         let mut removal = removal.unwrap_or_else(|| Removal::new(due.what.clone()));
         let is_over = removal.send(self.store.as_ref(), self.budget().writes);

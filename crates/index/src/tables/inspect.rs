@@ -96,6 +96,24 @@ pub(crate) fn report(disk: &dyn Disk, dir: &Path, genesis: &BlockHash) -> Result
     }))
 }
 
+/// The hash of a block that the last checkpoint has; `None` if it does not have the height.
+pub(crate) fn hash_at(
+    disk: &dyn Disk,
+    dir: &Path,
+    genesis: &BlockHash,
+    height: u32,
+) -> Result<Option<BlockHash>, IndexError> {
+    let Some(commit) = read_commit(disk, dir, genesis)? else { return Ok(None) };
+    let Some(last) = blocks_of(&commit).checked_sub(1).filter(|last| height <= *last) else { return Ok(None) };
+    if let Some(range) = segments_of(&commit).into_iter().find(|range| range.contains(&height)) {
+        let table = FileSource::open(disk, &segment::path(dir, &range, segment::BLOCKS))?;
+        return Ok(super::places::block_at(&table, height - range.start)?.map(|row| row.hash));
+    }
+    let from = height / GROUP_BLOCKS * GROUP_BLOCKS;
+    let group = Group::read(disk, dir, from, last, commit.profile)?;
+    Ok(group.rows.blocks.get((height - from) as usize).map(|row| row.hash))
+}
+
 /// Reads every page of the segments, and the records of the blocks in logs, with their checksums.
 pub(crate) fn check(disk: &dyn Disk, dir: &Path, genesis: &BlockHash, told: Advance<'_>) -> Result<(), IndexError> {
     let Some(commit) = read_commit(disk, dir, genesis)? else {

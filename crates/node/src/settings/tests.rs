@@ -202,7 +202,12 @@ fn faults_are_named_in_cores_words() {
         (&["-txindex", "-prune=550"], "", "Prune mode is incompatible with -txindex."),
         (&["-peerblockfilters"], "", "Cannot set -peerblockfilters without -blockfilterindex."),
         (&["-blockfilterindex=x"], "", "Unknown -blockfilterindex value x."),
-        (&["-index=tikv://a/b"], "", "Invalid -index: \"tikv://a/b\": an address of a store starts with cassandra://."),
+        (
+            &["-index=tikv://a/b"],
+            "",
+            "Invalid -index: \"tikv://a/b\": the address of a store must start with cassandra://; write \
+             cassandra://HOST[:PORT],HOST/KEYSPACE.",
+        ),
         (
             &["-index=cassandra://a/b", "-addressindex=0"],
             "",

@@ -44,3 +44,36 @@ pub(crate) fn code_of(error: &WriterError) -> u8 {
         WriterError::Store(_) | WriterError::Index(_) => exit::DISK,
     }
 }
+
+/// Documents compared with `docs/formats/index-json.md`.
+#[cfg(test)]
+pub(crate) mod documented {
+    use serde::Serialize;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    const PAGE: &str = include_str!("../../../../docs/formats/index-json.md");
+
+    fn keys(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+                found.insert(key.clone());
+                keys(value, found);
+            }),
+            Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+            _ => {}
+        }
+    }
+
+    /// The fields of a document of `lydian index COMMAND cassandra://...` are those that the page names.
+    pub(crate) fn assert_fields(command: &str, document: &impl Serialize) {
+        let heading = format!("\n## `lydian index {command} cassandra://... --json`\n");
+        let (_, section) = PAGE.split_once(&heading).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let names = section.split('`').skip(1).step_by(2).filter(|name| !["null", "true", "false"].contains(name));
+        let documented: BTreeSet<String> = names.map(str::to_owned).collect();
+        let mut written = BTreeSet::new();
+        keys(&serde_json::to_value(document).unwrap(), &mut written);
+        assert_eq!(documented, written, "{command}");
+    }
+}

@@ -169,6 +169,7 @@ mod tests {
         let index = |name: &str, error: Option<&str>| IndexStatus {
             name: name.to_owned(),
             height: Some(7),
+            hash: None,
             is_synced: error.is_none(),
             error: error.map(str::to_owned),
         };

@@ -3,7 +3,8 @@
 //! Input: a session, which holds the lock of the data directory. Output: text or JSON, and an exit code. No block is
 //! read and none validated: the index is as the last checkpoint of a node left it. The store is left as it is by
 //! `verify`; `load` creates the keyspace if there is none, continues where an earlier one was stopped, and may be
-//! stopped at any moment.
+//! stopped at any moment. It never takes the store back: after a crash of the node, the store may be further than the
+//! last checkpoint.
 
 use super::opening::secret;
 use crate::clock::{Stopwatch, now};
@@ -16,7 +17,8 @@ use crate::screen::{Screen, Tone, commas, count};
 use crate::shared_index::{code_of, open_or_create, open_store};
 use lydian_index::{IndexError, IndexKind, Profile, TABLES_DIR, TxIndex, TxIndexReader, inspect};
 use lydian_index_cassandra::Address;
-use lydian_shared_index::{Compared, Step, StoreError, Writer, WriterError, WriterId, compare};
+use lydian_primitives::BlockHash;
+use lydian_shared_index::{Ahead, Compared, Step, StoreError, Writer, WriterError, WriterId, compare};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,8 @@ enum Problem {
     Thread(io::Error),
     /// The data directory has no index of scripts; whether the keyspace exists.
     NoIndex(bool),
+    /// The store has this block, and not the one of the data directory.
+    OtherBranch(String, String),
     Interrupted,
 }
 
@@ -56,6 +60,11 @@ impl fmt::Display for Problem {
                 }
                 f.write_str("the data directory has no index of scripts: start the node with -index, which builds it")
             }
+            Problem::OtherBranch(theirs, own) => write!(
+                f,
+                "the store has the index up to {theirs}, the data directory that up to {own} on another branch, which \
+                 is not longer: nothing was written; start the node with -index, which brings both to one chain"
+            ),
             Problem::Interrupted => f.write_str("stopped on request; the same command continues"),
         }
     }
@@ -66,7 +75,7 @@ impl Problem {
         match self {
             Problem::Writer(error) => code_of(error),
             Problem::Thread(_) => exit::DISK,
-            Problem::NoIndex(_) => exit::DIRECTORY,
+            Problem::NoIndex(_) | Problem::OtherBranch(..) => exit::DIRECTORY,
             Problem::Interrupted => exit::INTERRUPTED,
         }
     }
@@ -134,6 +143,8 @@ fn display(session: &Session<'_>, style: Style) -> Result<Display, Problem> {
 struct Loaded {
     store: String,
     height: Option<u32>,
+    /// The store was further than the data directory, so that nothing was written.
+    is_further: bool,
     /// What this run wrote of pages, with their heads.
     page_bytes: u64,
     seconds: f64,
@@ -145,14 +156,20 @@ fn load(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Pr
     let store = open_or_create(address)?;
     let (_index, reader) = open_index(session)?.ok_or(Problem::NoIndex(true))?;
     let watch = Stopwatch::start();
-    let mut writer = Writer::open(store, Box::new(reader), WriterId(secret()))?;
+    let own = reader.tip();
+    let mut writer = Writer::open(store, Box::new(reader), WriterId(secret()))?.of_fixed_index();
     let (mut page_bytes, mut failures) = (0_u64, 0);
-    loop {
+    let is_further = loop {
         if session.stop.is_asked() {
             return Err(Problem::Interrupted);
         }
         match writer.step(now().into()) {
-            Ok(Step::Idle) => break,
+            Ok(Step::Idle) => break false,
+            Ok(Step::Waits(Ahead::Further)) => break true,
+            Ok(Step::Waits(Ahead::OtherBranch)) => {
+                let own = own.map(|tip| (tip.height.0, tip.hash));
+                return Err(Problem::OtherBranch(block_text(writer.tip()), block_text(own)));
+            }
             Ok(step) => {
                 failures = 0;
                 if let Step::Wrote(bytes) = step {
@@ -171,21 +188,42 @@ fn load(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Pr
             }
             Err(error) => return Err(error.into()),
         }
-    }
+    };
     drop(display);
     let seconds = watch.seconds().wall_seconds;
     let height = writer.tip().map(|(height, _)| height);
-    let loaded = Loaded { store: address.to_string(), height, page_bytes, seconds };
+    let loaded = Loaded { store: address.to_string(), height, is_further, page_bytes, seconds };
     let screen = Screen::new();
     if session.settings.json {
         print_json(&screen, &loaded);
     } else {
-        let height = height.map_or("no block".to_owned(), |height| format!("height {}", commas(height.into())));
-        let text =
-            format!("{address} has the index up to {height}: {} MB of pages in {seconds:.1} s", megabytes(page_bytes));
-        screen.line(&screen.tone(Tone::Good, &text));
+        screen.line(&screen.tone(Tone::Good, &loaded.sentence(own.map(|tip| tip.height.0))));
     }
     Ok(exit::DONE)
+}
+
+impl Loaded {
+    /// `own`: the height of the data directory.
+    fn sentence(&self, own: Option<u32>) -> String {
+        let Loaded { store, height, is_further, page_bytes, seconds } = self;
+        let height = height_text(*height);
+        if *is_further {
+            let own = height_text(own);
+            return format!(
+                "{store} has the index up to {height} already, the data directory up to {own}, its last checkpoint: \
+                 nothing was written"
+            );
+        }
+        format!("{store} has the index up to {height}: {} MB of pages in {seconds:.1} s", megabytes(*page_bytes))
+    }
+}
+
+fn height_text(height: Option<u32>) -> String {
+    height.map_or("no block".to_owned(), |height| format!("height {}", commas(height.into())))
+}
+
+fn block_text(block: Option<(u32, BlockHash)>) -> String {
+    block.map_or("no block".to_owned(), |(height, hash)| format!("block {hash} at height {}", commas(height.into())))
 }
 
 /// The document of `verify`.
@@ -220,9 +258,9 @@ fn verify(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, 
     match (session.settings.json, is_equal) {
         (true, _) => print_json(&screen, &verified),
         (false, true) => {
-            let height = height.map_or("no block".to_owned(), |height| format!("height {}", commas(height.into())));
             let text = format!(
-                "{address}: equal to the index of this node up to {height}, {}, {} MB",
+                "{address}: equal to the index of this node up to {}, {}, {} MB",
+                height_text(height),
                 count(values, "value"),
                 megabytes(bytes)
             );
@@ -231,4 +269,27 @@ fn verify(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, 
         (false, false) => screen.line(&screen.tone(Tone::Bad, &format!("{address}: NOT EQUAL: {result}"))),
     }
     Ok(if is_equal { exit::DONE } else { exit::INVALID })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared_index::documented::assert_fields;
+
+    #[test]
+    fn the_documents_have_the_fields_that_are_documented() {
+        let (store, height) = ("cassandra://h:9042/k".to_owned(), Some(120_000));
+        let mut loaded =
+            Loaded { store: store.clone(), height, is_further: false, page_bytes: 7_000_000, seconds: 2.0 };
+        assert_fields("load", &loaded);
+        let text = "cassandra://h:9042/k has the index up to height 120,000: 7.0 MB of pages in 2.0 s";
+        assert_eq!(loaded.sentence(Some(120_000)), text);
+        loaded.is_further = true;
+        let text = "cassandra://h:9042/k has the index up to height 120,000 already, the data directory up to height \
+                    119,990, its last checkpoint: nothing was written";
+        assert_eq!(loaded.sentence(Some(119_990)), text);
+        let difference = Some("a delta is missing".to_owned());
+        let verified = Verified { store, is_equal: false, sequence: 3, height, values: 4, bytes: 5, difference };
+        assert_fields("verify", &verified);
+    }
 }

@@ -2,8 +2,9 @@
 //!
 //! Input: a session, the reader of the index, the engine. Output: the store at the tip of the index; how far it is
 //! ([`Progress`]), a warning while the store fails, lines in the log. A store that is down or slow delays nothing: the
-//! thread tries again every second. What a further try cannot change (another chain, salt or format, a single copy, a
-//! clock that is off) is refused at the start. Later, like another writer, it ends the writing, not the node.
+//! thread tries again every second. The start waits up to [`START_WAIT`] for the first answer of the store: what a
+//! further try cannot change (another chain, salt or format, a single copy, a clock that is off) ends it. Later, as
+//! when the store was slower, or like another writer, it ends the writing, not the node.
 
 use super::alerts::Alarm;
 use super::failure::Failure;
@@ -19,9 +20,13 @@ use lydian_rpc::Warning;
 use lydian_shared_index::{Step, Writer, WriterError, WriterId};
 use lydian_stdx::{IgnorePoison, lock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
+
+/// How long the start of the node waits for the first answer of the store.
+const START_WAIT: Duration = Duration::from_secs(2);
 
 /// How often the index is asked for new blocks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -52,7 +57,7 @@ impl Progress {
     }
 }
 
-/// The thread. It ends when this is dropped, after at most one call of the store.
+/// The thread. It ends when this is dropped, after at most one call of the store, or one try to connect.
 #[derive(Debug)]
 pub(super) struct SharedWriter {
     progress: Arc<Progress>,
@@ -61,8 +66,8 @@ pub(super) struct SharedWriter {
 }
 
 impl SharedWriter {
-    /// Fails if the store refuses this index. A store that does not answer is tried again later. The thread begins to
-    /// write once the blocks on disk are loaded.
+    /// Fails if the store refuses this index at once. A store that does not answer is tried again later. The thread
+    /// begins to write once the blocks on disk are loaded.
     pub(super) fn start(
         session: &Session<'_>,
         address: &Address,
@@ -70,36 +75,42 @@ impl SharedWriter {
         engine: &Arc<Engine>,
     ) -> Result<SharedWriter, Failure> {
         let (progress, end) = (Arc::<Progress>::default(), Arc::<(Mutex<bool>, Condvar)>::default());
-        let mut work = Work {
+        let work = Work {
             address: address.clone(),
             reader: reader.clone(),
             engine: Arc::clone(engine),
             id: WriterId(secret()),
             writer: None,
             failures: 0,
+            has_waited: false,
             progress: Arc::clone(&progress),
             initial_download: Arc::clone(&session.initial_download),
             log: Arc::clone(&session.log),
             alarm: Alarm::new(session),
         };
-        match work.connect() {
-            Ok(()) => session.log.info(format!("Index: written to {address}")),
-            Err(error) if error.may_pass() => {
-                work.failures = FAILURES_MAX;
-                work.failed(&error);
-            }
-            Err(error) => return Err(Failure::SharedIndex(error)),
-        }
         // `peers::stay`, which comes next, ends it.
         session.initial_download.set_loading(true);
-        let ends = Arc::clone(&end);
-        let thread = Builder::new().name("index-store".to_owned()).spawn(move || work.run(&ends))?;
-        Ok(SharedWriter { progress, end, thread: Some(thread) })
+        let (ends, (start, answers)) = (Arc::clone(&end), sync_channel(0));
+        let thread = Builder::new().name("index-store".to_owned()).spawn(move || work.run(&ends, start))?;
+        let writer = SharedWriter { progress, end, thread: Some(thread) };
+        wait_for_first(answers, START_WAIT).map_err(Failure::SharedIndex)?;
+        Ok(writer)
     }
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
+}
+
+/// Waits for the result of the first try to connect. Fails if the store refuses the index in this time.
+fn wait_for_first(answers: Receiver<Result<(), WriterError>>, wait: Duration) -> Result<(), WriterError> {
+    // Dropping the receiver says that nothing waits any more.
+    answers.recv_timeout(wait).unwrap_or(Ok(()))
+}
+
+/// Passes the result of the first try on to the start. Returns a refusal for which the start did not wait.
+fn pass_first(result: Result<(), WriterError>, start: SyncSender<Result<(), WriterError>>) -> Option<WriterError> {
+    start.send(result).err().and_then(|unsent| unsent.0.err())
 }
 
 impl Drop for SharedWriter {
@@ -122,6 +133,8 @@ struct Work {
     writer: Option<Writer>,
     /// Failures since the last step that succeeded.
     failures: u32,
+    /// The log says that the store is further.
+    has_waited: bool,
     progress: Arc<Progress>,
     initial_download: Arc<InitialDownload>,
     log: Arc<Log>,
@@ -143,7 +156,32 @@ impl Work {
         Ok(())
     }
 
-    fn run(mut self, end: &(Mutex<bool>, Condvar)) {
+    /// The first try, whose refusal goes to the start of the node, or to the log if the start went on. Returns whether
+    /// to go on.
+    fn begin(&mut self, start: SyncSender<Result<(), WriterError>>) -> bool {
+        let refused = match self.connect() {
+            Ok(()) => {
+                self.log.info(format!("Index: written to {}", self.address));
+                None
+            }
+            Err(error) if error.may_pass() => {
+                self.failures = FAILURES_MAX;
+                self.failed(&error);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        let is_refused = refused.is_some();
+        if let Some(error) = pass_first(refused.map_or(Ok(()), Err), start) {
+            self.ended(&error);
+        }
+        !is_refused
+    }
+
+    fn run(mut self, end: &(Mutex<bool>, Condvar), start: SyncSender<Result<(), WriterError>>) {
+        if !self.begin(start) {
+            return;
+        }
         let has_ended = || *lock(&end.0);
         while !has_ended() {
             match self.turn() {
@@ -166,7 +204,8 @@ impl Work {
         match self.step() {
             Ok(step) => {
                 self.succeeded();
-                if step == Step::Idle { Next::Wait(LOOK) } else { Next::Step }
+                self.waits(matches!(step, Step::Waits(_)));
+                if matches!(step, Step::Idle | Step::Waits(_)) { Next::Wait(LOOK) } else { Next::Step }
             }
             Err(error) if error.may_pass() => {
                 self.failures = self.failures.saturating_add(1);
@@ -209,6 +248,19 @@ impl Work {
         self.failures = 0;
     }
 
+    /// Says once that the store is further, as after a crash of this node.
+    fn waits(&mut self, does_wait: bool) {
+        if does_wait && !self.has_waited {
+            let height = self.writer.as_ref().and_then(Writer::tip).map_or(0, |(height, _)| height);
+            self.log.info(format!(
+                "Index: {} has blocks up to height {height}, which this node does not have yet: it is written again \
+                 from there on",
+                self.address
+            ));
+        }
+        self.has_waited = does_wait;
+    }
+
     fn failed(&self, error: &WriterError) {
         if self.failures == FAILURES_MAX {
             let text = format!("The index is not written to {}: {error}", self.address);
@@ -222,5 +274,41 @@ impl Work {
         self.log.error(&text);
         self.progress.has_failed.store(true, Ordering::Relaxed);
         self.alarm.keep(Warning::SharedIndex, Some(&text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lydian_shared_index::StoreError;
+
+    fn refusal() -> Result<(), WriterError> {
+        Err(StoreError::Refused { reason: "another chain".to_owned() }.into())
+    }
+
+    /// For a thread that must do something, on a machine that is busy.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_refusal_ends_the_start_if_it_comes_in_time_and_the_writing_if_it_comes_later() {
+        let (start, answers) = sync_channel(0);
+        let thread = std::thread::spawn(move || pass_first(refusal(), start));
+        assert_eq!(wait_for_first(answers, PATIENCE), refusal());
+        assert_eq!(thread.join().unwrap(), None);
+
+        // A store that hangs: the start goes on while the thread waits for it.
+        let ((start, answers), (answer, hangs)) = (sync_channel(0), sync_channel(0));
+        let thread = std::thread::spawn(move || pass_first(hangs.recv().unwrap(), start));
+        assert_eq!(wait_for_first(answers, Duration::from_millis(1)), Ok(()));
+        answer.send(refusal()).unwrap();
+        assert_eq!(thread.join().unwrap(), refusal().err());
+
+        // A store that was reached later, and a thread that ended by a panic.
+        let (start, answers) = sync_channel(0);
+        drop(answers);
+        assert_eq!(pass_first(Ok(()), start), None);
+        let (start, answers) = sync_channel::<Result<(), WriterError>>(0);
+        drop(start);
+        assert_eq!(wait_for_first(answers, PATIENCE), Ok(()));
     }
 }

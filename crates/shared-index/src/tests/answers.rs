@@ -1,5 +1,6 @@
 //! A chain of the generator with real scripts, an engine and its index; and a front end that reads the store.
 
+use super::hooked::Hooked;
 use super::seeds::world_row;
 use super::sim::{Faults, SimStore, World};
 use crate::{
@@ -12,10 +13,10 @@ use lydian_disk::SimDisk;
 use lydian_engine::{Cancel, Engine, Layout, Settings as EngineSettings, Unobserved};
 use lydian_index::{Profile, ScriptHash, TxIndex, TxIndexReader};
 use lydian_mempool::policy::Settings as Policy;
-use lydian_mempool::{Clock, Mempool, Secrets};
-use lydian_primitives::{Block, RawBlock, Txid};
+use lydian_mempool::{Clock, Mempool, Secrets, StepwiseDisconnect};
+use lydian_primitives::{Block, Height, RawBlock, Txid};
 use lydian_query::{Chain, NodeChain, NodeIndex, NodePool, Query, ScriptIndex, Settings};
-use lydian_stdx::lock;
+use lydian_stdx::{SplitMix64, lock};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,6 +40,8 @@ struct Node {
     mempool: Arc<Mempool>,
     reader: TxIndexReader,
     scripts: BTreeSet<ScriptHash>,
+    /// Those of the outputs of each block.
+    by_block: Vec<Vec<ScriptHash>>,
     txids: Vec<Txid>,
 }
 
@@ -56,16 +59,19 @@ impl Node {
         let engine = Arc::new(Engine::open(disk, &layout, params, settings, followers).unwrap().engine);
         mempool.start(Arc::clone(&engine), 1).unwrap();
         mempool.set_loaded();
-        Node { engine, mempool, reader, scripts: BTreeSet::new(), txids: Vec::new() }
+        Node { engine, mempool, reader, scripts: BTreeSet::new(), by_block: Vec::new(), txids: Vec::new() }
     }
 
     fn grow(&mut self, settings: MixSettings) {
         mainnet_mix::generate(settings, 2, |bytes| {
             let block: Block = RawBlock::new(bytes.to_vec()).parse().unwrap();
+            let mut scripts = Vec::new();
             for tx in block.txs() {
                 self.txids.push(tx.txid());
-                self.scripts.extend(tx.outputs().map(|output| ScriptHash::of(output.script_pubkey)));
+                scripts.extend(tx.outputs().map(|output| ScriptHash::of(output.script_pubkey)));
             }
+            self.scripts.extend(&scripts);
+            self.by_block.push(scripts);
             // The genesis block is there already.
             if self.txids.len() > 1 {
                 self.engine.store_block(block, NOW).unwrap().unwrap();
@@ -139,6 +145,85 @@ fn every_script_of_a_chain_has_the_answers_of_the_embedded_index() {
             assert_eq!(located(&other_index), located(&own_index));
             assert!(located(&own_index).is_some());
         }
+        node.mempool.end();
+    }
+}
+
+/// A kind of question about a script, with an answer that can be compared.
+fn answer(query: &Query, kind: usize, script: &ScriptHash) -> String {
+    match kind % 4 {
+        0 => format!("{:?}", query.history(script, 0..u32::MAX).unwrap()),
+        1 => format!("{:?}", query.balance(script).unwrap()),
+        2 => format!("{:?}", query.coins(script).unwrap()),
+        _ => format!("{:?}", query.status(script).unwrap()),
+    }
+}
+
+/// What servers ask, while blocks leave and come back and the reader takes the rows about it: every answer is that of
+/// the embedded index at some one moment between the question and the answer.
+#[test]
+fn an_answer_while_blocks_come_and_leave_is_that_of_one_moment() {
+    for has_txids in [true, false] {
+        let mut node = Node::new(Profile { has_scripts: true, has_txids });
+        node.grow(MixSettings { blocks: 420, full: 0, seed: 6, reuse_per_mille: 300 });
+        let world = World::new(2, Faults::default());
+        let index = Box::new(node.reader.clone());
+        let mut writer = Writer::open(SimStore::new(&world, usize::MAX), index, WriterId([1; 16])).unwrap();
+        while writer.step(0).unwrap() != Step::Idle {}
+        let store = Hooked::new(SimStore::new(&world, usize::MAX));
+        let shared = Arc::new(SharedIndex::open(store.clone(), &node.reader.identity().genesis).unwrap());
+        let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(&node.engine));
+        let own_index = Arc::new(NodeIndex::new(node.reader.clone(), Arc::clone(&chain), &node.engine));
+        let own = Arc::new(node.query(own_index, Arc::clone(&chain)));
+        let other = node.query(Arc::new(shared.scripts(Arc::clone(&chain))), chain);
+        // The question, how often the chain may still move, and the answers since it was asked.
+        let asked = Arc::new(Mutex::new((0, ScriptHash([0; 32]), 0, Vec::<String>::new())));
+        let (state, query, reader) = (Arc::clone(&asked), Arc::clone(&own), node.reader.clone());
+        let (engine, mempool, weak) = (Arc::clone(&node.engine), Arc::clone(&node.mempool), Arc::downgrade(&shared));
+        let (mut random, mut left) = (SplitMix64::new(3), None);
+        store.set(move |_| {
+            let mut guard = lock(&state);
+            let (kind, script, moves, _) = &mut *guard;
+            if *moves == 0 || random.below(2) == 0 {
+                return Ok(());
+            }
+            *moves -= 1;
+            let (kind, script) = (*kind, *script);
+            drop(guard);
+            match left.take() {
+                Some(id) => drop(engine.reconsider_block(id, &Unobserved).unwrap()),
+                None => {
+                    let height = Height(engine.tip().height.0 - u32::try_from(random.below(6)).unwrap());
+                    let id = engine.header_info(&query.chain().hashes(height, 1).unwrap()[0]).unwrap().id;
+                    let observer = StepwiseDisconnect::new(&mempool, &Unobserved);
+                    engine.invalidate_block(id, &observer).unwrap();
+                    left = Some(id);
+                }
+            }
+            engine.finish_catch_up();
+            mempool.settle();
+            assert_eq!(reader.tip(), Some(engine.settled_tip()));
+            while writer.step(0).unwrap() != Step::Idle {}
+            weak.upgrade().unwrap().refresh().unwrap();
+            let answer = answer(&query, kind, &script);
+            lock(&state).3.push(answer);
+            Ok(())
+        });
+        let (mut moved, mut differed) = (0, 0);
+        // Those of the last blocks, which leave and come back, and some others.
+        let last = node.by_block.iter().rev().take(7).flatten().take(100);
+        let questions = last.chain(node.scripts.iter().step_by(node.scripts.len() / 100));
+        for (kind, script) in questions.enumerate() {
+            let first = answer(&own, kind, script);
+            *lock(&asked) = (kind, *script, 3, vec![first]);
+            let found = answer(&other, kind, script);
+            let answers = lock(&asked).3.clone();
+            assert!(answers.contains(&found), "{script:?}: {found} is none of {answers:?}");
+            moved += usize::from(answers.len() > 1);
+            differed += usize::from(answers.iter().any(|answer| *answer != answers[0]));
+        }
+        assert!(moved > 50 && differed > 20, "{moved} answers while the chain moved, {differed} that differ");
+        store.set(|_| Ok(()));
         node.mempool.end();
     }
 }

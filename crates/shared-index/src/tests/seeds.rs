@@ -115,6 +115,7 @@ impl Case {
         };
         let nodes = if case.random.below(4) == 0 { 2 } else { 1 };
         case.is_single = nodes == 1;
+        lock(&case.world).has_one_writer = case.is_single;
         for _ in 0..nodes {
             let store = case.client();
             let index = SimIndex::new(story, at);
@@ -161,6 +162,18 @@ impl Case {
                 assert_eq!(writer.lag(), 0);
                 false
             }
+            Ok(Step::Waits(_)) => {
+                // With two nodes, the row may be another one by now.
+                if self.nodes.len() == 1 {
+                    let own = self.nodes[node].index.export().unwrap().tip().unwrap();
+                    let row = world_row(&self.world).tip().unwrap();
+                    let (model, height) = &self.story.blocks[&row.1];
+                    let is_below = own.height.0 < *height && model.hashes[own.height.0 as usize] == own.hash;
+                    assert!(is_below, "the row at {row:?} is not ahead of {own:?}");
+                }
+                self.count("a writer waited");
+                false
+            }
             Ok(step) => {
                 self.count(match step {
                     Step::Committed(_) => "committed",
@@ -168,7 +181,7 @@ impl Case {
                     Step::Wrote(_) => "wrote",
                     Step::Removed => "removed",
                     Step::Adopted => "an earlier swap was adopted",
-                    Step::Idle => "idle",
+                    Step::Idle | Step::Waits(_) => unreachable!(),
                 });
                 true
             }
@@ -393,7 +406,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// What must happen under so many seeds.
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 22] = [
     "a call that succeeded timed out",
     "a message was late",
     "a message was lost",
@@ -409,6 +422,7 @@ const KINDS: [&str; 21] = [
     "a swap was not answered",
     "a value was damaged",
     "a writer ended",
+    "a writer waited",
     "a writer was replaced",
     "answered",
     "filters were loaded",
@@ -454,6 +468,7 @@ fn a_store_and_a_reader_that_lie_are_noticed() {
     let lies = [
         (Lie::MissingIsEmpty, "outputs"),
         (Lie::EarlyAcknowledgement, "commit row"),
+        (Lie::LostLists, "names part 1 of page"),
         (Lie::BlindSwap, "a sequence that does not follow"),
         (Lie::TwoRows, "one row, one tip"),
     ];

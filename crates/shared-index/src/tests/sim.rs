@@ -5,7 +5,8 @@
 //! each other. Values are damaged on a replica. The commit row is linearizable: a swap without an answer is applied,
 //! void, or undecided until a serial read. Everything follows from the seed.
 //!
-//! When a row is applied, everything that it names must be on a quorum of replicas: otherwise the test ends.
+//! When a row is applied, everything that it names must be on a quorum of replicas, every part of it; a key has one
+//! value for ever; and one writer writes nothing where it removed something: otherwise the test ends.
 
 use crate::commit::Commit;
 use crate::filter::{filter_key, filter_pages};
@@ -43,6 +44,8 @@ pub(crate) enum Lie {
     MissingIsEmpty,
     /// Writes are taken for acknowledged before a quorum has them.
     EarlyAcknowledgement,
+    /// The parts of long lists are lost.
+    LostLists,
     /// A swap does not compare the sequence.
     BlindSwap,
     /// A reader answers with the row of the moment instead of one for all of an answer.
@@ -106,6 +109,11 @@ pub(crate) struct World {
     pub(crate) counts: HashMap<&'static str, u64>,
     /// Keys that were asked of one replica.
     pub(crate) reads: u64,
+    /// The value of every key that a client ever wrote.
+    written: HashMap<Key, Arc<[u8]>>,
+    /// What a client ever removed; writers that do not know of each other may write there.
+    removed: HashSet<Partition>,
+    pub(crate) has_one_writer: bool,
 }
 
 impl World {
@@ -122,6 +130,9 @@ impl World {
             replication: 3,
             counts: HashMap::new(),
             reads: 0,
+            written: HashMap::new(),
+            removed: HashSet::new(),
+            has_one_writer: true,
         }))
     }
 
@@ -218,13 +229,35 @@ impl World {
     /// What the row names and the one before did not is on a quorum of replicas.
     fn check_named(&self, commit: &Commit, old: Option<&Commit>) {
         let is_new = |segment: &&RemoteSegment| old.is_none_or(|old| !old.content.segments.contains(segment));
-        for key in commit.content.segments.iter().filter(is_new).flat_map(keys_of) {
+        for key in commit.content.segments.iter().filter(is_new).flat_map(keys_of).flat_map(|key| self.with_parts(key))
+        {
             assert!(self.copies(&key) >= QUORUM, "commit row {} names {key}", commit.sequence);
         }
         for (height, hash) in (commit.written()..).zip(&commit.content.hashes) {
             let key = Key::Delta(DeltaKey { at: DeltaHeight { series: commit.series, height }, hash: *hash });
             assert!(self.copies(&key) >= QUORUM, "commit row {} names {key}", commit.sequence);
         }
+    }
+
+    /// A key, and those of the lists that its value says it has.
+    fn with_parts(&self, key: Key) -> Vec<Key> {
+        let mut keys = vec![key];
+        if let Key::Page(page @ PageKey { bucket: Bucket { table: Table::Events, .. }, part: 0 }) = key
+            && let Some(value) = self.written.get(&key)
+        {
+            let content = Sealed::Value(key).open(value).unwrap();
+            let parts = u32::from_le_bytes(content[..4].try_into().unwrap());
+            keys.extend((1..=parts).map(|part| Key::Page(PageKey { part, ..page })));
+        }
+        keys
+    }
+
+    /// A client writes: the same value as ever, and nothing that was removed.
+    fn check_written(&mut self, key: &Key, value: &[u8]) {
+        let first = self.written.entry(*key).or_insert_with(|| value.into());
+        assert!(**first == *value, "{key} was written with two values");
+        let is_removed = self.has_one_writer && self.removed.contains(&key.partition());
+        assert!(!is_removed, "{key} was written after it was removed");
     }
 
     fn copies(&self, key: &Key) -> usize {
@@ -372,10 +405,17 @@ impl Store for SimStore {
         use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
         let bytes: usize = values.iter().map(|(_, value)| value.len()).sum();
         assert!(values.len() <= WRITES_MAX && (bytes <= WRITE_BYTES_MAX || values.len() == 1));
-        self.send_all(values.iter().map(|(key, value)| Message::Write(*key, value.as_slice().into())).collect())
+        let mut world = lock(&self.world);
+        values.iter().for_each(|(key, value)| world.check_written(key, value));
+        let is_lost = |key: &Key| matches!(key, Key::Page(PageKey { part: 1..1_000, .. }));
+        let loses_lists = world.lie == Some(Lie::LostLists);
+        drop(world);
+        let kept = values.iter().filter(|(key, _)| !loses_lists || !is_lost(key));
+        self.send_all(kept.map(|(key, value)| Message::Write(*key, value.as_slice().into())).collect())
     }
 
     fn remove(&self, partitions: &[Partition]) -> Result<(), StoreError> {
+        lock(&self.world).removed.extend(partitions);
         self.send_all(partitions.iter().copied().map(Message::Remove).collect())
     }
 
