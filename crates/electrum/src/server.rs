@@ -11,7 +11,7 @@ use crate::subscriptions::Subscriptions;
 use lydian_consensus::Chain;
 use lydian_primitives::BlockHash;
 use lydian_query::{Calls, Query, Source};
-use lydian_serve::{Budget, ListenSettings, Listener, Log, Origin, StartError, Subnet, TlsIdentity, Websocket};
+use lydian_serve::{Budget, Drain, ListenSettings, Listener, Log, Origin, StartError, Subnet, TlsIdentity, Websocket};
 use lydian_stdx::Current;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -129,6 +129,16 @@ impl Server {
     /// For each address of the settings, those with TLS last, the one it listens on, if it could be bound.
     pub fn bound(&self) -> &[Option<SocketAddr>] {
         self.server.as_ref().map_or(&[], lydian_serve::Server::bound)
+    }
+
+    /// Closes the addresses, so that no more clients come; those that are there are served on.
+    pub fn close_addresses(&self) {
+        self.server.iter().for_each(lydian_serve::Server::close_addresses);
+    }
+
+    /// Ends the sessions at a steady pace, as its caller takes its steps.
+    pub fn drain(&self) -> Drain {
+        self.operator.control.drain()
     }
 
     /// What an operator may see and do.

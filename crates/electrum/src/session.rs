@@ -111,7 +111,7 @@ impl Session {
         shared.counts.throttled.fetch_add(1, Ordering::Relaxed);
         tokio::select! {
             () = sleep(delay) => true,
-            () = stopped.wait() => false,
+            () = stopped.wait_for_server() => false,
         }
     }
 

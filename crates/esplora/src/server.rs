@@ -19,7 +19,7 @@ use lydian_consensus::Chain;
 use lydian_query::{Allowance, Calls, Query, Source};
 use lydian_serve::figures::{OTHER, Requests};
 use lydian_serve::http::{Bodies, Http, answer, status};
-use lydian_serve::{Budget, Connection, ListenSettings, Listener, Log, Origin, StartError, Subnet};
+use lydian_serve::{Budget, Connection, Drain, ListenSettings, Listener, Log, Origin, StartError, Subnet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,6 +100,16 @@ impl Server {
     /// What it has done so far.
     pub fn counts(&self) -> &Counts {
         &self.1
+    }
+
+    /// Closes the addresses, so that no more clients come; those that are there are served on.
+    pub fn close_addresses(&self) {
+        self.0.iter().for_each(lydian_serve::Server::close_addresses);
+    }
+
+    /// Ends the connections at a steady pace, as its caller takes its steps.
+    pub fn drain(&self) -> Drain {
+        self.1.control.drain()
     }
 
     /// The addresses it listens on.

@@ -1,7 +1,7 @@
 //! [`Connection`]: the shared state of one connection.
 //!
 //! Input: what its stream, its protocol and the login report. Output: whether it is idle or busy, how much is unread,
-//! its user, and when it should close.
+//! its user, when it should close, and when it should end once it has answered.
 
 use crate::event::{ClientEvent, Event, Log};
 use crate::proxy::Sender;
@@ -59,6 +59,8 @@ pub struct Connection {
     known: Mutex<Option<(Vec<u8>, String)>>,
     has_user: AtomicBool,
     close: Notify,
+    is_leaving: AtomicBool,
+    leave: Notify,
     log: Arc<dyn Log>,
 }
 
@@ -77,6 +79,8 @@ impl Connection {
             known: Mutex::new(None),
             has_user: AtomicBool::new(false),
             close: Notify::new(),
+            is_leaving: AtomicBool::new(false),
+            leave: Notify::new(),
             log,
         }
     }
@@ -100,6 +104,25 @@ impl Connection {
     /// Resolves when the connection should close.
     pub(crate) async fn closed(&self) {
         self.close.notified().await;
+    }
+
+    /// Ends the connection once its protocol has finished the answers in progress.
+    pub(crate) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::SeqCst);
+        self.leave.notify_waiters();
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::SeqCst)
+    }
+
+    /// Resolves when the connection should end in this way.
+    pub(crate) async fn left(&self) {
+        // Made before the look at the flag, so that no call of `leave` is missed.
+        let notified = self.leave.notified();
+        if !self.is_leaving() {
+            notified.await;
+        }
     }
 
     /// Counts bytes of an answer as unread until the guard is dropped.

@@ -8,7 +8,8 @@
 //! [`Control`] ends connections and bans clients. [`http::Http`] is the protocol of servers that answer HTTP requests,
 //! and [`Login`] checks their credentials. A [`Budget`] bounds the bytes of all answers: their [`Room`] is returned
 //! once the client has read them, and clients that do not read are disconnected when others need the memory.
-//! [`figures`] counts requests, and has the form of the tables of what the node exports.
+//! [`Monitor`] serves short texts, such as `/health`. [`figures`] counts requests, and has the form of the tables of
+//! what the node exports.
 //!
 //! A protocol reads and writes any stream of bytes, so that one on top of TLS (`tls`) is served like one on top of TCP,
 //! and protocols of lines need no HTTP; [`Websocket`] carries them for clients that can speak nothing else.
@@ -29,6 +30,7 @@ pub mod figures;
 pub mod http;
 pub mod limits;
 mod login;
+mod monitor;
 mod origin;
 mod places;
 mod proxy;
@@ -42,9 +44,10 @@ pub use bans::{Ban, BanError};
 pub use bind::{BadAddress, BindFailure, bind_addresses};
 pub use budget::{Budget, FREE_BYTES, Room};
 pub use connection::{CallGuard, Connection, UnreadGuard};
-pub use control::{Control, SessionInfo};
+pub use control::{Control, DRAIN_TIME, Drain, SessionInfo};
 pub use event::{ClientEvent, Event, Log};
 pub use login::{BadRpcAuth, COOKIE_FILES, Cookie, CookieError, CookiePermissions, Denied, Login, Users, random};
+pub use monitor::{Monitor, Text, Texts};
 pub use origin::Origin;
 pub use proxy::BadProxyHeader;
 pub use server::{ListenSettings, Listener, Protocol, Server, StartError, Stopped};

@@ -38,6 +38,9 @@ pub const PROXY_HEADER_SIZE_MAX: usize = 4096;
 /// Connections of proxies whose header has not come yet. More are closed: a proxy sends it at once.
 pub const PROXY_HEADERS_WAITING_MAX: usize = 256;
 
+/// Bytes of the texts of a [`crate::Monitor`] that its clients have not read yet: a longer text is sent alone.
+pub const MONITOR_SIZE_MAX: usize = 4 << 20;
+
 /// Maximum bans of a server. Each new connection is compared with all of them.
 pub const BANS_MAX: usize = 1_000;
 

@@ -110,6 +110,14 @@ impl Places {
         self.lock().connections.get(&id).inspect(|connection| connection.close()).is_some()
     }
 
+    /// Ends the oldest connections that are not ending yet, each once it has answered, up to this number. Returns how
+    /// many they were.
+    pub(crate) fn leave(&self, count: usize) -> usize {
+        let open = self.lock();
+        let staying = open.connections.values().filter(|connection| !connection.is_leaving());
+        staying.take(count).map(|connection| connection.leave()).count()
+    }
+
     /// Closes the connections of a subnet and refuses new ones, but not those of clients on this machine.
     pub(crate) fn ban(&self, subnet: Subnet, time: Duration) -> Result<(), BanError> {
         let mut open = self.lock();

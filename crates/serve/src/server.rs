@@ -19,6 +19,7 @@ use crate::stream::WatchedStream;
 use crate::tls::{HANDSHAKE_MAX, TlsIdentity};
 use lydian_stdx::Current;
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -85,24 +86,46 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Whether the server is stopping.
+/// Whether the server is stopping, or a connection of it is to end.
 #[derive(Clone, Debug)]
-pub struct Stopped(watch::Receiver<bool>);
+pub struct Stopped {
+    server: watch::Receiver<bool>,
+    /// `None`: that of the server.
+    connection: Option<Arc<Connection>>,
+}
 
 impl Stopped {
-    pub(crate) fn new(stopped: watch::Receiver<bool>) -> Stopped {
-        Stopped(stopped)
+    pub(crate) fn new(server: watch::Receiver<bool>) -> Stopped {
+        Stopped { server, connection: None }
     }
 
-    /// Returns whether the server is stopping.
+    fn of(&self, connection: &Arc<Connection>) -> Stopped {
+        Stopped { server: self.server.clone(), connection: Some(Arc::clone(connection)) }
+    }
+
+    /// Returns whether the server is stopping: long answers may be cut short.
     pub fn is_now(&self) -> bool {
-        *self.0.borrow()
+        *self.server.borrow()
     }
 
-    /// Resolves when the server is stopping.
+    /// Resolves when that is so.
+    pub async fn wait_for_server(&mut self) {
+        is_true(&mut self.server).await;
+    }
+
+    /// Resolves when the server is stopping, or when the connection is to end once it has answered.
     pub async fn wait(&mut self) {
-        // If the sender is gone, the server has stopped as well.
-        let _ = self.0.wait_for(|is_stopped| *is_stopped).await;
+        let connection = self.connection.clone();
+        let left = async {
+            match &connection {
+                Some(connection) => connection.left().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.wait_for_server() => {}
+            () = left => {}
+        }
     }
 }
 
@@ -128,6 +151,7 @@ pub struct Listener {
     /// For each address of the settings.
     bound: Vec<Option<SocketAddr>>,
     stop: watch::Sender<bool>,
+    close: watch::Sender<bool>,
     connections: Connections,
 }
 
@@ -142,6 +166,8 @@ struct Connections {
     places: Arc<Places>,
     log: Arc<dyn Log>,
     stopped: Stopped,
+    /// Whether no more connections are accepted.
+    closed: watch::Receiver<bool>,
 }
 
 impl Listener {
@@ -187,7 +213,7 @@ impl Listener {
                 places.close_unread(bytes, waited);
             }
         });
-        let (stop, stopped) = watch::channel(false);
+        let ((stop, stopped), (close, closed)) = (watch::channel(false), watch::channel(false));
         let allowed = Subnet::loopback().into_iter().chain(settings.allowed).collect();
         let connections = Connections {
             allowed,
@@ -197,9 +223,10 @@ impl Listener {
             places,
             log,
             stopped: Stopped::new(stopped),
+            closed,
         };
         let addresses = bound.iter().copied().flatten().collect();
-        Ok(Listener { runtime, listeners, addresses, bound, stop, connections })
+        Ok(Listener { runtime, listeners, addresses, bound, stop, close, connections })
     }
 
     /// The addresses it listens on.
@@ -216,10 +243,11 @@ impl Listener {
     pub fn serve(self, protocol: impl Protocol) -> Server {
         let protocol = Arc::new(protocol);
         let places = Arc::clone(&self.connections.places);
-        for (listener, identity) in self.listeners {
-            self.runtime.spawn(self.connections.clone().accept(listener, identity, Arc::clone(&protocol)));
+        let Listener { runtime, listeners, addresses, bound, stop, close, connections } = self;
+        for (listener, identity) in listeners {
+            runtime.spawn(connections.clone().accept(listener, identity, Arc::clone(&protocol)));
         }
-        Server { runtime: self.runtime, stop: self.stop, addresses: self.addresses, bound: self.bound, places }
+        Server { runtime, stop, close, addresses, bound, places }
     }
 }
 
@@ -232,6 +260,7 @@ impl Connections {
         loop {
             let accepted = tokio::select! {
                 () = self.stopped.wait() => return,
+                () = is_true(&mut self.closed) => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -271,6 +300,7 @@ impl Connections {
             let sender = tokio::select! {
                 sender = proxy::read(&mut stream, proxy::HEADER_WAIT_MAX) => sender,
                 () = connections.stopped.wait() => return,
+                () = is_true(&mut connections.closed) => return,
             };
             drop(waiting);
             match sender {
@@ -289,6 +319,11 @@ impl Connections {
     }
 }
 
+/// Resolves when it is true, or when the server is gone.
+async fn is_true(value: &mut watch::Receiver<bool>) {
+    let _ = value.wait_for(|is_true| *is_true).await;
+}
+
 /// Serves a connection until it ends.
 async fn serve<P: Protocol>(
     protocol: Arc<P>,
@@ -299,6 +334,7 @@ async fn serve<P: Protocol>(
     stopped: Stopped,
 ) {
     let connection = Arc::clone(&place.connection);
+    let stopped = stopped.of(&connection);
     if let Err(error) = stream.set_nodelay(true) {
         connection.report(ClientEvent::NoDelayFailed(&error));
     }
@@ -328,6 +364,7 @@ async fn serve<P: Protocol>(
 pub struct Server {
     runtime: Runtime,
     stop: watch::Sender<bool>,
+    close: watch::Sender<bool>,
     addresses: Vec<SocketAddr>,
     bound: Vec<Option<SocketAddr>>,
     places: Arc<Places>,
@@ -348,6 +385,14 @@ impl Server {
     /// What an operator does with its clients.
     pub fn control(&self) -> Control {
         Control(Arc::clone(&self.places))
+    }
+
+    /// Closes the addresses, so that no more connections are accepted; those that are open are served on.
+    pub fn close_addresses(&self) {
+        // There is no receiver if they are closed already.
+        let _ = self.close.send(true);
+        // The tasks that accept end at once, and with them their sockets.
+        self.runtime.block_on(self.close.closed());
     }
 
     /// Accepts no more connections, lets answers in progress finish, and closes the connections. Returns `None` if all
@@ -372,11 +417,13 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::DRAIN_TIME;
     use crate::event::Silent;
     use crate::limits::CONNECTIONS_MAX;
     use crate::websocket::{Lined, Websocket, first_byte};
     use std::io::{Read, Write};
     use std::net::Ipv4Addr;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
     use tokio_rustls::TlsConnector;
     use tokio_rustls::client::TlsStream;
@@ -645,6 +692,85 @@ mod tests {
         assert!(server.places.count() <= CONNECTIONS_MAX);
         drop(served);
         drop((half_open, above));
+        assert_eq!(server.close(), None);
+        server.end();
+    }
+
+    /// Returns each line to its client when the gate opens.
+    struct Late {
+        gate: watch::Receiver<bool>,
+        busy: Arc<AtomicUsize>,
+    }
+
+    impl Protocol for Late {
+        async fn serve<S>(&self, stream: S, _: &Arc<Connection>, mut stopped: Stopped)
+        where
+            S: AsyncRead + AsyncWrite + Send + Unpin,
+        {
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            loop {
+                let size = tokio::select! {
+                    size = stream.read_line(&mut line) => size.unwrap_or(0),
+                    () = stopped.wait() => 0,
+                };
+                if size == 0 {
+                    return;
+                }
+                self.busy.fetch_add(1, Ordering::SeqCst);
+                is_true(&mut self.gate.clone()).await;
+                if stream.write_all(line.as_bytes()).await.is_err() {
+                    return;
+                }
+                line.clear();
+            }
+        }
+    }
+
+    /// Until so many connections are open.
+    fn wait_for_count(server: &Server, count: usize) {
+        let begin = tokio::time::Instant::now();
+        while server.places.count() != count {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{} connections are open", server.places.count());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn connections_leave_one_after_the_other_once_they_have_answered() {
+        let ((open, gate), busy) = (watch::channel(false), Arc::new(AtomicUsize::new(0)));
+        let settings = ListenSettings { idle: None, ..settings() };
+        let late = Late { gate, busy: Arc::clone(&busy) };
+        let server = Listener::bind(settings, Arc::new(Silent)).unwrap().serve(late);
+        let mut asking = connect(&server);
+        asking.write_all(b"late\n").unwrap();
+        wait_for_count(&server, 1);
+        let mut idle: Vec<_> = (0..40).map(|_| connect(&server)).collect();
+        wait_for_count(&server, 41);
+        while busy.load(Ordering::SeqCst) == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let address = server.addresses()[0];
+        server.close_addresses();
+        server.close_addresses();
+        let refused = std::net::TcpStream::connect(address).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let mut drain = server.control().drain();
+        assert_eq!(drain.step(Duration::ZERO), 41);
+        // The oldest two: the one that answers stays until it has.
+        drain.step(Duration::from_secs(1));
+        wait_for_count(&server, 40);
+        assert_eq!(idle.remove(0).read(&mut [0]).unwrap(), 0);
+        drain.step(Duration::from_millis(1_100));
+        assert_eq!(server.places.count(), 40, "5 % each second");
+        drain.step(DRAIN_TIME);
+        wait_for_count(&server, 1);
+        open.send(true).unwrap();
+        let mut answer = String::new();
+        asking.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "late\n", "the answer in progress is finished, and the connection ends");
+        wait_for_count(&server, 0);
+        assert_eq!(drain.step(DRAIN_TIME), 0);
         assert_eq!(server.close(), None);
         server.end();
     }
