@@ -63,8 +63,9 @@ pub(crate) const LAYERS: &[Layer] = &[
     Layer { name: "rpc", level: 9, purpose: "Bitcoin Core's JSON-RPC", uses: &["engine", "fees", "index", "mempool", "p2p", "psbt", "serve", "wire", "chain", "descriptor", "consensus", "script", "curve", "disk"] },
     Layer { name: "zmq", level: 9, purpose: "notifications of blocks and transactions over ZeroMQ; ZMTP of its own", uses: &["engine", "consensus", "disk"] },
     Layer { name: "report", level: 9, purpose: "result files, charts, compare, project, history; starts nothing", uses: &["disk", "style"] },
+    Layer { name: "front", level: 10, purpose: "front ends without data: the feed of a node, and what answers from it and the shared index", uses: &["shared-index", "query", "serve", "mempool", "index", "fees", "engine", "chain", "script"] },
     Layer { name: "index-cassandra", level: 10, purpose: "Apache Cassandra as the store of the shared index; its driver is optional", uses: &["shared-index"] },
-    Layer { name: "node", level: 11, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "esplora", "dashboard", "query", "p2p", "index-cassandra", "shared-index", "index", "mempool", "fees", "second-opinion", "engine", "descriptor", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
+    Layer { name: "node", level: 11, purpose: "the binary lydian: settings, wiring, signals; no validation logic", uses: &["net", "rpc", "zmq", "electrum", "esplora", "dashboard", "front", "query", "p2p", "index-cassandra", "shared-index", "index", "mempool", "fees", "second-opinion", "engine", "descriptor", "serve", "options", "wire", "chain", "coins", "consensus", "script", "curve", "disk"] },
     Layer { name: "cli", level: 11, purpose: "the binary lydian-cli", uses: &["rpc", "options", "disk"] },
     Layer { name: "lab", level: 11, purpose: "the binary lydian-lab: limits, runs against rivals; drives nodes as processes", uses: &["chains", "report", "wire", "curve", "disk"] },
 ];

@@ -26,6 +26,7 @@ mod parts;
 mod pool;
 mod pruned;
 mod query;
+mod rows;
 mod several;
 mod sizes;
 mod source;
@@ -47,6 +48,7 @@ pub use parts::{CoinParts, History, HistoryParts, PART};
 pub use pool::NodePool;
 pub use pruned::{BlockSource, BlockTaker, PrunedBlocks};
 pub use query::{Balance, Coin, Confirmed, OutpointStatus, PoolEntry, Query, Settings, Source};
+pub use rows::{PoolRows, Unseen};
 pub use several::{Summary, SummaryEntry};
 pub use sizes::BlockSizes;
 pub use source::{

@@ -3,19 +3,16 @@
 //! Input: the feed of the mempool's changes, with the coins that each transaction spends. Output: what its transactions
 //! do with a script. The rows are brought to the latest snapshot of the mempool before each answer; if the feed no
 //! longer has the changes since the last one, they are made anew from the snapshot and the coins of the chain.
-//!
-//! Memory: about 120 bytes for an output or an input of the mempool.
 
 use crate::error::QueryError;
-use crate::limits::TOUCHED_MAX;
-use crate::source::{FeeRow, Pool, PoolFees, PoolRow, PoolScript, PoolTotals, PoolTouched, Touched};
+use crate::rows::{PoolRows, Unseen};
+use crate::source::{FeeRow, Pool, PoolFees, PoolScript, PoolTotals, PoolTouched};
 use lydian_engine::Engine;
 use lydian_fees::{Horizon, Mode};
 use lydian_index::ScriptHash;
 use lydian_mempool::Mempool;
 use lydian_mempool::pool::{Change, ChangeKind, Entry, Snapshot};
-use lydian_primitives::{BlockHash, OutPoint, Transaction, Tx, Txid};
-use lydian_script::is_unspendable;
+use lydian_primitives::{BlockHash, OutPoint, Transaction, Txid};
 use lydian_stdx::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -35,37 +32,8 @@ pub struct NodePool {
 struct Rows {
     /// `None`: there are none yet.
     next: Option<u64>,
-    by_script: HashMap<ScriptHash, Vec<(Txid, PoolRow)>>,
-    /// The scripts of each transaction.
-    scripts: HashMap<Txid, Vec<ScriptHash>>,
+    rows: PoolRows,
     touched: Unseen,
-}
-
-/// What was touched since it was last taken. If no server takes it, nothing is kept.
-#[derive(Debug, Default)]
-struct Unseen {
-    these: Touched,
-    is_all: bool,
-}
-
-impl Unseen {
-    fn add(&mut self, tx: Tx<'_>, scripts: Option<&Vec<ScriptHash>>) {
-        if self.is_all {
-            return;
-        }
-        self.these.add(tx);
-        self.these.scripts.extend(scripts.into_iter().flatten());
-        if self.these.len() > TOUCHED_MAX {
-            *self = Unseen { is_all: true, ..Unseen::default() };
-        }
-    }
-
-    fn take(&mut self) -> PoolTouched {
-        match std::mem::take(self) {
-            Unseen { is_all: true, .. } => PoolTouched::All,
-            Unseen { these, .. } => PoolTouched::These(these),
-        }
-    }
 }
 
 /// Changes that are read at once.
@@ -120,54 +88,20 @@ impl Rows {
         match &change.kind {
             ChangeKind::Added { spent } => {
                 let spent = spent.iter().map(|coin| (ScriptHash::of(&coin.script_pubkey), coin.value.0));
-                self.add(tx, spent.collect());
-                self.touched.add(tx, self.scripts.get(&txid));
+                self.rows.add(tx, spent.collect());
+                self.touched.add(tx, self.rows.scripts(&txid));
             }
             ChangeKind::Removed { .. } => {
-                let scripts = self.remove(&txid);
+                let scripts = self.rows.remove(&txid);
                 self.touched.add(tx, scripts.as_ref());
             }
         }
         // Whether its children have an unconfirmed input may be another.
         for vout in 0..u32::try_from(tx.output_count()).unwrap_or(0) {
             if let Some(child) = snapshot.spender(&OutPoint { txid, vout }) {
-                self.touched.add(child.tx().view(), self.scripts.get(&child.txid()));
+                self.touched.add(child.tx().view(), self.rows.scripts(&child.txid()));
             }
         }
-    }
-
-    fn add(&mut self, tx: Tx<'_>, spent: Vec<(ScriptHash, i64)>) {
-        let txid = tx.txid();
-        let mut scripts = Vec::new();
-        let outputs = (0..).zip(tx.outputs()).filter(|(_, output)| !is_unspendable(output.script_pubkey));
-        let pays = outputs.map(|(vout, output)| {
-            (ScriptHash::of(output.script_pubkey), PoolRow::Pays { vout, value: output.value.0 })
-        });
-        let spends = tx
-            .inputs()
-            .zip(spent)
-            .map(|(input, (script, value))| (script, PoolRow::Spends { prevout: input.prevout, value }));
-        for (script, row) in pays.chain(spends) {
-            self.by_script.entry(script).or_default().push((txid, row));
-            scripts.push(script);
-        }
-        scripts.sort_unstable();
-        scripts.dedup();
-        self.scripts.insert(txid, scripts);
-    }
-
-    /// Returns its scripts.
-    fn remove(&mut self, txid: &Txid) -> Option<Vec<ScriptHash>> {
-        let scripts = self.scripts.remove(txid)?;
-        for script in &scripts {
-            if let Some(rows) = self.by_script.get_mut(script) {
-                rows.retain(|(of, _)| of != txid);
-                if rows.is_empty() {
-                    self.by_script.remove(script);
-                }
-            }
-        }
-        Some(scripts)
     }
 
     /// Makes the rows of a snapshot. False if some of its coins are missing: the chain has moved on.
@@ -193,13 +127,13 @@ impl Rows {
             .filter_map(|(outpoint, coin)| coin.map(|coin| (outpoint, coin)))
             .map(|(outpoint, coin)| (outpoint, (ScriptHash::of(&coin.script_pubkey), coin.value.0)))
             .collect();
-        *self = Rows { touched: Unseen { is_all: true, ..Unseen::default() }, ..Rows::default() };
+        *self = Rows { touched: Unseen::all(), ..Rows::default() };
         for entry in &entries {
             let spent = entry.tx().view().inputs().map(|input| input.prevout);
             let spent: Option<Vec<(ScriptHash, i64)>> =
                 spent.map(|outpoint| in_pool(&outpoint).or_else(|| coins.get(&outpoint).copied())).collect();
             let Some(spent) = spent else { return Ok(false) };
-            self.add(entry.tx().view(), spent);
+            self.rows.add(entry.tx().view(), spent);
         }
         self.next = Some(snapshot.info().sequence);
         Ok(true)
@@ -217,16 +151,11 @@ fn is_chained(snapshot: &Snapshot, entry: &Entry) -> bool {
 impl Pool for NodePool {
     fn of_script(&self, script: &ScriptHash) -> Result<PoolScript, QueryError> {
         self.with(|rows, snapshot| {
-            let mut transactions: Vec<(FeeRow, bool, Vec<PoolRow>)> = Vec::new();
-            for (txid, row) in rows.by_script.get(script).map_or(&[][..], Vec::as_slice) {
-                match transactions.last_mut().filter(|(tx, _, _)| tx.txid == *txid) {
-                    Some((_, _, rows)) => rows.push(*row),
-                    None => {
-                        let Some(entry) = snapshot.get(txid).map(|member| member.entry()) else { continue };
-                        transactions.push((fee_row(entry), is_chained(snapshot, entry), vec![*row]));
-                    }
-                }
-            }
+            let look = |txid: &Txid| {
+                let entry = snapshot.get(txid)?.entry();
+                Some((fee_row(entry), is_chained(snapshot, entry)))
+            };
+            let transactions = rows.rows.of_script(script, look);
             PoolScript { tip: Some(snapshot.info().tip), transactions }
         })
     }
@@ -313,45 +242,5 @@ impl Pool for NodePool {
     fn wait_for(&self, tip: &BlockHash) {
         // If it takes too long, the caller tries again.
         let _ = self.mempool.wait_for(tip);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lydian_primitives::Amount;
-    use lydian_primitives::build::{MutInput, MutOutput, MutTx};
-
-    /// A transaction with one input and so many outputs.
-    fn tx(number: u8, outputs: usize) -> Transaction {
-        let prevout = OutPoint { txid: Txid([number; 32]), vout: 7 };
-        let input = MutInput { prevout, script_sig: Vec::new(), sequence: 0, witness: Vec::new() };
-        let output = || MutOutput { value: Amount(1), script_pubkey: vec![0x51] };
-        let outputs = (0..outputs).map(|_| output()).collect();
-        Transaction::parse(MutTx { version: 2, inputs: vec![input], outputs, lock_time: 0 }.encode()).unwrap()
-    }
-
-    /// Esplora alone never takes what was touched, so that it was kept for ever.
-    ///
-    /// limit: TOUCHED_MAX at
-    /// limit: TOUCHED_MAX above
-    #[test]
-    fn what_no_server_takes_is_not_kept() {
-        let mut unseen = Unseen::default();
-        // A txid, a script, and the outputs with the one that is spent.
-        let (most, script) = (tx(1, TOUCHED_MAX - 3), vec![ScriptHash([1; 32])]);
-        unseen.add(most.view(), Some(&script));
-        assert!(!unseen.is_all && unseen.these.len() == TOUCHED_MAX);
-        let PoolTouched::These(these) = unseen.take() else { panic!("not all") };
-        let [first, spent] = [(most.view().txid(), 0), (Txid([1; 32]), 7)];
-        assert!([first, spent].into_iter().all(|(txid, vout)| these.outpoints.contains(&OutPoint { txid, vout })));
-        assert!(these.txids.contains(&first.0) && these.scripts.contains(&script[0]));
-        unseen.add(most.view(), Some(&script));
-        unseen.add(tx(2, 1).view(), None);
-        assert!(unseen.is_all && unseen.these.is_empty());
-        unseen.add(tx(3, 1).view(), None);
-        assert!(unseen.these.is_empty(), "all is more than this");
-        assert_eq!(unseen.take(), PoolTouched::All);
-        assert_eq!(unseen.take(), PoolTouched::These(Touched::default()));
     }
 }

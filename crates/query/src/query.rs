@@ -236,12 +236,13 @@ impl Query {
 
     /// A transaction of the mempool or of the chain.
     pub fn transaction(&self, txid: &Txid) -> Result<Arc<Transaction>, QueryError> {
-        if let Some((tx, _)) = self.sources.pool.transaction(txid) {
-            return Ok(tx);
-        }
-        let found = self.find(txid)?;
-        // It may have left the mempool with a block meanwhile.
-        let found = found.map(|(_, _, tx)| Arc::new(tx));
+        let found = self.in_either(|| {
+            if let Some((tx, _)) = self.sources.pool.transaction(txid) {
+                return Ok(Some(tx));
+            }
+            // It may have left the mempool with a block meanwhile.
+            Ok(self.find(txid)?.map(|(_, _, tx)| Arc::new(tx)))
+        })?;
         found.ok_or(QueryError::NoTransaction(*txid))
     }
 
@@ -267,12 +268,33 @@ impl Query {
         Err(QueryError::Moving)
     }
 
+    /// Looks in the mempool, then in the chain. What is in neither may be in a block that only one of the two has left,
+    /// or has: it is looked for again, until both are on one block. During a sync one of them is always behind.
+    fn in_either<T>(&self, look: impl Fn() -> Result<Option<T>, QueryError>) -> Result<Option<T>, QueryError> {
+        let mut first = None;
+        for _ in 0..TRIES_MAX {
+            if let Some(found) = look()? {
+                return Ok(Some(found));
+            }
+            let (of_pool, of_chain) = (self.pool_tip()?, self.sources.chain.tip()?);
+            let height = of_chain.height.0;
+            let many_blocks = height >= *first.get_or_insert(height) + MANY_BLOCKS;
+            if of_pool.is_none_or(|tip| tip == of_chain) || many_blocks {
+                return Ok(None);
+            }
+            self.wait_for_agreement(self.index()?, of_pool, Some(of_chain));
+        }
+        Err(QueryError::Moving)
+    }
+
     /// The height of a transaction: 0 or -1 in the mempool. `None` if there is none.
     pub fn height_of(&self, txid: &Txid) -> Result<Option<i64>, QueryError> {
-        if let Some((_, has_unconfirmed_input)) = self.sources.pool.transaction(txid) {
-            return Ok(Some(if has_unconfirmed_input { -1 } else { 0 }));
-        }
-        Ok(self.find(txid)?.map(|(_, height, _)| i64::from(height)))
+        self.in_either(|| {
+            if let Some((_, has_unconfirmed_input)) = self.sources.pool.transaction(txid) {
+                return Ok(Some(if has_unconfirmed_input { -1 } else { 0 }));
+            }
+            Ok(self.find(txid)?.map(|(_, height, _)| i64::from(height)))
+        })
     }
 
     /// The script of an output, by its hash.
@@ -288,19 +310,24 @@ impl Query {
 
     /// What is known of an output: nothing if it does not exist.
     pub fn outpoint(&self, outpoint: &OutPoint) -> Result<OutpointStatus, QueryError> {
+        Ok(self.in_either(|| self.known_outpoint(outpoint))?.unwrap_or_default())
+    }
+
+    /// `None` if its transaction is in neither mempool nor chain.
+    fn known_outpoint(&self, outpoint: &OutPoint) -> Result<Option<OutpointStatus>, QueryError> {
         let index = self.index()?;
         let spender = |outpoint| self.sources.pool.spenders(&[outpoint]).pop().flatten();
         let unconfirmed = |found: (Txid, bool)| (found.0, if found.1 { -1 } else { 0 });
         if let Some((tx, has_unconfirmed_input)) = self.sources.pool.transaction(&outpoint.txid) {
             if outpoint.vout as usize >= tx.view().output_count() {
-                return Ok(OutpointStatus::default());
+                return Ok(Some(OutpointStatus::default()));
             }
             let funder_height = Some(if has_unconfirmed_input { -1 } else { 0 });
-            return Ok(OutpointStatus { funder_height, spender: spender(*outpoint).map(unconfirmed) });
+            return Ok(Some(OutpointStatus { funder_height, spender: spender(*outpoint).map(unconfirmed) }));
         }
-        let Some((number, height, tx)) = self.find(&outpoint.txid)? else { return Ok(OutpointStatus::default()) };
+        let Some((number, height, tx)) = self.find(&outpoint.txid)? else { return Ok(None) };
         let Some(output) = tx.view().outputs().nth(outpoint.vout as usize) else {
-            return Ok(OutpointStatus::default());
+            return Ok(Some(OutpointStatus::default()));
         };
         // The mempool first: what leaves it for a block meanwhile is found there.
         let in_pool = spender(*outpoint).map(unconfirmed);
@@ -312,7 +339,7 @@ impl Query {
         })?;
         let spender = confirmed.map(|tx| (tx.txid, i64::from(tx.height))).or(in_pool);
         index.check()?;
-        Ok(OutpointStatus { funder_height: Some(i64::from(height)), spender })
+        Ok(Some(OutpointStatus { funder_height: Some(i64::from(height)), spender }))
     }
 
     /// The block that may be announced, with its header.

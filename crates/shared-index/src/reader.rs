@@ -14,9 +14,10 @@ use lydian_engine::Tip;
 use lydian_index::{IndexError, RemoteTables, TxIndexReader};
 use lydian_primitives::{BlockHash, Height};
 use lydian_query::{Chain, Feeder, NodeIndex};
-use lydian_stdx::{Current, lock};
+use lydian_stdx::{Current, IgnorePoison, lock};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// Why there is no index to read, or no newer one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +69,9 @@ pub struct SharedIndex {
     row: Current<Row>,
     /// Why no newer row is taken any more, if so. Held while one is read.
     refused: Mutex<Option<StoreError>>,
+    /// The number of newer rows taken so far, and what is signalled with each.
+    taken: Mutex<u64>,
+    renewed: Condvar,
 }
 
 /// A commit row, and what it was read from.
@@ -95,7 +99,16 @@ impl SharedIndex {
         let tables = Current::new(take(&empty, &commit, &fetcher)?);
         fetcher.retain(&commit.content.segments);
         let row = Current::new(Row { stored, commit });
-        Ok(SharedIndex { store, fetcher, name, tables, row, refused: Mutex::default() })
+        Ok(SharedIndex {
+            store,
+            fetcher,
+            name,
+            tables,
+            row,
+            refused: Mutex::default(),
+            taken: Mutex::default(),
+            renewed: Condvar::new(),
+        })
     }
 
     /// Takes a newer commit row, if there is one. After an error, the index stays as it is. If the keyspace was made
@@ -124,6 +137,8 @@ impl SharedIndex {
         }
         self.fetcher.retain(&commit.content.segments);
         self.row.set(Row { stored, commit });
+        *lock(&self.taken) += 1;
+        self.renewed.notify_all();
         Ok(true)
     }
 
@@ -171,7 +186,10 @@ impl SharedIndex {
     }
 }
 
-/// What the index does not have yet comes with a later row, which nothing here waits for.
+/// How long an answer waits for a block of a later row.
+const WAIT_MAX: Duration = Duration::from_millis(200);
+
+/// What the index does not have yet comes with a later row, for which another thread asks.
 impl Feeder for SharedIndex {
     fn failure(&self, _name: &str) -> Option<String> {
         None
@@ -181,7 +199,10 @@ impl Feeder for SharedIndex {
         true
     }
 
-    fn wait_for(&self, _height: Height) {}
+    fn wait_for(&self, height: Height) {
+        let waits = |_: &mut u64| self.tip().is_none_or(|tip| tip.height < height);
+        drop(self.renewed.wait_timeout_while(lock(&self.taken), WAIT_MAX, waits).ignore_poison());
+    }
 }
 
 /// Why a row that was found, another than the own one, is not of the same index: `None` if it may be the row before or

@@ -1,7 +1,7 @@
 //! [`Turns`]: a bound of what is under way at the same time, in the order in which it came.
 //!
 //! Input: how much a thread wants to have under way. Output: a [`Turn`] once there is room, or an error after a while.
-//! Whoever came first goes first, so that one who needs much is not passed by many who need little.
+//! The one that came first goes first, so that one who needs much is not passed by many who need little.
 
 use crate::store::StoreError;
 use lydian_stdx::{IgnorePoison, lock};
@@ -115,7 +115,7 @@ mod tests {
                     sender.send(number).unwrap();
                     drop(turn);
                 });
-                // One after the other.
+                // In order.
                 while lock(&turns.state).waiting.len() <= usize::try_from(number).unwrap() {
                     std::thread::yield_now();
                 }

@@ -119,6 +119,13 @@ impl World {
         &self.running().query
     }
 
+    /// What a server is made from.
+    #[allow(dead_code, reason = "the tests of front ends use it")]
+    pub fn parts(&self) -> (Arc<Engine>, Arc<Mempool>, TxIndexReader) {
+        let Running { engine, mempool, reader, .. } = self.running();
+        (Arc::clone(engine), Arc::clone(mempool), reader.clone())
+    }
+
     pub fn files(&self) -> BTreeSet<String> {
         self.disk.files().keys().map(|path| path.display().to_string()).collect()
     }

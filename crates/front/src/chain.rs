@@ -1,0 +1,279 @@
+//! [`RemoteChain`]: the chain as the index has it, with what nodes have of it.
+//!
+//! Input: heights and hashes. Output: the answers of [`Chain`]. Tip and hashes are those of the index; headers, blocks
+//! and transactions are those of nodes, of the blocks that the index names: what a node on another branch has is never
+//! part of an answer. A node that does not have a block yet is asked again for a second.
+//!
+//! Memory: headers and txids of the last blocks that were asked for ([`KEPT_HEADERS_MAX`], [`KEPT_TXIDS_MAX`]).
+
+use crate::client::nodes::Nodes;
+use crate::limits::{HEADERS_MAX, KEPT_HEADERS_MAX, KEPT_TXIDS_MAX, PLACES_MAX};
+use crate::message::{Answer, Question};
+use crate::recent::Recent;
+use lydian_engine::Tip;
+use lydian_index::Place;
+use lydian_primitives::{Block, BlockHash, Header, Height, RawBlock, Transaction, Txid};
+use lydian_query::{BlockInfo, Chain, QueryError, SpentOutput};
+use lydian_shared_index::SharedIndex;
+use lydian_stdx::lock;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How often, and after which time, nodes are asked again that do not have a block of the index yet.
+const TRIES_MAX: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Blocks of the index which nodes may not have yet.
+const LAST_BLOCKS: u32 = 100;
+
+/// Headers around one that is asked for, which are likely to be asked for next.
+const HEADERS_AROUND: u32 = 16;
+
+/// Nodes announce a block in their stream only, which leads to the mempool: there is but a short time to wait for.
+fn pause() {
+    std::thread::park_timeout(PAUSE);
+}
+
+#[derive(Debug)]
+pub(crate) struct RemoteChain {
+    index: Arc<SharedIndex>,
+    nodes: Arc<Nodes>,
+    headers: Mutex<Recent<BlockHash, Header>>,
+    txids: Mutex<Recent<BlockHash, Arc<[Txid]>>>,
+    /// Whether the first block was pruned, once a node has said so. A node that has it has all.
+    is_pruned: Mutex<Option<bool>>,
+}
+
+impl RemoteChain {
+    pub(crate) fn new(index: Arc<SharedIndex>, nodes: Arc<Nodes>) -> RemoteChain {
+        RemoteChain {
+            index,
+            nodes,
+            headers: Mutex::new(Recent::new(KEPT_HEADERS_MAX / 2)),
+            txids: Mutex::new(Recent::new(KEPT_TXIDS_MAX / 2)),
+            is_pruned: Mutex::default(),
+        }
+    }
+
+    fn hash_at(&self, height: Height) -> Option<BlockHash> {
+        self.index.hashes(height.0, 1).pop()
+    }
+
+    /// Asks about a block of the index until a node has it. `None`: the index does not have it any more.
+    fn ask_about<T>(
+        &self,
+        height: Height,
+        hash: &BlockHash,
+        question: &Question,
+        take: impl Fn(Answer) -> Option<T>,
+    ) -> Result<Option<T>, QueryError> {
+        for _ in 0..TRIES_MAX {
+            if let Some(found) = self.nodes.ask(question, &take)? {
+                return Ok(Some(found));
+            }
+            if self.hash_at(height) != Some(*hash) {
+                return Ok(None);
+            }
+            // The nodes are behind the index, or on another branch.
+            pause();
+        }
+        Err(QueryError::Moving)
+    }
+
+    /// Asks about a block by its hash. `None`: no node has it, and it is none of the index's last blocks, which nodes
+    /// are about to have.
+    fn ask_by_hash<T>(
+        &self,
+        hash: &BlockHash,
+        question: &Question,
+        take: impl Fn(Answer) -> Option<T>,
+    ) -> Result<Option<T>, QueryError> {
+        for _ in 0..TRIES_MAX {
+            if let Some(found) = self.nodes.ask(question, &take)? {
+                return Ok(Some(found));
+            }
+            let tip = self.index.tip().map_or(0, |tip| tip.height.0);
+            let last = self.index.hashes(tip.saturating_sub(LAST_BLOCKS - 1), LAST_BLOCKS as usize);
+            if !last.contains(hash) {
+                return Ok(None);
+            }
+            pause();
+        }
+        Err(QueryError::Moving)
+    }
+
+    /// The headers of these blocks, which follow on each other; `None` if the chain moved.
+    fn fetch_headers(&self, from: u32, hashes: &[BlockHash]) -> Result<Option<Vec<Header>>, QueryError> {
+        let Some((last, above)) = hashes.last().zip(u32::try_from(hashes.len()).ok()) else {
+            return Ok(Some(Vec::new()));
+        };
+        let question = Question::Headers { from: Height(from), count: above };
+        let take = |answer: Answer| match answer {
+            Answer::Headers(headers) => {
+                let are_same = headers.len() == hashes.len()
+                    && headers.iter().zip(hashes).all(|(header, hash)| header.hash() == *hash);
+                are_same.then_some(headers)
+            }
+            _ => None,
+        };
+        let found = self.ask_about(Height(from.saturating_add(above - 1)), last, &question, take)?;
+        if let Some(headers) = &found {
+            let mut kept = lock(&self.headers);
+            headers.iter().zip(hashes).for_each(|(header, hash)| kept.put(*hash, *header, 1));
+        }
+        Ok(found)
+    }
+
+    /// The headers that are kept, if all are.
+    fn kept_headers(&self, hashes: &[BlockHash]) -> Option<Vec<Header>> {
+        let kept = lock(&self.headers);
+        hashes.iter().map(|hash| kept.get(hash)).collect()
+    }
+
+    /// Transactions at places, with the hashes of their blocks.
+    fn fetch_transactions(&self, places: &[(Place, BlockHash)]) -> Result<Option<Vec<Transaction>>, QueryError> {
+        let mut all = Vec::with_capacity(places.len());
+        while let Some(rest) = places.get(all.len()..).filter(|rest| !rest.is_empty()) {
+            let some = rest.get(..rest.len().min(PLACES_MAX)).unwrap_or(rest);
+            let take = |answer: Answer| match answer {
+                Answer::Transactions(found) if !found.is_empty() && found.len() <= some.len() => {
+                    let parse = |bytes: Option<Vec<u8>>| Transaction::parse(bytes?).ok();
+                    found.into_iter().map(parse).collect::<Option<Vec<Transaction>>>()
+                }
+                _ => None,
+            };
+            // The highest one is the one that a node may not have yet.
+            let highest = some.iter().max_by_key(|(place, _)| place.height);
+            let Some((place, hash)) = highest else { break };
+            match self.ask_about(place.height, hash, &Question::Transactions(some.to_vec()), take)? {
+                Some(found) => all.extend(found),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(all))
+    }
+}
+
+impl Chain for RemoteChain {
+    fn tip(&self) -> Result<Tip, QueryError> {
+        self.index
+            .tip()
+            .ok_or_else(|| QueryError::Failed("the index in the store has no block yet: try again".to_owned()))
+    }
+
+    fn headers(&self, from: Height, count: usize) -> Result<Vec<Header>, QueryError> {
+        let mut all = Vec::new();
+        while all.len() < count {
+            let Some(start) = u32::try_from(all.len()).ok().and_then(|done| from.0.checked_add(done)) else { break };
+            let step = (count - all.len()).min(HEADERS_MAX as usize);
+            let hashes = self.index.hashes(start, step);
+            if hashes.is_empty() {
+                break;
+            }
+            if let Some(kept) = self.kept_headers(&hashes) {
+                all.extend(kept);
+                continue;
+            }
+            let found = if hashes.len() == 1 {
+                let first = start - start % HEADERS_AROUND;
+                let around = self.index.hashes(first, HEADERS_AROUND as usize);
+                let at = (start - first) as usize;
+                match around.get(at) == hashes.first() {
+                    true => self.fetch_headers(first, &around)?.and_then(|around| Some(vec![*around.get(at)?])),
+                    false => None,
+                }
+            } else {
+                self.fetch_headers(start, &hashes)?
+            };
+            match found {
+                Some(found) => all.extend(found),
+                None => return Err(QueryError::Moving),
+            }
+        }
+        Ok(all)
+    }
+
+    fn hashes(&self, from: Height, count: usize) -> Result<Vec<BlockHash>, QueryError> {
+        Ok(self.index.hashes(from.0, count))
+    }
+
+    fn txids(&self, height: Height) -> Result<Option<(BlockHash, Vec<Txid>)>, QueryError> {
+        let Some(hash) = self.hash_at(height) else { return Ok(None) };
+        if let Some(kept) = lock(&self.txids).get(&hash) {
+            return Ok(Some((hash, kept.to_vec())));
+        }
+        let take = |answer: Answer| match answer {
+            Answer::Txids(Some((of, txids))) if of == hash => Some(txids),
+            _ => None,
+        };
+        let found = self.ask_about(height, &hash, &Question::Txids(height), take)?;
+        let Some(txids) = found else { return Err(QueryError::Moving) };
+        lock(&self.txids).put(hash, txids.as_slice().into(), txids.len());
+        Ok(Some((hash, txids)))
+    }
+
+    fn block_info(&self, hash: &BlockHash) -> Result<Option<BlockInfo>, QueryError> {
+        let take = |answer: Answer| match answer {
+            Answer::BlockInfo(Some(info)) if info.hash == *hash && info.header.hash() == *hash => Some(info),
+            _ => None,
+        };
+        let Some(info) = self.ask_by_hash(hash, &Question::BlockInfo(*hash), take)? else { return Ok(None) };
+        let tip = self.tip()?;
+        let around = self.index.hashes(info.height, 2);
+        let is_active = around.first() == Some(hash);
+        if !is_active && info.is_active && info.height > tip.height.0 {
+            // The index does not have it yet.
+            return Ok(None);
+        }
+        let next = around.get(1).copied().filter(|_| is_active);
+        Ok(Some(BlockInfo { is_active, next, ..info }))
+    }
+
+    fn block(&self, hash: &BlockHash) -> Result<Option<Block>, QueryError> {
+        let take = |answer: Answer| match answer {
+            Answer::Block(Some(bytes)) => RawBlock::new(bytes).parse().ok().filter(|block| block.hash() == *hash),
+            _ => None,
+        };
+        self.ask_by_hash(hash, &Question::Block(*hash), take)
+    }
+
+    fn spent(&self, hash: &BlockHash, block: &Block) -> Result<Option<Vec<SpentOutput>>, QueryError> {
+        let inputs: usize = block.txs().filter(|tx| !tx.is_coinbase()).map(|tx| tx.input_count()).sum();
+        let take = |answer: Answer| match answer {
+            Answer::Spent(Some(spent)) if spent.len() == inputs => Some(spent),
+            _ => None,
+        };
+        self.ask_by_hash(hash, &Question::Spent(*hash), take)
+    }
+
+    fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError> {
+        Ok(self.transactions(&[place])?.pop().flatten())
+    }
+
+    fn transactions(&self, places: &[Place]) -> Result<Vec<Option<Transaction>>, QueryError> {
+        let hashes: Option<Vec<BlockHash>> = places.iter().map(|place| self.hash_at(place.height)).collect();
+        let Some(hashes) = hashes else { return Ok(vec![None; places.len()]) };
+        let known: Vec<(Place, BlockHash)> = places.iter().copied().zip(hashes).collect();
+        Ok(match self.fetch_transactions(&known)? {
+            Some(found) => found.into_iter().map(Some).collect(),
+            None => vec![None; places.len()],
+        })
+    }
+
+    fn is_pruned(&self, height: Height) -> bool {
+        let ask = |height: Height| {
+            let take = |answer: Answer| match answer {
+                Answer::Pruned(pruned) => <[bool; 1]>::try_from(pruned).ok().map(|[is_pruned]| is_pruned),
+                _ => None,
+            };
+            self.nodes.ask(&Question::Pruned(vec![height]), take).ok().flatten()
+        };
+        let kept = *lock(&self.is_pruned);
+        let is_first_pruned = kept.or_else(|| {
+            let asked = ask(Height(1));
+            *lock(&self.is_pruned) = asked;
+            asked
+        });
+        is_first_pruned == Some(true) && ask(height).unwrap_or(true)
+    }
+}
