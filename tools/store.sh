@@ -20,3 +20,5 @@ say "the driver keeps what the index relies on while nodes are killed, paused fo
 cargo test --locked --workspace --features $node --lib -- --nocapture --include-ignored driver::
 say "a node writes its index while it is killed at random moments, reorganises, and loses two of three nodes of the store"
 cargo test --locked --workspace --features $node --test rpc -- --nocapture --include-ignored shared_index::cluster::a_node
+say "front ends answer as their nodes do while nodes and front ends end and return"
+cargo test --locked --workspace --features $node --test rpc -- --nocapture --include-ignored front::cluster::front_ends

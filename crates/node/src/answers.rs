@@ -1,6 +1,12 @@
-//! What the servers for wallets answer from: one [`Query`] and the RPC methods of this process; and their log.
+//! What the servers for wallets and front ends answer from in a node: one [`Query`], and the RPC methods of this
+//! process.
+//! What the servers for wallets need of any process ([`Parts`]), and their log.
 
+use crate::listening::Listening;
 use crate::log::{Category, Log};
+use crate::settings::Settings;
+use crate::signals::Hangups;
+use lydian_disk::Disk;
 use lydian_engine::Engine;
 use lydian_index::{ADDRESSINDEX_NAME, TxIndexReader};
 use lydian_mempool::Mempool;
@@ -19,6 +25,8 @@ use std::sync::Arc;
 pub(crate) struct Answers {
     query: Arc<Query>,
     prompt: Arc<Query>,
+    chain: Arc<dyn Chain>,
+    pool: Arc<dyn Pool>,
     context: Arc<Context>,
 }
 
@@ -48,9 +56,18 @@ impl Answers {
             let index = index.map(|index| Arc::new(index) as Arc<dyn ScriptIndex>).ok_or_else(missing);
             lydian_query::Settings { chain, index, pool: Arc::clone(&pool) }
         };
-        let query = Query::new(settings(chain, index));
+        let query = Query::new(settings(Arc::clone(&chain), index));
         let prompt = query.through(settings(prompt, prompt_index));
-        Answers { query: Arc::new(query), prompt: Arc::new(prompt), context }
+        Answers { query: Arc::new(query), prompt: Arc::new(prompt), chain, pool, context }
+    }
+
+    /// The chain, whose answers may wait for pruned blocks.
+    pub(crate) fn chain(&self) -> Arc<dyn Chain> {
+        Arc::clone(&self.chain)
+    }
+
+    pub(crate) fn pool(&self) -> Arc<dyn Pool> {
+        Arc::clone(&self.pool)
     }
 
     /// The methods about the Electrum server are answered from now on.
@@ -63,6 +80,17 @@ impl Answers {
         let calls = Arc::new(NodeCalls { context: Arc::clone(&self.context), user });
         Source { query: Arc::clone(&self.query), prompt: Arc::clone(&self.prompt), calls }
     }
+}
+
+/// What a server for wallets needs of its process, which is a node or a front end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) disk: &'a Arc<dyn Disk>,
+    pub(crate) log: &'a Arc<Log>,
+    pub(crate) hangups: &'a Hangups,
+    /// Where its addresses are entered.
+    pub(crate) listening: &'a Listening,
 }
 
 /// All addresses.

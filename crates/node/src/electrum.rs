@@ -1,5 +1,5 @@
-//! The Electrum server of the node. Input: a session, and what its servers answer from. Output: a server that answers
-//! until it is dropped.
+//! The Electrum server of a node or of a front end. Input: [`Parts`] of the process, and what the server answers from.
+//! Output: a server that answers until it is dropped.
 //!
 //! Wiring only: `lydian_query` reads, `lydian_electrum` speaks the protocol.
 
@@ -8,14 +8,15 @@ pub(crate) mod files;
 mod operator;
 mod reload;
 
-use crate::answers::{Answers, ToLog, everyone};
+use crate::answers::{Answers, Parts, ToLog, everyone};
 use crate::clock::{now_nanos, thread_cpu};
 use crate::listening::{Service, Transport};
 use crate::run::Session;
 use bans::SavedBans;
 use lydian_disk::DiskError;
 use lydian_electrum::{Clock, Identity, Operator, Server, Settings};
-use lydian_serve::{BadAddress, StartError, Subnet, TlsError, bind_addresses};
+use lydian_query::Source;
+use lydian_serve::{BadAddress, Drain, StartError, Subnet, TlsError, bind_addresses};
 use lydian_stdx::Current;
 use operator::ForRpc;
 use reload::{Changeable, Reloader};
@@ -62,11 +63,30 @@ impl Serving {
     pub(crate) fn operator(&self) -> &Operator {
         self.server.operator()
     }
+
+    /// Closes the addresses; the sessions go on.
+    pub(crate) fn close_addresses(&self) {
+        self.server.close_addresses();
+    }
+
+    pub(crate) fn drain(&self) -> Drain {
+        self.server.drain()
+    }
+}
+
+/// Starts the server of a node, which methods of RPC operate, and whose bans are kept on disk.
+pub(crate) fn start_in_node(session: &Session<'_>, answers: &Answers) -> Result<Serving, ElectrumError> {
+    let serving = start(&session.parts(), answers.source("electrum"))?;
+    let directory = session.settings.datadir.join(files::TLS_DIR);
+    let saved = SavedBans::new(Arc::clone(&session.disk), directory, Arc::clone(&session.log));
+    answers.has_electrum(Arc::new(ForRpc::new(serving.operator().clone(), saved)));
+    Ok(serving)
 }
 
 /// Starts the server.
-pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving, ElectrumError> {
-    let settings = &session.settings.electrum;
+pub(crate) fn start(parts: &Parts<'_>, source: Source) -> Result<Serving, ElectrumError> {
+    let Parts { settings: all, disk, log, listening, .. } = parts;
+    let settings = &all.electrum;
     let bind = |option, texts: &[String], port| {
         bind_addresses(texts, port).map_err(|error| ElectrumError::Bind(option, error))
     };
@@ -86,26 +106,25 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
         of_tls.extend(bind("electrumwssbind", texts, settings.port + 3)?);
     }
     transports.resize(addresses.len() + of_tls.len(), Transport::Wss);
-    let live = Current::new(files::live(settings, session.disk.as_ref())?);
+    let live = Current::new(files::live(settings, disk.as_ref())?);
     let mut tls = None;
     if !of_tls.is_empty() {
-        let identity = files::identity(settings, &session.settings.datadir, session.disk.as_ref())?;
+        let identity = files::identity(settings, &all.datadir, disk.as_ref())?;
         let fingerprint = identity.fingerprint();
-        session.log.info(format!("Electrum server: the SHA-256 of the TLS certificate is {fingerprint}"));
+        log.info(format!("Electrum server: the SHA-256 of the TLS certificate is {fingerprint}"));
         let identity = Current::new(identity);
-        session.listening.has_certificate(&identity);
+        listening.has_certificate(&identity);
         tls = Some((of_tls, identity));
     }
     let changeable = Changeable { live: live.clone(), identity: tls.as_ref().map(|(_, identity)| identity.clone()) };
-    let params = &session.settings.params;
+    let params = &all.params;
     let identity = Identity { name: settings.name.clone(), genesis: params.genesis_hash, chain: params.chain };
     // The option opens the server to every client that reaches the address.
     let of_options = [&settings.tls_bind, &settings.ws_bind, &settings.wss_bind];
     let is_open = !settings.bind.is_empty() || of_options.into_iter().flatten().any(|texts| !texts.is_empty());
     let allowed = if is_open { everyone() } else { Vec::new() };
-    let log = ToLog::new("Electrum", &session.log);
     let server = Server::start(
-        answers.source("electrum"),
+        source,
         Settings {
             addresses,
             tls,
@@ -116,21 +135,18 @@ pub(crate) fn start(session: &Session<'_>, answers: &Answers) -> Result<Serving,
             clock: Arc::new(NodeClock),
             origin: settings.cors.clone(),
         },
-        log,
+        ToLog::new("Electrum", log),
     )
     .map_err(ElectrumError::Start)?;
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {
-        session.log.info(format!("Electrum server: {}", try_it(*address, &settings.proxies)));
+        log.info(format!("Electrum server: {}", try_it(*address, &settings.proxies)));
     }
     for (transport, address) in transports.into_iter().zip(server.bound()) {
         if let Some(address) = address {
-            session.listening.add(Service::Electrum, transport, *address);
+            listening.add(Service::Electrum, transport, *address);
         }
     }
-    let directory = session.settings.datadir.join(files::TLS_DIR);
-    let saved = SavedBans::new(Arc::clone(&session.disk), directory, Arc::clone(&session.log));
-    answers.has_electrum(Arc::new(ForRpc::new(server.operator().clone(), saved)));
-    let reloader = Reloader::start(session, changeable);
+    let reloader = Reloader::start(parts, changeable);
     let reloader = reloader.map_err(|error| ElectrumError::Start(StartError::Threads(error)))?;
     Ok(Serving { _reloader: reloader, server })
 }

@@ -1,5 +1,5 @@
 //! Exit codes, as listed in the help and in `docs/config.md`. Those below are for `import`, `utxohash`, `info`,
-//! `index`, `verify` and `doctor`; the daemon uses Bitcoin Core's.
+//! `index`, `verify` and `doctor`; the daemon and `serve` use Bitcoin Core's.
 
 /// Done, or stopped on request.
 pub(crate) const DONE: u8 = 0;

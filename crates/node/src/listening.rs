@@ -17,6 +17,7 @@ pub(crate) enum Service {
     Rpc,
     Electrum,
     Esplora,
+    Feed,
 }
 
 /// How bytes reach it.

@@ -21,8 +21,10 @@ mod electrum;
 mod esplora;
 mod exit;
 mod explain;
+mod feed;
 mod floor;
 mod formats;
+mod front;
 mod host;
 mod index;
 mod info;
@@ -89,7 +91,8 @@ fn main() -> ExitCode {
 
 /// Runs the node on a thread of its own, so that the process can exit while work that cannot be interrupted continues.
 fn live(arguments: Vec<OsString>) -> u8 {
-    let is_daemon = settings::command(&arguments).is_none();
+    // A front end has the exit codes of a node.
+    let is_daemon = settings::command(&arguments).is_none_or(|command| command == settings::front::COMMAND);
     let (leave, left) = sync_channel(1);
     let body = move || {
         let code = node(arguments, &leave);
@@ -140,6 +143,7 @@ fn node(arguments: Vec<OsString>, leave: &SyncSender<u8>) -> u8 {
     let argument = words.arguments.first().map(|word| host.absolute(Path::new(word)));
     let task = match (words.command, argument) {
         (Some("info"), _) => return info::run(&settings, &RealDisk),
+        (Some(settings::front::COMMAND), _) => return front::run(&settings, leave),
         (Some("page"), _) => return page::print_link(&settings, &RealDisk),
         (Some("index"), _) => match index::run(&settings, &RealDisk, &words.arguments) {
             index::Next::Verify(kinds) => Task::VerifyIndexes(kinds),

@@ -4,6 +4,7 @@
 //! the work (which starts the commands of `-startupnotify`), run the commands of `-shutdownnotify`, remove the pid
 //! file.
 
+use crate::answers::Parts;
 use crate::build;
 use crate::clock;
 use crate::daemon;
@@ -197,6 +198,12 @@ pub(crate) struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// What the servers for wallets need.
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        let Session { settings, disk, log, hangups, listening, .. } = self;
+        Parts { settings, disk, log, hangups, listening }
+    }
+
     /// Runs the commands of `-shutdownnotify`, once, before the rest of the shutdown.
     pub(crate) fn announce_shutdown(&self) {
         if !self.ending.swap(true, Ordering::Relaxed) {

@@ -6,7 +6,7 @@
 //! ends the process.
 //!
 //! The thread that waits for signals does nothing else. A second stop request is only logged: started work is finished
-//! first.
+//! first. A front end has none, so that it ends at once then.
 
 use crate::log::Log;
 use lydian_engine::Cancel;
@@ -113,6 +113,33 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Catches signals from now on. `end` ends the process in the middle of its work.
 pub(crate) fn catch(stop: &Stop, hangups: &Hangups, log: &Arc<Log>, end: impl Fn() + Send + 'static) -> io::Result<()> {
+    watch(stop, hangups, log, Second::IsLogged, end)
+}
+
+/// The same in a front end: a second request ends the process, too.
+pub(crate) fn catch_in_front_end(
+    stop: &Stop,
+    hangups: &Hangups,
+    log: &Arc<Log>,
+    end: impl Fn() + Send + 'static,
+) -> io::Result<()> {
+    watch(stop, hangups, log, Second::Ends, end)
+}
+
+/// What a second stop request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Second {
+    IsLogged,
+    Ends,
+}
+
+fn watch(
+    stop: &Stop,
+    hangups: &Hangups,
+    log: &Arc<Log>,
+    second: Second,
+    end: impl Fn() + Send + 'static,
+) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let (stop, hangups, log) = (stop.clone(), hangups.clone(), Arc::clone(log));
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -127,6 +154,10 @@ pub(crate) fn catch(stop: &Stop, hangups: &Hangups, log: &Arc<Log>, end: impl Fn
                     if stop.is_stuck() {
                         end();
                     }
+                }
+                _ if second == Second::Ends => {
+                    log.info("Shutdown requested again. Ending at once.");
+                    end();
                 }
                 _ => log.info("Shutdown is already in progress."),
             }

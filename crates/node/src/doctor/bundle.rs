@@ -46,6 +46,7 @@ const PRIVATE: &[&str] = &[
     "electrumwssbind",
     "esplorabind",
     "externalip",
+    "feedbind",
     "onion",
     "pagebind",
     "pagehost",

@@ -120,7 +120,7 @@ pub(crate) const CHECKS: &[Check] = &[
         question: "Are the ports of the settings free, or held by this node?",
         warning: "the running node does not listen at one of them",
         bad: "another process holds one, or an address cannot be read",
-        advice: "End the other process, or choose another port (-port, -rpcport, -pageport, -electrumbind, -esplorabind). Give \
+        advice: "End the other process, or choose another port (-port, -rpcport, -pageport, -electrumbind, -esplorabind, -feedbind). Give \
                  lydian doctor the options of the node.",
         ask: ports::ports,
     },

@@ -21,7 +21,7 @@ const CERTIFICATE: &str = "cert.pem";
 const KEY: &str = "key.pem";
 
 /// The largest file of a certificate or a key.
-const PEM_SIZE_MAX: u64 = 1 << 20;
+pub(crate) const PEM_SIZE_MAX: u64 = 1 << 20;
 
 /// The largest file of a banner.
 const BANNER_SIZE_MAX: u64 = 64 << 10;

@@ -6,9 +6,9 @@
 //! checked but not changed. A thread of its own does it, so that a slow disk delays no other signal.
 
 use super::{ElectrumError, files};
+use crate::answers::Parts;
 use crate::host::Host;
 use crate::log::Log;
-use crate::run::Session;
 use crate::settings::{self, SettingsError};
 use crate::signals::Hangups;
 use lydian_disk::Disk;
@@ -54,10 +54,10 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    pub(super) fn start(session: &Session<'_>, changeable: Changeable) -> io::Result<Reloader> {
-        let hangups = session.hangups.clone();
+    pub(super) fn start(parts: &Parts<'_>, changeable: Changeable) -> io::Result<Reloader> {
+        let hangups = parts.hangups.clone();
         let requests = hangups.listen();
-        let (disk, log) = (Arc::clone(&session.disk), Arc::clone(&session.log));
+        let (disk, log) = (Arc::clone(parts.disk), Arc::clone(parts.log));
         let thread = Builder::new().name("electrum-reload".to_owned()).spawn(move || {
             for () in requests {
                 reload(&changeable, disk.as_ref(), &log);

@@ -15,6 +15,7 @@ const HEAD: &str = "<!-- Generated from crates/node/src/formats by `make generat
 | [filters.md](filters.md) | the index of `-blockfilterindex` |
 | [tables.md](tables.md) | the index of `-txindex`, `-txospenderindex` and `-addressindex` |
 | [shared-index.md](shared-index.md) | the index in a distributed store |
+| [feed.md](feed.md) | what a node sends to front ends |
 | [mempool.md](mempool.md) | `mempool.dat`, Core's format |
 | [fees.md](fees.md) | `fee_estimates.dat`, Core's format |
 | [electrum-bans.md](electrum-bans.md) | `electrum/banlist.json`: the bans of the Electrum server |
@@ -130,7 +131,7 @@ mod tests {
         assert!(page.contains("| coins | [`chainstate/manifest`](coins.md) | 1 | 1 | 0.1.0 | refused | - | "));
         assert_eq!(
             page.lines().filter(|line| line.starts_with("| ")).count(),
-            STORES.len() + 21 + RELEASES.len() + 2 - 1
+            STORES.len() + 22 + RELEASES.len() + 2 - 1
         );
     }
 }

@@ -53,12 +53,19 @@ pub(crate) struct Log {
     recent: Recent,
 }
 
+/// Where lines are written besides the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Console {
+    Stdout,
+    Stderr,
+}
+
 #[derive(Debug)]
 struct Sink {
     disk: Arc<dyn Disk>,
     path: Option<PathBuf>,
     file: Option<Box<dyn AppendFile>>,
-    has_console: bool,
+    console: Option<Console>,
     is_open: bool,
     waiting: VecDeque<String>,
     /// Lines that were dropped because too many waited.
@@ -123,12 +130,17 @@ impl Level {
 impl Log {
     /// A log that keeps its lines until it is opened.
     pub(crate) fn new(disk: Arc<dyn Disk>, settings: &LogSettings, has_console: bool) -> Log {
+        Log::with_console(disk, settings, has_console.then_some(Console::Stdout))
+    }
+
+    /// The same with another console.
+    pub(crate) fn with_console(disk: Arc<dyn Disk>, settings: &LogSettings, console: Option<Console>) -> Log {
         let path = settings.file.clone().filter(|path| path != Path::new("/dev/null"));
         let sink = Sink {
             disk,
             path,
             file: None,
-            has_console,
+            console,
             is_open: false,
             waiting: VecDeque::new(),
             discarded: 0,
@@ -355,10 +367,12 @@ impl Source {
 
 impl Sink {
     fn write_console(&self, line: &str) {
-        if self.has_console {
-            // If stdout is closed, there is nowhere to report it.
-            let _ = io::stdout().lock().write_all(line.as_bytes());
-        }
+        // If the stream is closed, there is nowhere to report it.
+        let _ = match self.console {
+            None => Ok(()),
+            Some(Console::Stdout) => io::stdout().lock().write_all(line.as_bytes()),
+            Some(Console::Stderr) => io::stderr().lock().write_all(line.as_bytes()),
+        };
     }
 
     fn write(&mut self, line: &str) {

@@ -25,6 +25,7 @@ use lydian_electrum::Operator;
 use lydian_electrum::figures::FIGURES as ELECTRUM_FIGURES;
 use lydian_engine::Engine;
 use lydian_esplora::figures::FIGURES as ESPLORA_FIGURES;
+use lydian_front::server::figures::FIGURES as FEED_FIGURES;
 use lydian_mempool::Mempool;
 use lydian_net::Network;
 use lydian_p2p::{MemoryBudget, TrafficTotals};
@@ -97,6 +98,7 @@ pub(crate) struct Metrics {
     peers: OnceLock<Peers>,
     electrum: OnceLock<Operator>,
     esplora: OnceLock<lydian_esplora::figures::Counts>,
+    feed: OnceLock<lydian_front::server::figures::Counts>,
     second_opinion: OnceLock<Monitor>,
     shared_index: OnceLock<Arc<SharedProgress>>,
 }
@@ -120,6 +122,7 @@ impl Metrics {
             peers: OnceLock::new(),
             electrum: OnceLock::new(),
             esplora: OnceLock::new(),
+            feed: OnceLock::new(),
             second_opinion: OnceLock::new(),
             shared_index: OnceLock::new(),
         }
@@ -145,6 +148,10 @@ impl Metrics {
 
     pub(crate) fn has_esplora(&self, counts: &lydian_esplora::figures::Counts) {
         let _ = self.esplora.set(counts.clone());
+    }
+
+    pub(crate) fn has_feed(&self, counts: &lydian_front::server::figures::Counts) {
+        let _ = self.feed.set(counts.clone());
     }
 
     pub(crate) fn has_second_opinion(&self, monitor: Monitor) {
@@ -191,6 +198,7 @@ impl Metrics {
         let mut all: Vec<Family> = read(SERVER_FIGURES, &self.rpc).collect();
         all.extend(self.electrum.get().into_iter().flat_map(|server| read(ELECTRUM_FIGURES, server)));
         all.extend(self.esplora.get().into_iter().flat_map(|counts| read(ESPLORA_FIGURES, counts)));
+        all.extend(self.feed.get().into_iter().flat_map(|counts| read(FEED_FIGURES, counts)));
         all
     }
 
@@ -212,6 +220,7 @@ pub(crate) fn abouts() -> impl Iterator<Item = &'static About> {
     fn of<S>(table: &'static [Figure<S>]) -> impl Iterator<Item = &'static About> {
         table.iter().map(|figure| &figure.about)
     }
-    let servers = of(SERVER_FIGURES).chain(of(ELECTRUM_FIGURES)).chain(of(ESPLORA_FIGURES));
+    let wallets = of(ELECTRUM_FIGURES).chain(of(ESPLORA_FIGURES)).chain(of(FEED_FIGURES));
+    let servers = of(SERVER_FIGURES).chain(wallets);
     of(CORE_FIGURES).chain(of(NODE_FIGURES)).chain(servers)
 }

@@ -1,5 +1,7 @@
 //! [`SettingsError`]: why the settings cannot be used, in Bitcoin Core's words wherever Core has the same error.
 
+use super::feed::TOKEN_CHARACTERS_MIN;
+use super::front::FrontProblem;
 use super::mempool::MempoolProblem;
 use super::mining::MiningProblem;
 use super::net::NetProblem;
@@ -12,6 +14,7 @@ use lydian_options::{
     ArgumentProblem, ChainCombination, ConfProblem, DatadirProblem, FileProblem, Origin, ReadProblem,
 };
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why the settings cannot be used.
@@ -55,6 +58,8 @@ pub(crate) enum SettingsError {
         reason: &'static str,
     },
     Value(ValueProblem),
+    /// `lydian serve`.
+    Front(FrontProblem),
     /// Errors in the settings of connections to peers.
     Net(NetProblem),
     Mempool(MempoolProblem),
@@ -135,7 +140,7 @@ pub(crate) enum ValueProblem {
     },
     /// `-index` with `-addressindex=0`.
     StoreWithoutIndex,
-    /// `-electrum`, `-esplora` or `-page` with `-server=0`.
+    /// `-electrum`, `-esplora`, `-feedbind` or `-page` with `-server=0`.
     WalletsWithoutServer {
         option: &'static str,
     },
@@ -148,7 +153,13 @@ pub(crate) enum ValueProblem {
         certificate: &'static str,
         key: &'static str,
     },
-    /// An option of the Electrum server.
+    /// `-feedtoken`.
+    FeedToken,
+    /// An address of `-feedbind` beyond this machine, without token or TLS.
+    OpenFeed {
+        address: SocketAddr,
+    },
+    /// An option of the Electrum server or of the feed.
     Wrong {
         option: &'static str,
         text: String,
@@ -194,6 +205,7 @@ impl fmt::Display for SettingsError {
                 write!(f, "{origin}-{name} is an option of Bitcoin Core that Lydian does not have: {reason}")
             }
             Self::Value(problem) => problem.fmt(f),
+            Self::Front(problem) => problem.fmt(f),
             Self::Net(problem) => problem.fmt(f),
             Self::Mempool(problem) => problem.fmt(f),
             Self::Mining(problem) => problem.fmt(f),
@@ -272,6 +284,16 @@ impl fmt::Display for ValueProblem {
             }
             Self::CertificateWithoutKey { certificate, key } => {
                 write!(f, "-{certificate} and -{key} must be given together.")
+            }
+            Self::FeedToken => write!(
+                f,
+                "Invalid -feedtoken: it must have at least {TOKEN_CHARACTERS_MIN} characters, which are letters, digits or signs of ASCII."
+            ),
+            Self::OpenFeed { address } => {
+                write!(
+                    f,
+                    "-feedbind: {address} is not on this machine, so that -feedtoken, -feedcert and -feedkey are needed."
+                )
             }
             Self::Wrong { option, text, expected } => write!(f, "Invalid -{option}: {text:?} is not {expected}."),
             Self::WalletsWithoutServer { option } => {

@@ -55,8 +55,8 @@ pub(crate) fn help(width: usize, is_full: bool) -> String {
 
 /// Shown in help and in docs/config.md; the numbers are those of [`crate::exit`].
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes of the node: 0 stopped on request, 1 could not start or continue;
-of commands: 0 done, 1 a block is invalid or an index differs from its rebuild,
-2 wrong option or command, 3 the data directory cannot be used, 4 disk full,
-damaged or failing, 130 index verify was stopped; of doctor: 0 all is well,
-1 a warning, 2 something is bad";
+Exit codes of the node and of serve: 0 stopped on request, 1 could not start or
+continue; of other commands: 0 done, 1 a block is invalid or an index differs
+from its rebuild, 2 wrong option or command, 3 the data directory cannot be
+used, 4 disk full, damaged or failing, 130 index verify was stopped; of doctor:
+0 all is well, 1 a warning, 2 something is bad";

@@ -16,6 +16,8 @@ mod document;
 pub(crate) mod electrum;
 mod error;
 pub(crate) mod esplora;
+pub(crate) mod feed;
+pub(crate) mod front;
 mod given;
 pub(crate) mod help;
 mod logging;

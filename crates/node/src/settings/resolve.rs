@@ -4,8 +4,8 @@
 
 use super::core::{CORE_OPTIONS, Given as Treatment};
 use super::deployments;
-use super::electrum::ElectrumSettings;
 use super::error::{IgnoredConf, SettingsError, ValueProblem};
+use super::front;
 use super::given::Given;
 use super::logging;
 use super::mempool;
@@ -39,6 +39,9 @@ pub(crate) fn load(
     disk: &dyn Disk,
     notices: &mut Vec<Notice>,
 ) -> Result<Settings, SettingsError> {
+    if words.command == Some(front::COMMAND) {
+        return front::load(words, host, disk, notices);
+    }
     let mut sources = words.sources.clone();
     let default_datadir = host.default_datadir();
     let files = ConfigFiles {
@@ -121,17 +124,12 @@ fn settle(
     settings.rpc.read(chain, &given, has_cjdns(&given)?)?;
     settings.electrum.read(chain, &given)?;
     settings.esplora.read(chain, &given)?;
+    settings.feed.read(chain, &given)?;
     settings.page.read(chain, &given)?;
     if settings.shared_index.is_some() && !settings.has_address_index() {
         return Err(ValueProblem::StoreWithoutIndex.into());
     }
-    for path in [&mut settings.page.certificate, &mut settings.page.key].into_iter().flatten() {
-        *path = host.absolute(path);
-    }
-    let ElectrumSettings { certificate, key, banner, .. } = &mut settings.electrum;
-    for path in [certificate, key, banner].into_iter().flatten() {
-        *path = host.absolute(path);
-    }
+    settings.make_absolute(host);
     settings.rpc.cookie = settings.rpc.cookie.map(|path| settings.datadir.join(path));
     Ok(settings)
 }

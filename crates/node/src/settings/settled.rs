@@ -3,12 +3,15 @@
 
 use super::electrum::{AddressIndex, ElectrumSettings};
 use super::esplora::EsploraSettings;
+use super::feed::FeedSettings;
+use super::front::{FILTERS_MB_DEFAULT, FrontSettings, filter_bytes};
 use super::net::NetSettings;
 use super::page::PageSettings;
 use super::rpc::RpcSettings;
 use super::shown::Shown;
 use super::values::{DBCACHE_MIB_DEFAULT, dbcache_bytes};
 use super::zmq::ZmqSettings;
+use crate::host::Host;
 use crate::log::{Categories, Levels, LogForm};
 use lydian_consensus::{Chain, Params, U256};
 use lydian_engine::TIP_AGE_SECONDS_DEFAULT;
@@ -82,8 +85,11 @@ pub(crate) struct Settings {
     pub(crate) zmq: ZmqSettings,
     pub(crate) electrum: ElectrumSettings,
     pub(crate) esplora: EsploraSettings,
+    pub(crate) feed: FeedSettings,
     /// `-index`: the store that the index is written to.
     pub(crate) shared_index: Option<lydian_index_cassandra::Address>,
+    /// Of `lydian serve`.
+    pub(crate) front: FrontSettings,
     pub(crate) page: PageSettings,
     /// The time of the clock, for tests.
     pub(crate) mocktime: Option<u32>,
@@ -157,6 +163,16 @@ impl Settings {
         self.address_index() != AddressIndex::Off
     }
 
+    /// Makes the paths of the servers absolute.
+    pub(super) fn make_absolute(&mut self, host: &Host) {
+        let ElectrumSettings { certificate, key, banner, .. } = &mut self.electrum;
+        let page = [&mut self.page.certificate, &mut self.page.key];
+        let feed = [&mut self.feed.certificate, &mut self.feed.key];
+        for path in [certificate, key, banner].into_iter().chain(page).chain(feed).flatten() {
+            *path = host.absolute(path);
+        }
+    }
+
     /// The settings of the coin store. The coins that are not on disk yet are a part of `-dbcache`.
     pub(crate) fn coin_store(&self) -> lydian_coins::Settings {
         match self.is_low_memory {
@@ -216,7 +232,9 @@ impl Settings {
             zmq: ZmqSettings::default(),
             electrum: ElectrumSettings::default(),
             esplora: EsploraSettings::default(),
+            feed: FeedSettings::default(),
             shared_index: None,
+            front: FrontSettings { filter_bytes: filter_bytes(FILTERS_MB_DEFAULT), ..FrontSettings::default() },
             page: PageSettings::default(),
             mocktime: None,
             max_tip_age_seconds: TIP_AGE_SECONDS_DEFAULT,

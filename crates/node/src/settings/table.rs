@@ -8,6 +8,8 @@ mod connection;
 mod debug;
 mod electrum;
 mod esplora;
+mod feed;
+mod front;
 mod general;
 mod mempool;
 mod mining;
@@ -38,14 +40,32 @@ pub(crate) mod group {
     pub(crate) const BLOCK_CREATION: Group = Group("Block creation options");
     pub(crate) const ELECTRUM: Group = Group("Electrum server options");
     pub(crate) const ESPLORA: Group = Group("Esplora server options");
+    pub(crate) const FEED: Group = Group("Feed options");
+    /// `lydian serve`.
+    pub(crate) const FRONT: Group = Group("Front end options");
     pub(crate) const PAGE: Group = Group("Page options");
     pub(crate) const ZMQ: Group = Group("ZeroMQ notification options");
     /// Options of single commands.
     pub(crate) const COMMAND: Group = Group("Options of commands");
 
     /// In the order of help.
-    pub(crate) const SHOWN: [Group; 13] =
-        [START, COMMAND, OPTIONS, PAGE, ELECTRUM, ESPLORA, CONNECTION, ZMQ, CHAIN, DEBUG, RELAY, BLOCK_CREATION, RPC];
+    pub(crate) const SHOWN: [Group; 15] = [
+        START,
+        COMMAND,
+        OPTIONS,
+        PAGE,
+        ELECTRUM,
+        ESPLORA,
+        FEED,
+        FRONT,
+        CONNECTION,
+        ZMQ,
+        CHAIN,
+        DEBUG,
+        RELAY,
+        BLOCK_CREATION,
+        RPC,
+    ];
 }
 
 /// A command: the first word that is not an option.
@@ -88,6 +108,12 @@ pub(crate) const COMMANDS: &[CommandInfo] = &[
         argument: "COMMAND",
         words_max: 2,
         help: "status: sizes and heights of the indexes; verify [NAME]: compare with a rebuild; drop NAME: remove an index; load cassandra://HOST/KEYSPACE: write the index to a store, status and verify with such an address: what the store has, and compare it",
+    },
+    CommandInfo {
+        name: "serve",
+        argument: "",
+        words_max: 0,
+        help: "Serve wallets without a data directory, from the index in a store and the feed of nodes: -index=cassandra://... -feed=NODE,NODE -electrum -esplora",
     },
     CommandInfo { name: "page", argument: "", words_max: 0, help: "Print a link to the page of the running node" },
     CommandInfo {
@@ -134,6 +160,8 @@ const PARTS: &[&[Opt]] = &[
     rpc::OPTIONS,
     electrum::OPTIONS,
     esplora::OPTIONS,
+    feed::OPTIONS,
+    front::OPTIONS,
     page::OPTIONS,
     connection::OPTIONS,
     zmq::OPTIONS,

@@ -1,6 +1,7 @@
 //! Walks the tables, and tests Bitcoin Core's own cases and files on a simulated disk.
 
 mod forms;
+mod front;
 
 use super::table::{COMMANDS, options};
 use super::*;
@@ -230,6 +231,29 @@ fn faults_are_named_in_cores_words() {
         (&["-electrumcert=c.pem"], "", "-electrumcert and -electrumkey must be given together."),
         (&["-electrum", "-server=0"], "", "-electrum needs the RPC methods: it cannot be combined with -server=0."),
         (&["-esplora", "-server=0"], "", "-esplora needs the RPC methods: it cannot be combined with -server=0."),
+        (
+            &["-feedbind=127.0.0.1", "-server=0"],
+            "",
+            "-feedbind needs the RPC methods: it cannot be combined with -server=0.",
+        ),
+        (&["-feedbind"], "", "Invalid -feedbind: \"\" is not an address."),
+        (&["-feedbind=127.0.0.1:x"], "", "Invalid port specified in -feedbind: '127.0.0.1:x'"),
+        (
+            &["-feedbind=[::1]", "-feedtoken=fifteen letters"],
+            "",
+            "Invalid -feedtoken: it must have at least 16 characters, which are letters, digits or signs of ASCII.",
+        ),
+        (
+            &["-feedbind=::1", "-feedbind=0.0.0.0:7", "-feedtoken=0123456789abcdef"],
+            "",
+            "-feedbind: 0.0.0.0:7 is not on this machine, so that -feedtoken, -feedcert and -feedkey are needed.",
+        ),
+        (
+            &["-feedbind=192.0.2.1", "-feedcert=c.pem", "-feedkey=k.pem"],
+            "",
+            "-feedbind: 192.0.2.1:3003 is not on this machine, so that -feedtoken, -feedcert and -feedkey are needed.",
+        ),
+        (&["-feedcert=c.pem"], "", "-feedcert and -feedkey must be given together."),
         (&["-page", "-server=0"], "", "-page needs the RPC methods: it cannot be combined with -server=0."),
         (&["-pagekey=k.pem"], "", "-pagecert and -pagekey must be given together."),
         (&["-esploracors=a\u{7}b"], "", "Invalid -esploracors: \"a\\u{7}b\" cannot be in an HTTP header."),
@@ -555,7 +579,7 @@ fn options_of_tests_reach_the_rules() {
 #[test]
 fn help_fits_a_screen_and_names_everything() {
     let short = help::help(80, false);
-    assert!(short.lines().count() <= 108, "{} lines", short.lines().count());
+    assert!(short.lines().count() <= 113, "{} lines", short.lines().count());
     assert!(short.lines().all(|line| line.chars().count() <= 80), "{short}");
     let full = help::help(100, true);
     for option in options().filter(|option| option.group != Group::HIDDEN) {
@@ -665,7 +689,7 @@ fn no_secret_is_shown() {
     let commands = options().filter(|option| option.is_command).map(|option| option.name);
     let names: Vec<&str> =
         options().map(|option| option.name).chain(of_core).filter(is_secret).chain(commands).collect();
-    for name in ["rpcauth", "rpcuser", "rpcpassword", "torpassword", "blocknotify"] {
+    for name in ["feedtoken", "rpcauth", "rpcuser", "rpcpassword", "torpassword", "blocknotify"] {
         assert!(names.contains(&name), "{name}");
     }
     for name in names {

@@ -4,6 +4,7 @@ use super::advice::advice;
 use crate::electrum::ElectrumError;
 use crate::esplora::EsploraError;
 use crate::exit;
+use crate::feed::FeedError;
 use crate::serve::ServeError;
 use lydian_chain::{ChainError, ReadError};
 use lydian_coins::CoinsError;
@@ -39,6 +40,8 @@ pub(super) enum Failure {
     Electrum(ElectrumError),
     /// The Esplora server could not be started.
     Esplora(EsploraError),
+    /// The feed could not be started.
+    Feed(FeedError),
     /// The network could not be started.
     Network(NetworkError),
     /// `-sigengine` names an engine that this machine lacks.
@@ -59,6 +62,7 @@ impl Failure {
             | Failure::Zmq(_)
             | Failure::Electrum(_)
             | Failure::Esplora(_)
+            | Failure::Feed(_)
             | Failure::Network(_)
             | Failure::NoSecondOpinion
             | Failure::SharedIndex(_) => exit::SETTINGS,
@@ -108,6 +112,7 @@ impl fmt::Display for Failure {
             Failure::Zmq(error) => error.fmt(f),
             Failure::Electrum(error) => error.fmt(f),
             Failure::Esplora(error) => error.fmt(f),
+            Failure::Feed(error) => error.fmt(f),
             Failure::Index(name, error) => write!(f, "{name}: {error}"),
             Failure::Network(error @ NetworkError::Bind { .. }) => {
                 // Two messages, as in Core.

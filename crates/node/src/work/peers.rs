@@ -17,8 +17,9 @@ use crate::page::PageNode;
 use crate::run::Session;
 use crate::serve::Serving;
 use crate::signals::Stop;
-use crate::{electrum, esplora, pruned};
+use crate::{electrum, esplora, feed, pruned};
 use lydian_engine::Engine;
+use lydian_front::server::FeedServer;
 use lydian_mempool::Mempool;
 use lydian_net::{Network, ValidationEnd};
 use lydian_query::PrunedBlocks;
@@ -71,11 +72,12 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
     Ok(exit::DONE)
 }
 
-/// The servers for wallets, and what works for the page. They answer until this is dropped.
+/// The servers for wallets and front ends, and what works for the page. They answer until this is dropped.
 #[derive(Debug, Default)]
 struct Wallets {
     _electrum: Option<electrum::Serving>,
     _esplora: Option<lydian_esplora::Server>,
+    _feed: Option<FeedServer>,
     pruned: Option<PrunedBlocks>,
     page: Option<Arc<PageNode>>,
 }
@@ -92,7 +94,7 @@ impl Drop for Wallets {
     }
 }
 
-/// Starts the servers for wallets that the settings ask for, and the explorer of the page.
+/// Starts the servers for wallets and front ends that the settings ask for, and the explorer of the page.
 fn serve_wallets(
     node: &Node<'_>,
     mempool: &Arc<Mempool>,
@@ -101,20 +103,26 @@ fn serve_wallets(
 ) -> Result<Wallets, Failure> {
     let session = node.session;
     let (has_electrum, has_esplora) = (session.settings.electrum.is_on, session.settings.esplora.is_on);
-    if !has_electrum && !has_esplora && node.page.is_none() {
+    let has_feed = session.settings.feed.is_on();
+    if !has_electrum && !has_esplora && !has_feed && node.page.is_none() {
         return Ok(Wallets::default());
     }
     let pruned = pruned::from_peers(network.handle());
     let answers = Answers::new(&node.engine, mempool, node.scripts.clone(), server.context(), pruned.clone());
-    let electrum = has_electrum.then(|| electrum::start(session, &answers)).transpose().map_err(Failure::Electrum)?;
-    let esplora = has_esplora.then(|| esplora::start(session, &answers)).transpose().map_err(Failure::Esplora)?;
+    let electrum =
+        has_electrum.then(|| electrum::start_in_node(session, &answers)).transpose().map_err(Failure::Electrum)?;
+    let esplora = || esplora::start(&session.parts(), answers.source("esplora"));
+    let esplora = has_esplora.then(esplora).transpose().map_err(Failure::Esplora)?;
+    let feed = has_feed.then(|| feed::start(session, &answers, &node.engine, mempool)).transpose();
+    let feed = feed.map_err(Failure::Feed)?;
     let page = node.page.clone();
     if let Some(page) = &page {
+        feed.iter().for_each(|server| page.metrics.has_feed(server.counts()));
         electrum.iter().for_each(|serving| page.metrics.has_electrum(serving.operator().clone()));
         esplora.iter().for_each(|server| page.metrics.has_esplora(server.counts()));
         page.serves(&answers, mempool, &node.engine)?;
     }
-    Ok(Wallets { _electrum: electrum, _esplora: esplora, pruned: Some(pruned), page })
+    Ok(Wallets { _electrum: electrum, _esplora: esplora, _feed: feed, pruned: Some(pruned), page })
 }
 
 /// Starts the network and lets RPC and the servers for wallets answer: Core's steps 12 and 13.

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// The first bytes of a PROXY header, version 2.
-const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+pub(crate) const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 /// A connection through a proxy, of a client with this address.
 pub(crate) fn of_client(port: u16, address: [u8; 4]) -> Wallet {

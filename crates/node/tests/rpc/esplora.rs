@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// An answer over HTTP.
 pub(crate) struct Answer {
-    code: u16,
+    pub(crate) code: u16,
     head: String,
     pub(crate) body: Vec<u8>,
 }

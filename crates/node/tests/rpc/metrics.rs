@@ -7,6 +7,7 @@
 use crate::electrum::{NO_TLS, NO_WEBSOCKET, Paid, pay, script};
 use crate::electrum_model::Wallet;
 use crate::esplora::Site;
+use crate::feed::{self, Stream};
 use crate::http::{Answer, send};
 use crate::page_client::Client;
 use crate::server::Server;
@@ -34,11 +35,13 @@ struct Story {
     page: u16,
     wallet: Wallet,
     site: Site,
+    /// Of the feed.
+    _stream: Stream,
 }
 
 impl Story {
     fn begin(test: &str) -> Story {
-        let [page, electrum, esplora, listen] = [(); 4].map(|()| lydian_oracle::free_port().unwrap());
+        let [page, electrum, esplora, feed, listen] = [(); 5].map(|()| lydian_oracle::free_port().unwrap());
         let node = Server::lydian(
             test,
             &[
@@ -53,6 +56,7 @@ impl Story {
                 NO_WEBSOCKET,
                 "-esplora",
                 &format!("-esplorabind=127.0.0.1:{esplora}"),
+                &format!("-feedbind=127.0.0.1:{feed}"),
                 "-coinstatsindex",
                 "-blockfilterindex",
                 "-listen=1",
@@ -86,7 +90,8 @@ impl Story {
         site.get("/blocks/tip/height");
         site.error("GET", "/nonsense", "");
         node.call("getblockhash", "[1000000]");
-        let story = Story { node, peer, page, wallet, site };
+        assert_eq!(feed::ask(feed, "/feed/1/ask", b"?").0, "400");
+        let story = Story { node, peer, page, wallet, site, _stream: Stream::open(feed) };
         story.wait("the peer has the chain", |story| story.peer.result("getblockcount", "[]") == 228);
         story
     }
@@ -286,9 +291,12 @@ fn figures_are_those_of_rpc() {
         "lydian_electrum_errors_total{method=\"other\"}",
         "lydian_esplora_errors_total{path=\"other\"}",
         "lydian_electrum_sessions",
+        "lydian_feed_errors_total{path=\"/feed/1/ask\"}",
+        "lydian_feed_streams",
     ] {
         assert_eq!(of(other), 1.0, "{other}");
     }
+    assert!(of("lydian_feed_sent_bytes_total") > 0.0 && of("lydian_feed_slow_streams_total") == 0.0);
     assert!(!values.keys().any(|name| name.contains("nonsense") || name.contains("127.0.0.1")));
     story.go_on();
     let values = story.values();

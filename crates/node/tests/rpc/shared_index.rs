@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// A command of the program on a data directory, without a node.
-fn command(folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
     command.arg(format!("-datadir={}", folder.display())).args(["-regtest", "-printtoconsole=0"]);
     command.args(arguments).output().unwrap()
 }
 
 /// The exit code of a command that fails, and what it complains about.
-fn complaint(output: &Output) -> (Option<i32>, String) {
+pub(crate) fn complaint(output: &Output) -> (Option<i32>, String) {
     assert!(!output.status.success(), "{output:?}");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
@@ -43,7 +43,7 @@ fn a_program_without_the_driver_says_how_to_build_one() {
 
 #[cfg(feature = "cassandra")]
 #[allow(clippy::print_stdout, reason = "a test of some minutes prints what it measured")]
-mod cluster {
+pub(crate) mod cluster {
     use super::{command, complaint, document};
     use crate::http::send;
     use crate::indexes::{mine, spend};
@@ -66,17 +66,17 @@ mod cluster {
     use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
     /// For whatever a cluster on a busy machine has to do.
-    const PATIENCE: Duration = Duration::from_secs(300);
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
     const LOOK: Duration = Duration::from_millis(100);
 
-    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
     fn now() -> Duration {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
     }
 
     /// Waits until there is a value.
-    fn wait<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    pub(crate) fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let start = Instant::now();
         loop {
             if let Some(found) = look() {
@@ -87,7 +87,7 @@ mod cluster {
         }
     }
 
-    fn start_cluster(folder: &Path) -> Cluster {
+    pub(crate) fn start_cluster(folder: &Path) -> Cluster {
         install(&mut |text| println!("{text}")).unwrap();
         let recipe = Recipe { folder, nodes: 3, heap_mib: 512, timeout: PATIENCE, interrupted: &INTERRUPTED };
         Cluster::start(&recipe).unwrap().unwrap()

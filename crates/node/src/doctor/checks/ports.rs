@@ -47,6 +47,9 @@ fn wanted(settings: &Settings) -> Result<Vec<Wanted>, (&'static str, BadAddress)
     if settings.esplora.is_on {
         add("Esplora", &settings.esplora.bind, settings.esplora.port)?;
     }
+    if settings.feed.is_on() {
+        add("the feed", &settings.feed.bind, settings.feed.port)?;
+    }
     if settings.electrum.is_on {
         let electrum = &settings.electrum;
         let transports = [Some(&electrum.bind), electrum.tls_bind.as_ref(), electrum.ws_bind.as_ref()];

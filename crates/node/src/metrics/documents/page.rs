@@ -64,6 +64,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("lydian_rpc_", "RPC", "Calls of programs; those that the page and the other servers make are not counted.\n"),
     ("lydian_electrum_", "Electrum", "Missing without `-electrum`.\n"),
     ("lydian_esplora_", "Esplora", "Missing without `-esplora`.\n"),
+    ("lydian_feed_", "Feed", "Missing without `-feedbind`.\n"),
     ("lydian_", "The node", ""),
 ];
 

@@ -100,7 +100,7 @@ impl Connect {
             match service {
                 Service::Electrum => row["certificate"] = json!(self.listening.fingerprint()),
                 Service::Rpc => row["allowed"] = json!(self.facts.rpc_allowed),
-                Service::P2p | Service::Esplora => {}
+                Service::P2p | Service::Esplora | Service::Feed => {}
             }
             values.insert(format!("service:{key}"), row);
         }
@@ -128,7 +128,7 @@ impl Connect {
                 local.into_iter().flatten().filter_map(endpoint).collect()
             }
             Service::Electrum => self.facts.electrum_hosts.clone(),
-            Service::Rpc | Service::Esplora => Vec::new(),
+            Service::Rpc | Service::Esplora | Service::Feed => Vec::new(),
         };
         urls.iter().map(|url| link(url, texts)).collect()
     }
