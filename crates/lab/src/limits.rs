@@ -24,3 +24,12 @@ pub const LAB_TOML_BYTES_MAX: u64 = 1 << 20;
 
 /// A node's answer to one broken block; the rest is cut off.
 pub const SAID_CHARS_MAX: usize = 1_000;
+
+/// Connections through the balancer at the same time, with two threads each.
+pub const BALANCED_CONNECTIONS_MAX: usize = 600;
+
+/// The first line of a server's answer to a check of the balancer.
+pub const CHECK_BYTES_MAX: usize = 4_096;
+
+/// The figures of a front end at `/metrics`.
+pub const METRICS_BYTES_MAX: u64 = 1 << 20;

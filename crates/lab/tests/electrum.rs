@@ -3,6 +3,8 @@
 //! The servers are not installed, die, or are those that registries provide.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "electrum/copies.rs"]
+mod copies;
 #[path = "electrum/scale.rs"]
 mod scale;
 

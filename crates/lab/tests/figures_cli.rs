@@ -1,4 +1,5 @@
-//! `lydian-lab compare`, `project` and `thin` as processes, on the example of the format's document.
+//! `lydian-lab compare`, `project`, `thin` and `scale project` as processes, the first three on the example of the
+//! format's document.
 //!
 //! The tests cover exit codes, and the messages for files that are damaged, older, or of another kind.
 
@@ -149,4 +150,41 @@ fn project_takes_no_results_of_two_builds() {
     let other = bench.results("other.json", |value| value["nodes"][0]["program_sha256"] = "bb".into());
     bench.fails(&["project", &one, &other], "other.json are of two builds of");
     bench.fails(&["project", &one, &other], "one.json and");
+}
+
+/// Costs come from results files, and from options, which win.
+#[test]
+fn the_needs_of_wallets_are_projected_from_costs() {
+    let bench = Bench::new("wallets");
+    let (code, text) = bench.lab(&["scale", "project", "--wallets", "10000000"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("| requests at the peak | 48,600/s |"), "{text}");
+    assert!(text.contains("| connections at the peak | 400,000 |"), "{text}");
+    let cost = |low: f64, high: f64| serde_json::json!({"low": low, "value": f64::midpoint(low, high), "high": high});
+    let none = || serde_json::json!({});
+    let of_fronts = serde_json::json!({"costs": {"request_us": cost(100.0, 300.0), "reads": cost(1.0, 1.0)}});
+    let fronts = bench.write("fronts.json", &of_fronts.to_string());
+    let copies = bench.write("copies.json", &serde_json::json!({"costs": {"whole_us": cost(90.0, 110.0)}}).to_string());
+    let with = ["scale", "project", "--wallets", "1e7", "--results", &fronts, "--results", &copies, "--json"];
+    let projected = |more: &[&str]| -> Value {
+        let (code, text) = bench.lab(&[&with[..], more].concat());
+        assert_eq!(code, 0, "{text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let figure = |json: &Value, name: &str| -> Value {
+        let found = json["figures"].as_array().unwrap().iter().find(|figure| figure["name"] == name);
+        found.map_or_else(none, |figure| figure["estimate"].clone())
+    };
+    let json = projected(&[]);
+    assert_eq!(figure(&json, "front_cores")["high"], 29.166_667);
+    assert_eq!(figure(&json, "whole_copies"), serde_json::json!({"low": 3.0, "value": 3.0, "high": 3.0}));
+    assert_eq!((figure(&json, "store_cores"), &json["left_out"][0][0]), (none(), &"front_bytes".into()));
+    let json = projected(&["--cpu-request-us", "500", "--cpu-read-us", "100..200"]);
+    assert_eq!(figure(&json, "front_cores")["low"], 48.611_111);
+    assert_eq!(figure(&json, "store_cores")["low"], 9.722_222);
+    bench.fails(&["scale", "project", "--wallets", "0"], "--wallets, --sessions-per-day");
+    bench.fails(&["scale", "project", "--wallets", "1", "--cpu-request-us", "9..1"], "neither a number above 0 nor");
+    let other = bench.write("other.json", "{}");
+    bench.fails(&["scale", "project", "--wallets", "1", "--results", &other], "no results of `scale cluster`");
+    bench.fails(&["scale", "cluster", "--failures", "fire"], "--failures: there is no fire here");
 }

@@ -1,10 +1,15 @@
-//! The command line of `lydian-lab scale`: the chain, the program, the rows.
+//! The command line of `lydian-lab scale`: the chain, the program, the rows; and its commands `project` and `cluster`.
 //!
 //! Input: arguments. Output: Markdown or JSON. Exit code 0 if every answer was right, 1 if not; a program that fails is
 //! an error of the lab.
 
+mod cluster;
+mod project;
+
 use crate::cli::interrupt::interrupted;
 use crate::cli::{Report, print_progress};
+use clap::Subcommand;
+use cluster::{ClusterArgs, cluster};
 use lydian_chains::parallel;
 use lydian_chains::presets::scale::ScaleSettings;
 use lydian_disk::{Disk, RealDisk};
@@ -14,12 +19,16 @@ use lydian_lab::runs::adapters::cache_folder;
 use lydian_lab::runs::chain_cache::{Preset, ensure};
 use lydian_lab::runs::lock::lock;
 use lydian_lab::scale::{Measurement, Row, Settings};
+use project::{ProjectArgs, project};
 use std::path::PathBuf;
 
 const EXIT_NOT_RIGHT: u8 = 1;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ScaleArgs {
+    #[command(subcommand)]
+    command: Option<ScaleCommand>,
     /// Transactions of the script with the long history.
     #[arg(long, default_value_t = 1_000_000)]
     transactions: u32,
@@ -70,7 +79,24 @@ pub(crate) struct ScaleArgs {
     json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum ScaleCommand {
+    /// Project what a number of wallets needs from measured costs: requests, cores, machines, memory, with bounds.
+    Project(ProjectArgs),
+    /// Measure an installation under the load of wallets while parts of it fail: front ends on a store, or whole nodes
+    /// behind a balancer.
+    Cluster(ClusterArgs),
+}
+
 pub(crate) fn scale(args: &ScaleArgs) -> Result<Report, LabError> {
+    match &args.command {
+        Some(ScaleCommand::Project(args)) => project(args),
+        Some(ScaleCommand::Cluster(args)) => cluster(args),
+        None => one_server(args),
+    }
+}
+
+fn one_server(args: &ScaleArgs) -> Result<Report, LabError> {
     let rows = Row::named(&args.only)?;
     if args.rounds == 0 || args.blocks == 0 || args.at_once == 0 || args.timeout_seconds == 0 {
         let text = "--rounds, --blocks, --at-once and --timeout-seconds must be at least 1";

@@ -4,6 +4,8 @@
 //! measured in turn on one data directory, the one that adds blocks last. Invariant: every answer is compared with what
 //! follows from the blocks. Must never: measure beside another lab.
 
+pub mod balancer;
+pub mod cluster;
 pub mod connections;
 pub mod expected;
 pub mod history;
@@ -11,6 +13,7 @@ pub mod load;
 pub mod model;
 pub mod node;
 pub mod notifications;
+pub mod project;
 mod report;
 pub mod restart;
 

@@ -4,7 +4,7 @@
 //! process on the same data directory. Must never: look for peers, or outlive the value.
 
 use crate::electrum::client::{Client, Place, result_of};
-use crate::electrum::process::Process;
+use crate::electrum::process::{Process, Used};
 use crate::error::LabError;
 use crate::runs::{log_end, rpc, system};
 use lydian_chains::chain_files::Network;
@@ -77,17 +77,26 @@ impl Home<'_> {
         self.wait_until(|| Ok(process.has_ended().then_some(())), "importing the chain", SLOW_POLL)
     }
 
-    /// Starts the node; it may not be ready yet.
+    /// Starts the node on free ports; it may not be ready yet.
     pub fn start(&self) -> Result<Node<'_>, LabError> {
-        let (rpc_port, port) = (rpc::free_port()?, rpc::free_port()?);
-        let cookie = self.data.join("lab-cookie");
+        self.start_on(rpc::free_port()?, rpc::free_port()?, &[])
+    }
+
+    /// The file with the credentials of the RPC server.
+    pub fn cookie(&self) -> PathBuf {
+        self.data.join("lab-cookie")
+    }
+
+    /// Starts the node with these ports for RPC and for wallets, and with further arguments.
+    pub fn start_on(&self, rpc_port: u16, port: u16, more: &[String]) -> Result<Node<'_>, LabError> {
+        let cookie = self.cookie();
         // The one of a process that was killed.
         let _ = std::fs::remove_file(&cookie);
         let mut command = self.command();
         command.args(["-server=1".to_owned(), format!("-rpcport={rpc_port}")]);
         command.arg(format!("-rpccookiefile={}", cookie.display()));
         command.args(["-electrum", "-electrumtlsbind=0", "-electrumwsbind=0"]);
-        command.arg(format!("-electrumbind=127.0.0.1:{port}")).args(self.more);
+        command.arg(format!("-electrumbind=127.0.0.1:{port}")).args(self.more).args(more);
         Ok(Node { home: self, process: Process::start(command, &self.output)?, cookie, rpc_port, port })
     }
 
@@ -188,6 +197,19 @@ impl Node<'_> {
         let all = info.as_object().into_iter().flat_map(|indexes| indexes.values());
         let heights = all.filter_map(|index| u32::try_from(index["best_block_height"].as_u64()?).ok());
         Ok(heights.min().unwrap_or(0))
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.process.has_ended()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// What the process has used so far.
+    pub fn used(&self) -> Used {
+        self.process.used()
     }
 
     pub fn rss_bytes(&self) -> u64 {
