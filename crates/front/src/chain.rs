@@ -59,7 +59,27 @@ impl RemoteChain {
         self.index.hashes(height.0, 1).pop()
     }
 
-    /// Asks about a block of the index until a node has it. `None`: the index does not have it any more.
+    /// Asks until a node has what fits, as long as nodes are about to have it. `None`: they are not.
+    fn ask_until<T>(
+        &self,
+        question: &Question,
+        take: impl Fn(Answer) -> Option<T>,
+        is_due: impl Fn() -> bool,
+    ) -> Result<Option<T>, QueryError> {
+        for _ in 0..TRIES_MAX {
+            if let Some(found) = self.nodes.ask(question, &take)? {
+                return Ok(Some(found));
+            }
+            if !is_due() {
+                return Ok(None);
+            }
+            // The nodes are behind the index, or on another branch.
+            pause();
+        }
+        Err(QueryError::Moving)
+    }
+
+    /// Asks about a block of the index. `None`: the index does not have it any more.
     fn ask_about<T>(
         &self,
         height: Height,
@@ -67,17 +87,7 @@ impl RemoteChain {
         question: &Question,
         take: impl Fn(Answer) -> Option<T>,
     ) -> Result<Option<T>, QueryError> {
-        for _ in 0..TRIES_MAX {
-            if let Some(found) = self.nodes.ask(question, &take)? {
-                return Ok(Some(found));
-            }
-            if self.hash_at(height) != Some(*hash) {
-                return Ok(None);
-            }
-            // The nodes are behind the index, or on another branch.
-            pause();
-        }
-        Err(QueryError::Moving)
+        self.ask_until(question, take, || self.hash_at(height) == Some(*hash))
     }
 
     /// Asks about a block by its hash. `None`: no node has it, and it is none of the index's last blocks, which nodes
@@ -88,18 +98,10 @@ impl RemoteChain {
         question: &Question,
         take: impl Fn(Answer) -> Option<T>,
     ) -> Result<Option<T>, QueryError> {
-        for _ in 0..TRIES_MAX {
-            if let Some(found) = self.nodes.ask(question, &take)? {
-                return Ok(Some(found));
-            }
+        self.ask_until(question, take, || {
             let tip = self.index.tip().map_or(0, |tip| tip.height.0);
-            let last = self.index.hashes(tip.saturating_sub(LAST_BLOCKS - 1), LAST_BLOCKS as usize);
-            if !last.contains(hash) {
-                return Ok(None);
-            }
-            pause();
-        }
-        Err(QueryError::Moving)
+            self.index.hashes(tip.saturating_sub(LAST_BLOCKS - 1), LAST_BLOCKS as usize).contains(hash)
+        })
     }
 
     /// The headers of these blocks, which follow on each other; `None` if the chain moved.
