@@ -443,7 +443,7 @@ mod cluster {
     }
 
     #[test]
-    #[ignore = "starts three nodes of Cassandra for some minutes: make test-store"]
+    #[ignore = "needs Cassandra, of which it starts three nodes for some minutes: `lydian-lab store install`; then: cargo test --locked --workspace --features lydian-node/cassandra --test rpc -- --ignored front::cluster, which make test-store runs"]
     fn front_ends_answer_as_their_nodes_do() {
         let mut world = World::new();
         the_mempool_and_blocks_reach_wallets(&mut world);
