@@ -1,8 +1,8 @@
 //! [`RemoteCalls`]: the RPC methods of the nodes.
 //!
 //! Input: a method and its parameters. Output: the result of the node that is followed, or of the next one. What is
-//! broadcast goes to two nodes, and is in the front end's mempool when the call returns, unless that takes too long:
-//! so a wallet finds its own transaction.
+//! broadcast goes to two nodes. A single transaction is in the front end's mempool when the call returns, unless that
+//! takes too long: so a wallet finds its own transaction.
 
 use crate::client::nodes::Nodes;
 use crate::pool::PoolCopy;

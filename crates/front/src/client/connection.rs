@@ -125,7 +125,7 @@ impl Route {
         timeout(CONNECT_WAIT_MAX, connect).await.map_err(|_| NodeFault::passing("no connection in time"))?
     }
 
-    /// Sends a request, and returns the head of the answer if its status is 200. Connection errors are `Err(None)`.
+    /// Sends a request, and returns the head of the answer if its status is 200.
     pub(crate) async fn send(
         &self,
         sender: &mut Sender,
