@@ -5,7 +5,7 @@
 //! is watched. A transaction whose inputs were confirmed changes the status of its scripts and outputs too. An output
 //! is looked at when its transaction or one that spends it comes, leaves or is confirmed, so that subscriptions of
 //! outputs that do not exist cost nothing. What needs a block that the node has pruned is computed once the block was
-//! fetched; nothing else waits for it. Much is looked at by several threads, and announced a hundred at a time.
+//! fetched; nothing else waits for it. Several threads share the work; each announces up to a hundred at a time.
 
 use crate::server::Shared;
 use crate::watched::{Found, Watch};
@@ -34,9 +34,6 @@ const FOR_OTHERS: (usize, usize) = (0, 1_000);
 
 /// What is announced together.
 const AT_ONCE: usize = 100;
-
-/// Threads that look at what is watched.
-const THREADS_MAX: usize = 4;
 
 /// Blocks that are read for outputs and transactions. If there are more, everything that is watched is looked at.
 const BLOCKS_MAX: usize = 100;
@@ -168,7 +165,8 @@ pub(crate) fn look_up(query: &Query, watch: &Watch) -> Result<Found, QueryError>
 
 /// Computes what is known now, and notifies sessions; returns those for which it failed.
 fn tell_all(shared: &Shared, watched: &[Watch]) -> Vec<(Watch, QueryError)> {
-    let parts: Vec<&[Watch]> = watched.chunks(AT_ONCE).collect();
+    let each = watched.len().div_ceil(shared.notifier_threads).clamp(1, AT_ONCE);
+    let parts: Vec<&[Watch]> = watched.chunks(each).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let _guard = AbortOnPanic;
@@ -186,7 +184,7 @@ fn tell_all(shared: &Shared, watched: &[Watch]) -> Vec<(Watch, QueryError)> {
         }
         failed
     };
-    let others = shared.threads.min(THREADS_MAX).min(parts.len()).saturating_sub(1);
+    let others = shared.notifier_threads.min(parts.len()).saturating_sub(1);
     thread::scope(|scope| {
         // Without another thread, this one does it alone.
         let spawn = |_| thread::Builder::new().name("electrum-notify".to_owned()).spawn_scoped(scope, work).ok();

@@ -63,6 +63,8 @@ pub(crate) struct Shared {
     pub(crate) lines: Arc<Budget>,
     /// Threads that answer one batch.
     pub(crate) threads: usize,
+    /// Threads that look at what is watched.
+    pub(crate) notifier_threads: usize,
     pub(crate) is_stopping: AtomicBool,
 }
 
@@ -81,6 +83,12 @@ const IDLE: Duration = Duration::from_secs(600);
 /// Threads that answer requests.
 const THREADS: usize = 64;
 
+/// Threads that answer one batch, and those that look at what is watched, if each answer waits for other machines.
+const REMOTE_THREADS: usize = 16;
+
+/// Threads that look at what is watched, if answers come from this machine: the other cores go on with their work.
+const NOTIFIER_THREADS_MAX: usize = 4;
+
 impl Server {
     pub fn start(source: Source, settings: Settings, log: Arc<dyn Log>) -> Result<Server, StartError> {
         let Settings { addresses, tls, allowed, proxies, identity, live, clock, origin } = settings;
@@ -96,6 +104,7 @@ impl Server {
             answers: Arc::clone(&answers),
         };
         let listener = Listener::bind(listen, log)?;
+        let cores = available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
             query: source.query,
             prompt: source.prompt,
@@ -108,7 +117,8 @@ impl Server {
             counts: Arc::default(),
             answers,
             lines: Budget::new(LINES_SIZE_MAX),
-            threads: available_parallelism().map_or(1, usize::from),
+            threads: if source.is_remote { REMOTE_THREADS } else { cores },
+            notifier_threads: if source.is_remote { REMOTE_THREADS } else { cores.min(NOTIFIER_THREADS_MAX) },
             is_stopping: AtomicBool::new(false),
         });
         let notifying = Arc::clone(&shared);

@@ -455,7 +455,7 @@ impl Front {
         let query = Arc::new(query);
         let calls = Arc::new(RemoteCalls::new(Arc::clone(&nodes), Arc::clone(&pool)));
         // No peer is waited for in either.
-        let source = Source { query: Arc::clone(&query), prompt: query, calls };
+        let source = Source { query: Arc::clone(&query), prompt: query, calls, is_remote: true };
         let times = Mutex::new(Times { fresh_at: clock(), ..Times::default() });
         let (wake, woken) = (Mutex::new((false, false)), Condvar::new());
         let shared = Shared { index, store, nodes, pool, streams, times, wake, woken, clock, log };

@@ -78,7 +78,7 @@ impl Answers {
     /// `user`: the name under which calls of RPC methods are logged.
     pub(crate) fn source(&self, user: &'static str) -> Source {
         let calls = Arc::new(NodeCalls { context: Arc::clone(&self.context), user });
-        Source { query: Arc::clone(&self.query), prompt: Arc::clone(&self.prompt), calls }
+        Source { query: Arc::clone(&self.query), prompt: Arc::clone(&self.prompt), calls, is_remote: false }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Source {
     /// The same answers for a thread that must not wait for peers: see [`crate::NodeChain::without_waiting`].
     pub prompt: Arc<Query>,
     pub calls: Arc<dyn Calls>,
+    /// Whether answers wait for other machines, so that more threads than cores are of use.
+    pub is_remote: bool,
 }
 
 /// Answers questions, from any thread.
