@@ -26,6 +26,11 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(250);
 /// More nodes than these do not fit the memory of the machines that the tests run on.
 pub const NODES_MAX: u8 = 5;
+/// How often a node is started in the place of one that lost its data before that is an error.
+const REPLACEMENTS_MAX: u32 = 3;
+/// With these words Cassandra ends a node (`StorageService.bootstrap`, `Gossiper.doShadowRound`) that heard of no other
+/// one within its 30 s of waiting, although they run. A service manager starts it again then.
+const HEARD_NOTHING: [&str; 2] = ["Unable to contact any seeds", "Unable to gossip with any peers"];
 /// The smallest heap with which a node starts.
 const HEAP_MIB_MIN: u32 = 256;
 
@@ -105,6 +110,28 @@ impl Cluster {
     pub fn start_node(&mut self, number: usize, join: Join) -> Result<(), LabError> {
         let installed = self.installed.clone();
         self.node_mut(number)?.start(&installed, join)
+    }
+
+    /// Removes the data of a node that ended, starts it in its own place, and waits until it has the data of the others
+    /// and answers. False after an interruption.
+    pub fn replace_node(
+        &mut self,
+        number: usize,
+        timeout: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<bool, LabError> {
+        let mut starts = 0;
+        loop {
+            self.node_mut(number)?.wipe()?;
+            self.start_node(number, Join::AsReplacement)?;
+            starts += 1;
+            let waited = self.wait(timeout, interrupted);
+            let node = self.node_mut(number)?;
+            let said = if node.has_ended() { node.said() } else { String::new() };
+            if starts == REPLACEMENTS_MAX || !HEARD_NOTHING.iter().any(|words| said.contains(words)) {
+                return waited;
+            }
+        }
     }
 
     /// The hosts of a `cassandra://` address: `127.0.0.1:PORT,127.0.0.2:PORT`.
@@ -218,9 +245,7 @@ mod tests {
         assert!(cluster.nodes()[2].wipe().unwrap_err().to_string().contains("it runs"));
         cluster.node_mut(2).unwrap().kill().unwrap();
         assert_eq!(cluster.status().unwrap().len(), 2);
-        cluster.nodes()[2].wipe().unwrap();
-        cluster.start_node(2, Join::AsReplacement).unwrap();
-        assert!(cluster.wait(PATIENCE, &interrupted).unwrap());
+        assert!(cluster.replace_node(2, PATIENCE, &interrupted).unwrap());
         cluster.node_mut(1).unwrap().stop().unwrap();
         cluster.start_node(1, Join::Plainly).unwrap();
         assert!(cluster.wait(PATIENCE, &interrupted).unwrap());
