@@ -2,8 +2,8 @@
 # Installs the Debian package of target/dist in a fresh Debian 12, which has the oldest glibc that is tested, and syncs
 # a chain over loopback as the service would: as the user lydian, with the command of the unit. Then: kill -9, an upgrade
 # during a sync, settings that an administrator changed, removal, purge, installation on the data of before; and a full
-# disk: under the archive, the installation, an upgrade, a sync. The archive and the image are started too, and so are those
-# for arm64, under qemu. Needs root, mmdebstrap and a mirror of Debian; what is missing is printed as LEFT OUT.
+# disk: under the archive, the installation, an upgrade, a sync. systemd runs the unit in another Debian. The archive and the
+# image are started too, and so are those for arm64, under qemu. Needs root, mmdebstrap and a mirror of Debian; what is missing is printed as LEFT OUT.
 # Environment: DIST_FOLDER, the folder of the release (default: target/dist); PACKAGE_BLOCKS, the length of the chain
 # (default 440, at least 436).
 set -eu
@@ -31,12 +31,14 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/lydian
 base=$cache/debian-12.tar
 if [ ! -f "$base" ]; then
   mkdir -p "$cache"
+  # mmdebstrap makes a folder of a name that does not end so.
+  new=${base%.tar}-new.tar
   say "making a fresh Debian 12 (once)"
-  if ! mmdebstrap --quiet --variant=minbase bookworm "$base.new"; then
+  if ! mmdebstrap --quiet --variant=minbase bookworm "$new"; then
     say "LEFT OUT: the package in a fresh system, as mmdebstrap failed (see above)"
     exit 0
   fi
-  mv -- "$base.new" "$base"
+  mv -- "$new" "$base"
 fi
 
 work=$(mktemp -d)
@@ -254,6 +256,9 @@ in_manual install -d -m 710 -o lydian -g lydian /var/lib/lydian
 # shellcheck disable=SC2086 # the command is several words
 in_manual setpriv --reuid=lydian --regid=lydian --init-groups --no-new-privs -- $command -regtest -connect=0 -listen=0 -server=0 \
   -stopafterblockimport || fail "a service that was made by hand does not start"
+
+say "under systemd: tools/systemd-test.sh"
+tools/systemd-test.sh "$deb" "$work/newer.deb" "$server_port" "$blocks" "$tip"
 
 debs=("$deb")
 arm64_deb=$dist/lydian_${version}_arm64.deb
