@@ -38,6 +38,9 @@ const OWN_OUTPUTS_MAX: u32 = 1_000;
 /// The fewest transactions for which another thread verifies scripts.
 const THREAD_TRANSACTIONS_MIN: usize = 16;
 
+/// The transactions whose scripts a thread verifies before it looks whether the pool is at its end.
+const UNTIL_END: usize = 256;
+
 /// A task of the accepting thread.
 pub(super) enum Job {
     Accept {
@@ -313,7 +316,7 @@ impl Worker {
             let Some(spends) = self.look_ahead(&all, &how, &chain, |pool| pool.is_at(&snapshot.tip())) else {
                 continue;
             };
-            let known = RefCell::new(self.verify(spends));
+            let Some(known) = self.verify(spends).map(RefCell::new) else { continue };
             if self.is_doubtful(was_watched) {
                 continue;
             }
@@ -458,7 +461,7 @@ impl Worker {
         let Some(spends) = self.look_ahead(&returning, &how, &chain, |pool| pool.moves() == moves) else {
             return Ok(());
         };
-        let known = RefCell::new(self.verify(spends));
+        let Some(known) = self.verify(spends).map(RefCell::new) else { return Ok(()) };
         if self.is_doubtful(was_watched) {
             return Ok(());
         }
@@ -507,7 +510,7 @@ impl Worker {
     }
 
     /// The transactions whose scripts will be asked for, with their coins, as far as can be seen now. `None` if the
-    /// chain moved.
+    /// chain moved, or the pool is at its end.
     fn look_ahead(
         &self,
         txs: &[Arc<Transaction>],
@@ -517,7 +520,15 @@ impl Worker {
     ) -> Option<Vec<Spend>> {
         let package: Package = txs.iter().map(|tx| (tx.view().txid(), Arc::clone(tx))).collect();
         let mut pool = lock(&self.shared.pool);
-        is_at(&pool).then(|| txs.iter().filter_map(|tx| pool.look_ahead(tx, how, chain, &package)).collect())
+        if !is_at(&pool) {
+            return None;
+        }
+        let mut spends = Vec::new();
+        for tx in txs {
+            self.check_running().ok()?;
+            spends.extend(pool.look_ahead(tx, how, chain, &package));
+        }
+        Some(spends)
     }
 
     /// Whether the scripts were verified before: `sendrawtransaction` tries a transaction before it submits it.
@@ -525,29 +536,38 @@ impl Worker {
         self.shared.cache.are_valid(&spend.tx().view().wtxid(), Flags::STANDARD)
     }
 
-    /// Verifies scripts in batches, by several threads if there are many; those that are known are left out.
-    fn verify(&self, mut spends: Vec<Spend>) -> Verdicts {
+    /// Verifies scripts in batches, by several threads if there are many; those that are known are left out. `None` if
+    /// the pool is at its end: the blocks that a reorganisation disconnects may have thousands of transactions, and a
+    /// stop does not wait for them.
+    fn verify(&self, mut spends: Vec<Spend>) -> Option<Verdicts> {
         spends.retain(|spend| !self.is_known(spend));
         let spends_of: Vec<&Spend> = spends.iter().collect();
         let share = spends_of.len().div_ceil(self.threads).max(THREAD_TRANSACTIONS_MIN);
         let verify = |part: &[&Spend]| {
-            verify_many(part, Flags::STANDARD, &**self.engine.signatures(), &mut CheckCounts::default())
+            let mut found = Vec::with_capacity(part.len());
+            for some in part.chunks(UNTIL_END) {
+                self.check_running().ok()?;
+                let signatures = &**self.engine.signatures();
+                found.extend(verify_many(some, Flags::STANDARD, signatures, &mut CheckCounts::default()));
+            }
+            Some(found)
         };
         let mut parts = spends_of.chunks(share);
         let own = parts.next().unwrap_or_default();
-        let found: Vec<Result<(), InputFailure>> = std::thread::scope(|scope| {
+        let found: Option<Vec<Result<(), InputFailure>>> = std::thread::scope(|scope| {
             let others: Vec<_> = parts.map(|part| scope.spawn(move || verify(part))).collect();
             let mut found = verify(own);
             for other in others {
-                match other.join() {
-                    Ok(more) => found.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
+                let more = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                found = found.zip(more).map(|(mut found, more)| {
+                    found.extend(more);
+                    found
+                });
             }
             found
         });
         let with_wtxid = |(spend, verdict): (Spend, _)| (spend.tx().view().wtxid(), (spend, verdict));
-        spends.into_iter().zip(found).map(with_wtxid).collect()
+        Some(spends.into_iter().zip(found?).map(with_wtxid).collect())
     }
 
     /// The verdict on a transaction that was verified with others, or alone now.
