@@ -5,13 +5,13 @@
 //! entry, its latest change; the entry of a block that is applied counts no more. If a block fails, the whole window is
 //! dropped once all blocks below are applied; nothing else needs to be undone. Cost: one lookup in memory per outpoint,
 //! and a pass over all entries whenever the table is full, which removes those that count no more: looking each of them
-//! up takes longer. A created coin is not copied, the entry points into its block.
+//! up takes longer. An entry has 16 bytes and points into its block for the outpoint and the coin, so that the table of
+//! a partition fits in a core's cache.
 
 use super::job::{Answers, Job};
 use hashbrown::HashTable;
 use lydian_coins::{Coins, CoinsError, Key};
 use lydian_consensus::Coin;
-use lydian_primitives::OutPoint;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -30,15 +30,29 @@ pub(crate) struct Window {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     hash: u64,
-    outpoint: OutPoint,
     /// Index in the run of the block that made the entry.
     job: u32,
-    /// Index of the created coin among those of the block in this partition, or [`SPENT`].
-    create: u32,
+    change: Change,
 }
 
-/// No created coin has this index: a block has at most 32 MB.
-const SPENT: u32 = u32::MAX;
+/// A change of a coin: an index among those that its block creates or spends in this partition, with [`SPENT`] for the
+/// latter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Change(u32);
+
+/// No index has this bit: a block has at most 32 MB.
+const SPENT: u32 = 1 << 31;
+
+impl Change {
+    fn spent(index: u32) -> Change {
+        Change(index | SPENT)
+    }
+
+    /// The index of the created coin, unless it is spent.
+    fn created(self) -> Option<usize> {
+        (self.0 & SPENT == 0).then_some(self.0 as usize)
+    }
+}
 
 /// The lookup of an input that only the store can answer.
 struct Open {
@@ -76,7 +90,7 @@ impl Window {
                 for create in job.links.creates(self.partition) {
                     let key = create.key();
                     match self.find(&key) {
-                        Some(entry) if entry.create != SPENT => answers[index].repeats(create.tx),
+                        Some(entry) if entry.change.created().is_some() => answers[index].repeats(create.tx),
                         Some(_) => {}
                         None => {
                             repeat_keys.push(key);
@@ -85,20 +99,19 @@ impl Window {
                     }
                 }
             }
-            for spend in job.links.spends(self.partition) {
+            for (change, spend) in (0..).map(Change::spent).zip(job.links.spends(self.partition)) {
                 let key = spend.key();
-                match self.enter(&key, number(job), SPENT) {
-                    Some(entry) if entry.create == SPENT => answers[index].coins.push((spend.flat, None)),
-                    Some(entry) => answers[index].coins.push((spend.flat, Some(self.coin(&entry)))),
+                match self.enter(&key, number(job), change) {
+                    Some(entry) => answers[index].coins.push((spend.flat, self.coin(&entry))),
                     None => {
                         keys.push(key);
                         open.push(Open { job: index, flat: spend.flat });
                     }
                 }
             }
-            let creates = (0..).zip(job.links.creates(self.partition));
-            for (index, create) in creates.filter(|(_, create)| create.is_kept) {
-                self.enter(&create.key(), number(job), index);
+            let creates = (0..).map(Change).zip(job.links.creates(self.partition));
+            for (change, create) in creates.filter(|(_, create)| create.is_kept) {
+                self.enter(&create.key(), number(job), change);
             }
         }
         let mut found = Vec::with_capacity(keys.len());
@@ -133,18 +146,17 @@ impl Window {
     }
 
     fn find(&self, key: &Key) -> Option<&Entry> {
-        let entry = self.entries.find(key.hash, |entry| entry.outpoint == key.outpoint);
-        entry.filter(|entry| entry.job >= self.first)
+        self.entries.find(key.hash, |entry| is_latest(entry, key, &self.jobs, (self.partition, self.first)))
     }
 
-    /// Enters a change. Returns the one before it, if that is not applied.
-    fn enter(&mut self, key: &Key, job: u32, create: u32) -> Option<Entry> {
-        let new = Entry { hash: key.hash, outpoint: key.outpoint, job, create };
-        let is_same = |entry: &Entry| entry.outpoint == key.outpoint;
-        match self.entries.entry(key.hash, is_same, |entry| entry.hash) {
-            hashbrown::hash_table::Entry::Occupied(mut entry) => {
-                Some(std::mem::replace(entry.get_mut(), new)).filter(|before| before.job >= self.first)
-            }
+    /// Enters a change. Returns the one before it, if that is not applied. An entry that counts no more stays as it is,
+    /// because the block that has its outpoint is gone.
+    fn enter(&mut self, key: &Key, job: u32, change: Change) -> Option<Entry> {
+        let new = Entry { hash: key.hash, job, change };
+        let Window { partition, entries, jobs, first } = self;
+        let is_same = |entry: &Entry| is_latest(entry, key, jobs, (*partition, *first));
+        match entries.entry(key.hash, is_same, |entry| entry.hash) {
+            hashbrown::hash_table::Entry::Occupied(mut entry) => Some(std::mem::replace(entry.get_mut(), new)),
             hashbrown::hash_table::Entry::Vacant(entry) => {
                 entry.insert(new);
                 None
@@ -163,13 +175,33 @@ impl Window {
         self.entries.reserve(self.entries.len() + count, |entry| entry.hash);
     }
 
-    /// A coin that a block of the window created.
-    fn coin(&self, entry: &Entry) -> Coin {
-        let Some(first) = self.jobs.front() else { panic!("an entry's block is in the window") };
-        let job = &self.jobs[entry.job as usize - first.index];
-        let create = &job.links.creates(self.partition)[entry.create as usize];
-        job.links.coin(self.partition, create, job.checked.block(), job.checked.height()).to_coin()
+    /// The coin of an entry, if a block of the window created it and none has spent it.
+    fn coin(&self, entry: &Entry) -> Option<Coin> {
+        let create = entry.change.created()?;
+        let job = job_of(&self.jobs, entry);
+        let create = &job.links.creates(self.partition)[create];
+        Some(job.links.coin(self.partition, create, job.checked.block(), job.checked.height()).to_coin())
     }
+}
+
+/// Whether an entry counts and is that of a key.
+#[inline]
+fn is_latest(entry: &Entry, key: &Key, jobs: &VecDeque<Arc<Job>>, (partition, first): (usize, u32)) -> bool {
+    if entry.hash != key.hash || entry.job < first {
+        return false;
+    }
+    let links = &job_of(jobs, entry).links;
+    let outpoint = match entry.change.created() {
+        Some(create) => links.creates(partition)[create].key().outpoint,
+        None => links.spends(partition)[(entry.change.0 & !SPENT) as usize].key().outpoint,
+    };
+    outpoint == key.outpoint
+}
+
+/// The block that made an entry which counts.
+fn job_of<'a>(jobs: &'a VecDeque<Arc<Job>>, entry: &Entry) -> &'a Job {
+    let Some(first) = jobs.front() else { panic!("an entry's block is in the window") };
+    &jobs[entry.job as usize - first.index]
 }
 
 /// A block's index in the run; heights have 32 bits, so it fits.

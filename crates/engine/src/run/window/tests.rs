@@ -9,7 +9,7 @@ use lydian_coins::{PARTITIONS, Settings, Tip};
 use lydian_consensus::{Ancestor, Chain, CheckedBlock, HeaderView, Params, Parent};
 use lydian_disk::SimDisk;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
-use lydian_primitives::{Amount, BlockHash, Header, Height, RawBlock};
+use lydian_primitives::{Amount, BlockHash, Header, Height, OutPoint, RawBlock};
 use lydian_script::is_unspendable;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -345,33 +345,57 @@ proptest! {
     }
 }
 
+/// A block with a coinbase of this many outputs that spends the first half of those of the block before.
+fn wide_job(index: usize, outputs: u32, before: Option<&Job>, coins: &Coins) -> Arc<Job> {
+    let output = MutOutput { value: Amount(1000), script_pubkey: vec![0x51] };
+    let input = |prevout, script_sig| MutInput { prevout, script_sig, sequence: u32::MAX, witness: Vec::new() };
+    let tx = |inputs, outputs| MutTx { version: 1, inputs, outputs, lock_time: 0 };
+    let coinbase =
+        tx(vec![input(OutPoint::NULL, index.to_le_bytes().to_vec())], vec![output.clone(); outputs as usize]);
+    let mut txs = vec![coinbase];
+    if let Some(before) = before {
+        let txid = before.checked.block().tx(0).txid();
+        let inputs = (0..outputs / 2).map(|vout| input(OutPoint { txid, vout }, Vec::new())).collect();
+        txs.push(tx(inputs, vec![output]));
+    }
+    let checked = checked_block(txs, Height(u32::try_from(index).unwrap() + 1));
+    let links = Links::new(checked.block(), false, coins);
+    let position = BlockPosition { file: 0, offset: 0, size: 0 };
+    Arc::new(Job::new(index, any_node(), position, checked, links, true, Coming::default()))
+}
+
 /// Entries of applied blocks are not found, and make room for others before the table grows.
 #[test]
 fn the_table_is_bounded_by_the_blocks_that_are_not_applied() {
-    const ENTRIES: u32 = 50;
+    let coins = Story::new(0, &mut generator(1)).coins;
     let mut window = Window::new(0);
-    let key = |job: u32, number: u32| {
-        let outpoint = OutPoint { txid: lydian_primitives::Txid([7; 32]), vout: job * ENTRIES + number };
-        Key { outpoint, hash: u64::from(outpoint.vout + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) }
-    };
-    for job in 0..1_000 {
-        window.make_room(ENTRIES as usize);
-        let before = (0..ENTRIES).filter_map(|number| window.enter(&key(job, number), job, SPENT));
-        assert_eq!(before.count(), 0);
-        window.first = job.saturating_sub(3);
-        for (other, is_found) in [(job, true), (window.first, true), (window.first.saturating_sub(1), job <= 3)] {
-            assert!(
-                (0..ENTRIES).all(|number| window.find(&key(other, number)).is_some() == is_found),
-                "{job}: {other}"
-            );
+    let (mut jobs, mut most): (Vec<Arc<Job>>, _) = (Vec::new(), 0);
+    for index in 0..400 {
+        let job = wide_job(index, 200, jobs.last().map(|job| &**job), &coins);
+        most = most.max(job.links.creates(0).len() + job.links.spends(0).len());
+        window.fund(std::slice::from_ref(&job), &coins).unwrap();
+        jobs.push(job);
+        window.apply(usize::from(index >= 4), &coins).unwrap();
+        let first = index.saturating_sub(3);
+        assert_eq!(window.first as usize, first);
+        let change = |key| window.find(&key).map(|entry| (entry.job as usize, entry.change.created()));
+        let created = |job: &Job| job.links.creates(0).iter().map(|create| change(create.key())).collect::<Vec<_>>();
+        let spent = |job: &Job| job.links.spends(0).iter().map(|spend| change(spend.key())).collect::<Vec<_>>();
+        for (at, change) in created(&jobs[index]).into_iter().enumerate() {
+            assert_eq!(change, Some((index, Some(at))));
         }
-        let changed = window.enter(&key(window.first, 0), job, 5);
-        assert_eq!(changed.map(|entry| entry.create), Some(SPENT));
-        assert_eq!(window.enter(&key(window.first, 0), window.first, SPENT).map(|entry| entry.create), Some(5));
-        let gone = window.first.checked_sub(1).and_then(|gone| window.enter(&key(gone, 0), job, 5));
-        assert!(gone.is_none(), "a change of an applied block is in the store");
-        assert!(window.entries.capacity() <= 32 * ENTRIES as usize, "{job}: {}", window.entries.capacity());
+        let spends = spent(&jobs[first]);
+        assert!(spends.iter().all(|change| *change == Some((first, None))), "{spends:?}");
+        if let Some(gone) = first.checked_sub(1) {
+            // What the next block has spent counts as long as that is not applied.
+            let left = created(&jobs[gone]).into_iter().flatten().collect::<Vec<_>>();
+            assert!(left.iter().all(|change| *change == (first, None)) && left.len() == spends.len(), "{left:?}");
+            assert!(spent(&jobs[gone]).iter().all(Option::is_none), "a change of an applied block is in the store");
+        }
+        assert!(window.entries.capacity() <= 32 * most, "{index}: {}", window.entries.capacity());
     }
+    assert!(most > 10);
+    assert_eq!(size_of::<Entry>(), 16);
 }
 
 /// The random stories contain every interesting case.
