@@ -36,7 +36,7 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(2);
 pub(crate) struct ManagerThread {
     manager: PeerManager,
     host: Arc<dyn Host>,
-    blocks: SyncSender<Delivery>,
+    blocks: SyncSender<Box<Delivery>>,
     saves: SyncSender<Save>,
     /// Opens connections, on the runtime `sockets`.
     dialer: Arc<Dialer>,
@@ -57,7 +57,7 @@ impl ManagerThread {
     pub(crate) fn new(
         manager: PeerManager,
         host: Arc<dyn Host>,
-        (blocks, saves): (SyncSender<Delivery>, SyncSender<Save>),
+        (blocks, saves): (SyncSender<Box<Delivery>>, SyncSender<Save>),
         dialer: (Arc<Dialer>, Handle),
         (mempool, events): (Arc<Mempool>, Events),
         is_ending: Arc<AtomicBool>,
@@ -158,8 +158,8 @@ impl Outside for ManagerThread {
     }
 
     fn queue_block(&mut self, block: Delivery) -> Result<(), Delivery> {
-        self.blocks.try_send(block).map_err(|error| match error {
-            TrySendError::Full(block) | TrySendError::Disconnected(block) => block,
+        self.blocks.try_send(Box::new(block)).map_err(|error| match error {
+            TrySendError::Full(block) | TrySendError::Disconnected(block) => *block,
         })
     }
 

@@ -17,8 +17,8 @@ pub(crate) fn events() -> (mpsc::Sender<Event>, mpsc::Receiver<Event>) {
     mpsc::channel(EVENTS_QUEUED)
 }
 
-/// From the manager to the thread that stores blocks.
-pub(crate) fn blocks() -> (SyncSender<Delivery>, Receiver<Delivery>) {
+/// From the manager to the thread that stores blocks. Boxed, because the queue has memory for all its places at once.
+pub(crate) fn blocks() -> (SyncSender<Box<Delivery>>, Receiver<Box<Delivery>>) {
     sync_channel(BLOCKS_QUEUED)
 }
 
@@ -68,14 +68,16 @@ mod tests {
     #[test]
     fn blocks_above_the_bound_are_given_back() {
         let (blocks, to_store) = blocks();
-        let delivery = |from| Delivery {
-            from: PeerId(from),
-            hash: BlockHash::ZERO,
-            block: ReceivedBlock::Whole(Vec::new()),
-            intake: Intake::Requested,
-            is_next: false,
-            received: Duration::ZERO,
-            charge: None,
+        let delivery = |from| {
+            Box::new(Delivery {
+                from: PeerId(from),
+                hash: BlockHash::ZERO,
+                block: ReceivedBlock::Whole(Vec::new()),
+                intake: Intake::Requested,
+                is_next: false,
+                received: Duration::ZERO,
+                charge: None,
+            })
         };
         (0..BLOCKS_QUEUED as u64).for_each(|from| blocks.try_send(delivery(from)).unwrap());
         let Err(TrySendError::Full(lost)) = blocks.try_send(delivery(u64::MAX)) else { panic!("no bound") };

@@ -26,7 +26,7 @@ impl Storer {
     }
 
     /// Stores blocks until all senders are gone.
-    pub(crate) fn work(&self, deliveries: &Receiver<Delivery>) {
+    pub(crate) fn work(&self, deliveries: &Receiver<Box<Delivery>>) {
         for mut delivery in deliveries {
             match delivery.store(&self.engine, self.host.now()) {
                 Ok(event) => {
