@@ -7,7 +7,7 @@ use lydian_serve::figures::{Figure, Samples, float};
 
 /// What the figures are read from.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     is_up: bool,
     /// `None` while the front end starts.
     front: Option<Figures>,
@@ -24,7 +24,7 @@ fn of_front(reading: &Reading, out: &mut Samples, value: fn(&Figures) -> u64) {
     out.known(reading.front.as_ref().map(|front| float(value(front))));
 }
 
-pub(super) const FIGURES: &[Figure<Reading>] = &[
+pub(crate) const FIGURES: &[Figure<Reading>] = &[
     Figure::gauge("lydian_front_up", "", "Whether /health answers 200.", |reading, out| {
         out.count(u64::from(reading.is_up));
     }),

@@ -10,8 +10,9 @@
 //! are ended in the same way, so that their wallets find a better one.
 
 mod drain;
-mod figures;
+pub(crate) mod figures;
 mod health;
+mod reports;
 
 use crate::answers::{Parts, ToLog, everyone};
 use crate::build;
@@ -35,6 +36,7 @@ use lydian_index_cassandra::Address;
 use lydian_options::Notice;
 use lydian_serve::{BadAddress, Monitor, StartError, bind_addresses};
 use lydian_shared_index::StoreError;
+use reports::Reports;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -74,6 +76,8 @@ impl fmt::Display for Failure {
             Failure::HealthBind(error) => write!(f, "-healthbind: {error}"),
             Failure::Monitor(error) => write!(f, "Unable to serve /health and /metrics: {error}"),
             Failure::Roots(error) => write!(f, "-feedcert: {error}"),
+            // The reason names the store, and is a sentence of its own.
+            Failure::Store(StoreError::Refused { reason }) => write!(f, "-index: {reason}"),
             Failure::Store(error) => write!(f, "-index: {error}"),
             Failure::Front(error) => error.fmt(f),
             Failure::Electrum(error) => error.fmt(f),
@@ -174,9 +178,10 @@ fn serve(settings: &Settings, disk: &Arc<dyn Disk>, log: &Arc<Log>, leave: &Sync
     monitored.serves(&front, &servers);
     stop.set_open_ended(false);
     service::is_ready();
-    stay(&servers, &front, &stop, log);
+    let mut reports = Reports::default();
+    stay(&servers, &front, &stop, log, &mut reports);
     service::is_stopping();
-    end(&servers, log);
+    end(&servers, log, &mut reports);
     drop(servers);
     drop(monitor);
     Ok(())
@@ -218,7 +223,7 @@ fn start_front(settings: &Settings, disk: &dyn Disk, log: &Arc<Log>, address: &A
 }
 
 /// Looks at the health until the front end is asked to stop. Without current data, the sessions are ended.
-fn stay(servers: &Servers, front: &Front, stop: &Stop, log: &Log) {
+fn stay(servers: &Servers, front: &Front, stop: &Stop, log: &Log, reports: &mut Reports) {
     let mut last = Condition::Starting;
     let mut ending = None;
     while !stop.is_asked() {
@@ -232,7 +237,7 @@ fn stay(servers: &Servers, front: &Front, stop: &Stop, log: &Log) {
         if let Some(ending) = &mut ending {
             ending.step(now());
         }
-        service::is_alive(&health::sentence(&health));
+        reports.report(now(), health::sentence(&health));
         stop.wait(LOOK, || false);
     }
 }
@@ -267,7 +272,7 @@ fn report(health: &Health, log: &Log) {
 }
 
 /// Ends all sessions.
-fn end(servers: &Servers, log: &Log) {
+fn end(servers: &Servers, log: &Log, reports: &mut Reports) {
     servers.close_addresses();
     let mut ending = servers.ending();
     log.info(format!(
@@ -275,6 +280,7 @@ fn end(servers: &Servers, log: &Log) {
         ending.open()
     ));
     while !ending.step(now()) {
+        reports.report(now(), format!("stopping, {} sessions are open", ending.open()));
         std::thread::sleep(STEP);
     }
 }
