@@ -26,10 +26,15 @@ const DOCUMENTS: &[Document] = &[
     Document { path: "docs/formats/README.md", make: |_| printed_by_the_program("-help-formats") },
     Document { path: "docs/metrics.md", make: |_| of_metrics("docs/metrics.md") },
     Document { path: "contrib/grafana/lydian.json", make: |_| of_metrics("contrib/grafana/lydian.json") },
+    Document { path: "contrib/grafana/lydian-front.json", make: |_| of_metrics("contrib/grafana/lydian-front.json") },
     Document { path: "contrib/prometheus/lydian.yml", make: |_| of_metrics("contrib/prometheus/lydian.yml") },
     Document {
         path: "contrib/prometheus/lydian.rules.yml",
         make: |_| of_metrics("contrib/prometheus/lydian.rules.yml"),
+    },
+    Document {
+        path: "contrib/prometheus/lydian-front.rules.yml",
+        make: |_| of_metrics("contrib/prometheus/lydian-front.rules.yml"),
     },
 ];
 

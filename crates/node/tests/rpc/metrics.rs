@@ -385,9 +385,7 @@ struct Prometheus {
 impl Prometheus {
     /// Scrapes the node with our configuration, but every second.
     fn start(page: u16) -> Prometheus {
-        let folder = std::env::temp_dir().join(format!("lydian-prometheus-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = Prometheus::folder("node");
         let password = folder.join("password");
         fs::write(&password, PASSWORD).unwrap();
         fs::copy(repository("contrib/prometheus/lydian.rules.yml"), folder.join("lydian.rules.yml")).unwrap();
@@ -397,8 +395,19 @@ impl Prometheus {
             .replace("127.0.0.1:8380", &format!("127.0.0.1:{page}"))
             .replace("/etc/prometheus/lydian.password", &password.display().to_string());
         assert_ne!(ours, changed);
+        Prometheus::start_on(folder, &changed)
+    }
+
+    fn folder(of: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("lydian-prometheus-{of}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn start_on(folder: PathBuf, configuration: &str) -> Prometheus {
         let config = folder.join("prometheus.yml");
-        fs::write(&config, changed).unwrap();
+        fs::write(&config, configuration).unwrap();
         promtool(&["check", "config", &config.display().to_string()], "");
         let port = lydian_oracle::free_port().unwrap();
         let child = Command::new("prometheus")
@@ -411,6 +420,17 @@ impl Prometheus {
             .spawn()
             .unwrap();
         Prometheus { child, port, folder }
+    }
+
+    /// What an expression of a file of ours gives for all that is scraped.
+    fn evaluate(&self, expression: &str, job: &str) -> Vec<Value> {
+        let filled = expression
+            .replace("$__rate_interval", "1m")
+            .replace("$job", job)
+            .replace("$instance", ".+")
+            .replace("$node_var", "instance")
+            .replace("$node", ".+");
+        self.query(&filled)
     }
 
     /// The data of an answer; `None` while it does not answer.
@@ -438,9 +458,9 @@ impl Drop for Prometheus {
     }
 }
 
-/// The expressions of our dashboard.
-fn of_grafana() -> Vec<String> {
-    let text = fs::read_to_string(repository("contrib/grafana/lydian.json")).unwrap();
+/// The expressions of a dashboard of ours.
+fn of_grafana(name: &str) -> Vec<String> {
+    let text = fs::read_to_string(repository("contrib/grafana").join(name)).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
@@ -455,7 +475,9 @@ fn prometheus_evaluates_every_expression() {
     let mut story = Story::begin("prometheus_evaluates_every_expression");
     let prometheus = Prometheus::start(story.page);
     promtool(&["check", "metrics"], &story.scrape());
-    promtool(&["check", "rules", &repository("contrib/prometheus/lydian.rules.yml").display().to_string()], "");
+    for rules in ["lydian.rules.yml", "lydian-front.rules.yml"] {
+        promtool(&["check", "rules", &repository("contrib/prometheus").join(rules).display().to_string()], "");
+    }
     // A rate needs two scrapes with a series.
     for _ in 0..5 {
         story.go_on();
@@ -467,35 +489,71 @@ fn prometheus_evaluates_every_expression() {
     };
     story.wait("Prometheus has scraped the node twice", scrapes);
     let exporters = fs::read_to_string(repository("testdata/prometheus/exporter-dashboard.txt")).unwrap();
-    let ours = of_grafana();
+    let ours = of_grafana("lydian.json");
     assert!(ours.len() > 80 && exporters.lines().count() == 20, "{}", ours.len());
     for expression in ours.iter().map(String::as_str).chain(exporters.lines()) {
-        let filled = expression
-            .replace("$__rate_interval", "1m")
-            .replace("$job", "lydian")
-            .replace("$instance", ".+")
-            .replace("$node_var", "instance")
-            .replace("$node", ".+");
-        assert!(!prometheus.query(&filled).is_empty(), "{filled}");
+        assert!(!prometheus.evaluate(expression, "lydian").is_empty(), "{expression}");
     }
-    check_alerts(&prometheus);
+    check_alerts(&prometheus, 10, &["LydianNoPeers", "LydianDiskNearlyFull"]);
     let up = prometheus.query("up{job=\"lydian\"}");
     assert_eq!(up[0]["value"][1], "1", "{up:?}");
     let height = story.node.result("getblockcount", "[]").to_string();
     story.wait("it has the height", |_| prometheus.query("bitcoin_blocks")[0]["value"][1] == height.as_str());
 }
 
-/// Each rule is evaluated; what it compares is there, and none holds but those for a chain without outbound peers.
-fn check_alerts(prometheus: &Prometheus) {
+/// Each rule is evaluated; what it compares has values, and none holds but `expected`.
+fn check_alerts(prometheus: &Prometheus, rules_min: usize, expected: &[&str]) {
     let data = prometheus.ask("/api/v1/rules").unwrap();
     let rules = data["groups"][0]["rules"].as_array().unwrap();
-    assert!(rules.len() >= 10, "{data}");
+    assert!(rules.len() >= rules_min, "{data}");
     for rule in rules {
         assert_eq!((&rule["health"], rule["lastError"].as_str()), (&json!("ok"), None), "{rule}");
         let expression = rule["query"].as_str().unwrap();
         let compared = expression.replace("> ", "> bool ").replace("< ", "< bool ").replace("== ", "== bool ");
         assert!(!prometheus.query(&compared).is_empty(), "{compared}");
-        let is_expected = ["LydianNoPeers", "LydianDiskNearlyFull"].contains(&rule["name"].as_str().unwrap());
+        let is_expected = expected.contains(&rule["name"].as_str().unwrap());
         assert!(rule["state"] == "inactive" || is_expected, "{rule}");
     }
+}
+
+/// A real Prometheus evaluates every expression for front ends: those of the dashboard and of the alerts, on front ends
+/// whose `/metrics` are at these ports. All of them serve.
+#[cfg(feature = "cassandra")]
+pub(crate) fn check_front_ends(ports: &[u16], mut ask: impl FnMut()) {
+    if !is_installed() {
+        return;
+    }
+    let folder = Prometheus::folder("front");
+    let rules = repository("contrib/prometheus/lydian-front.rules.yml").display().to_string();
+    let targets: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    // The lines of docs/scale.md, with other targets.
+    let page = fs::read_to_string(repository("docs/scale.md")).unwrap();
+    let (_, documented) = page.split_once("```yaml\n").unwrap();
+    let documented = documented.split("```").next().unwrap();
+    let own =
+        documented.replace("\"10.0.1.1:3004\", \"10.0.1.2:3004\"", &json!(targets).to_string().replace(['[', ']'], ""));
+    assert_ne!(own, documented);
+    let own = own.replace("lydian-front.rules.yml", &rules);
+    let prometheus =
+        Prometheus::start_on(folder, &format!("global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\n{own}"));
+    let began = Instant::now();
+    let is_scraped = || {
+        let counts = prometheus.query("count_over_time(lydian_front_up[1m])");
+        counts.len() == ports.len() && counts.iter().all(|one| one["value"][1] != "1")
+    };
+    // A rate needs two scrapes with a series.
+    for round in 0.. {
+        ask();
+        std::thread::sleep(Duration::from_millis(900));
+        if round >= 4 && is_scraped() {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "Prometheus does not scrape the front ends");
+    }
+    let expressions = of_grafana("lydian-front.json");
+    assert!(expressions.len() > 25, "{}", expressions.len());
+    for expression in &expressions {
+        assert!(!prometheus.evaluate(expression, "lydian-front").is_empty(), "{expression}");
+    }
+    check_alerts(&prometheus, 5, &[]);
 }

@@ -33,7 +33,8 @@ fork, a disagreement, a full disk, no peers, an index that is behind.
 [`contrib/grafana/lydian.json`](../contrib/grafana/lydian.json) is a dashboard for import into
 Grafana 10 or later. Every expression of the three files, and of the exporter's own dashboard, is
 evaluated by a real Prometheus in our tests (`crates/node/tests/rpc/metrics.rs`). Grafana itself
-could not be installed there, so the dashboard has not been seen in Grafana yet.
+could not be installed there, so the dashboard has not been seen in Grafana yet. Front ends have
+[figures, a dashboard and alerts of their own](scale.md#figures).
 
 An answer takes snapshots only and makes no block wait. The figures that need files or the last
 block are read beside it; an answer waits 3 ms for them, so on a long chain those of a new block may

@@ -1,4 +1,4 @@
-//! [`PANELS`]: what the Grafana dashboard shows. Data only.
+//! [`PANELS`]: what the Grafana dashboard of nodes shows. Data only.
 //!
 //! In an expression, `%` stands for the labels that choose the node.
 
@@ -21,15 +21,25 @@ pub(crate) struct Query {
     pub(crate) legend: &'static str,
 }
 
-const fn query(legend: &'static str, expression: &'static str) -> Query {
+pub(super) const fn query(legend: &'static str, expression: &'static str) -> Query {
     Query { expression, legend }
 }
 
-const fn lines(row: &'static str, title: &'static str, unit: &'static str, queries: &'static [Query]) -> Panel {
+pub(super) const fn lines(
+    row: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    queries: &'static [Query],
+) -> Panel {
     Panel { row, title, unit, is_stat: false, queries }
 }
 
-const fn stat(row: &'static str, title: &'static str, unit: &'static str, queries: &'static [Query]) -> Panel {
+pub(super) const fn stat(
+    row: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    queries: &'static [Query],
+) -> Panel {
     Panel { row, title, unit, is_stat: true, queries }
 }
 
@@ -156,6 +166,16 @@ pub(crate) const PANELS: &[Panel] = &[
         query("Electrum ended", "rate(lydian_electrum_ended_total{%}[$__rate_interval])"),
         query("Esplora errors", "sum(rate(lydian_esplora_errors_total{%}[$__rate_interval]))"),
     ]),
+    lines(SERVING, "Feed of front ends", "short", &[
+        query("streams", "lydian_feed_streams{%}"),
+        query("streams closed in an hour", "increase(lydian_feed_slow_streams_total{%}[1h])"),
+    ]),
+    lines(SERVING, "Feed: bytes a second", "Bps", &[query("sent", "rate(lydian_feed_sent_bytes_total{%}[$__rate_interval])")]),
+    lines(SERVING, "Feed: requests a second", "reqps", &[
+        query("{{path}}", "rate(lydian_feed_request_seconds_count{%}[$__rate_interval])"),
+        query("refused", "sum(rate(lydian_feed_errors_total{%}[$__rate_interval]))"),
+    ]),
+    lines(SERVING, "Feed: p99 by path", "s", &[query("{{path}}", "histogram_quantile(0.99, sum by (le, path) (rate(lydian_feed_request_seconds_bucket{%}[5m])))")]),
     lines(SERVING, "Blocks that indexes lack", "short", &[query("{{index}}", "lydian_index_lag_blocks{%}")]),
 
     lines(MACHINE, "Memory by owner", "bytes", &[
