@@ -184,6 +184,8 @@ fn print_and_exit(words: &Words) -> bool {
     let screen = Screen::new();
     if words.has_switch("version") {
         screen.line(version().trim_end());
+    } else if words.wants_help() && words.command == Some(settings::front::COMMAND) {
+        screen.line(help::front_help(screen.width()).trim_end());
     } else if words.wants_help() {
         screen.line(help::help(screen.width(), words.has_switch("help-debug")).trim_end());
     } else if words.has_switch("help-config") {

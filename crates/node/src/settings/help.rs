@@ -1,7 +1,8 @@
 //! `-help`: the option table for people. Input: the width of the terminal and whether to show everything. Output: text.
 //! What a new user needs fits on one screen; `-help-debug` shows everything.
 
-use super::table::{COMMANDS, group, options};
+use super::front::is_of_front_end;
+use super::table::{COMMANDS, Opt, group, options};
 use lydian_options::Group;
 use lydian_options::help::{entry, row};
 use lydian_stdx::wrap;
@@ -23,12 +24,7 @@ pub(crate) fn help(width: usize, is_full: bool) -> String {
         text += &row(format!("  lydian {} {}", command.name, command.argument).trim_end(), command.help, width);
     }
     let groups: &[Group] = if is_full { &group::SHOWN } else { &[group::START, group::COMMAND] };
-    for group in groups {
-        text += &format!("\n{}:\n\n", group.0);
-        for option in options().filter(|option| option.group == *group) {
-            text += &entry(option, width);
-        }
-    }
+    text += &entries(groups, |_| true, width);
     if !is_full {
         let mut others: Vec<String> = options()
             .filter(|option| group::SHOWN.contains(&option.group) && !groups.contains(&option.group))
@@ -51,6 +47,35 @@ pub(crate) fn help(width: usize, is_full: bool) -> String {
     );
     text += &format!("{EXIT_CODES}\n");
     text
+}
+
+/// The entries of options below the headings of their groups. A group without any is left out.
+fn entries(groups: &[Group], is_shown: impl Fn(&Opt) -> bool, width: usize) -> String {
+    let mut text = String::new();
+    for group in groups {
+        let of_group = options().filter(|option| option.group == *group && is_shown(option));
+        let entries: String = of_group.map(|option| entry(option, width)).collect();
+        if !entries.is_empty() {
+            text += &format!("\n{}:\n\n{entries}", group.0);
+        }
+    }
+    text
+}
+
+/// The text of `lydian serve -help`: the options that a front end has, those of its own first.
+pub(crate) fn front_help(width: usize) -> String {
+    let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
+    let about = "lydian serve: a front end, which serves wallets from the index in a store and the feed of nodes, and \
+                 has no data directory (see docs/scale.md)";
+    let usage = "lydian serve -index=cassandra://HOST,HOST/KEYSPACE -feed=NODE,NODE -electrum -esplora [options]";
+    let others = group::SHOWN.into_iter().filter(|group| *group != group::FRONT);
+    let groups: Vec<Group> = [group::FRONT].into_iter().chain(others).collect();
+    format!(
+        "{}\n\nUsage:  {}\n{}\n{EXIT_CODES}\n",
+        wrap(about, width, ""),
+        wrap(usage, width - 8, "        "),
+        entries(&groups, is_of_front_end, width)
+    )
 }
 
 /// Shown in help and in docs/config.md; the numbers are those of [`crate::exit`].

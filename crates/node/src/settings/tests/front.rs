@@ -1,6 +1,7 @@
 //! The settings of `lydian serve`.
 
 use super::{disk, load_from, load_with, sentence};
+use crate::settings::help;
 use lydian_consensus::Chain;
 use lydian_disk::Disk;
 use std::path::Path;
@@ -96,4 +97,25 @@ fn what_makes_no_front_end_is_refused() {
     assert!(far.starts_with("Invalid -feed: ") && far.contains("10.0.0.1:3003"), "{far}");
     let node = sentence(&["-feed=127.0.0.1:1"], "");
     assert_eq!(node, "The -feed option cannot be used with 'lydian', only with: serve");
+}
+
+/// The help of `lydian serve` has every option that a front end has, and no other.
+#[test]
+fn the_help_has_the_options_of_a_front_end_only() {
+    let text = help::front_help(100);
+    let own = text.find("\nFront end options:\n").unwrap();
+    assert!(text.match_indices(":\n\n").all(|(at, _)| at > own), "its own options come first");
+    let has = |name: &str| {
+        text.lines().any(|line| {
+            let rest = line.strip_prefix(&format!("  -{name}"));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['=', ' ', '[']))
+        })
+    };
+    for name in ["feed", "healthbind", "filters", "index", "feedtoken", "electrum", "esploracors", "chain", "conf"] {
+        assert!(has(name), "{name}: {text}");
+    }
+    for name in ["prune", "datadir", "dbcache", "feedbind", "addressindex", "rpcport"] {
+        assert!(!has(name), "{name}: {text}");
+    }
+    assert!(help::front_help(1).lines().count() > text.lines().count(), "a narrow terminal gets shorter lines");
 }
