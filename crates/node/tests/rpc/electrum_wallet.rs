@@ -13,7 +13,7 @@ const COMMAND_SECONDS: &str = "60";
 
 /// Whether the wallet is installed.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
-fn is_installed() -> bool {
+pub(crate) fn is_installed() -> bool {
     let found = Command::new("electrum").arg("--help").output().is_ok_and(|output| output.status.success());
     let is_required = std::env::var("LYDIAN_REQUIRE_ELECTRUM").is_ok_and(|value| value == "1");
     assert!(found || !is_required, "the wallet `electrum` is not installed");
@@ -24,12 +24,12 @@ fn is_installed() -> bool {
 }
 
 /// The wallet with a folder of its own, and its daemon.
-struct Wallet {
+pub(crate) struct Wallet {
     folder: PathBuf,
 }
 
 impl Wallet {
-    fn start(port: u16, transport: char) -> Wallet {
+    pub(crate) fn start(port: u16, transport: char) -> Wallet {
         let folder = std::env::temp_dir().join(format!("lydian-electrum-wallet-{}-{port}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let wallet = Wallet { folder };
@@ -41,7 +41,7 @@ impl Wallet {
         wallet
     }
 
-    fn run(&self, arguments: &[&str]) -> String {
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("timeout");
         command.args([COMMAND_SECONDS, "electrum", "--regtest", "-D"]).arg(&self.folder).args(arguments);
         let output = command.output().unwrap();
@@ -50,13 +50,13 @@ impl Wallet {
         text
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let text = self.run(arguments);
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
     }
 
     /// Waits until something is so, which follows from a notification.
-    fn wait(&self, what: &str, is_so: impl Fn(&Wallet) -> bool) {
+    pub(crate) fn wait(&self, what: &str, is_so: impl Fn(&Wallet) -> bool) {
         for _ in 0..60 {
             if is_so(self) {
                 return;
@@ -67,7 +67,7 @@ impl Wallet {
     }
 
     /// The height of a transaction in the wallet's history; 0 in the mempool.
-    fn height_of(&self, txid: &str) -> Option<i64> {
+    pub(crate) fn height_of(&self, txid: &str) -> Option<i64> {
         let history = self.json(&["onchain_history"]);
         let mut txs = history["transactions"].as_array().unwrap().iter();
         txs.find(|tx| tx["txid"] == txid).and_then(|tx| tx["height"].as_i64())

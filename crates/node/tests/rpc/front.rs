@@ -133,11 +133,12 @@ fn whole_copies_serve_wallets_behind_a_balancer() {
 #[cfg(feature = "cassandra")]
 #[allow(clippy::print_stdout, reason = "a test of some minutes prints what it measured")]
 mod cluster {
-    use crate::electrum::{NO_TLS, NO_WEBSOCKET, pay};
+    use crate::electrum::{NO_WEBSOCKET, pay};
     use crate::electrum_model::{Model, Wallet, check_script, scripthash};
-    use crate::esplora::{Answer, Site, wait_for};
+    use crate::esplora::{Answer, Site};
+    use crate::front_nodes::{Node, coinbase, copy_blocks};
+    use crate::front_wallets::{Stage, tell};
     use crate::indexes::mine;
-    use crate::server::Server;
     use crate::shared_index::cluster::{INTERRUPTED, PATIENCE, start_cluster, wait};
     use lydian_lab::store::{Cluster, Join};
     use lydian_oracle::{Scratch, free_port};
@@ -148,52 +149,10 @@ mod cluster {
     use std::fs::{self, File};
     use std::io::Read;
     use std::net::TcpStream;
+    use std::os::unix::net::UnixDatagram;
     use std::path::{Path, PathBuf};
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
-
-    /// A node with a feed and servers of its own.
-    struct Node {
-        server: Server,
-        options: Vec<String>,
-        feed: u16,
-        electrum: u16,
-        site: Site,
-    }
-
-    impl Node {
-        fn start(name: &str, more: &[String]) -> Node {
-            let [feed, electrum, esplora] = [(); 3].map(|()| free_port().unwrap());
-            let own = [
-                format!("-feedbind=127.0.0.1:{feed}"),
-                "-electrum".to_owned(),
-                format!("-electrumbind=127.0.0.1:{electrum}"),
-                NO_TLS.to_owned(),
-                NO_WEBSOCKET.to_owned(),
-                "-esplora".to_owned(),
-                format!("-esplorabind=127.0.0.1:{esplora}"),
-            ];
-            let options = [&own, more].concat();
-            let server = Server::lydian(name, &options.iter().map(String::as_str).collect::<Vec<_>>());
-            let node = Node { server, options, feed, electrum, site: Site(esplora) };
-            wait_for(&node.site);
-            node
-        }
-
-        fn start_again(&mut self) {
-            let options = self.options.clone();
-            self.server.start_again(&options.iter().map(String::as_str).collect::<Vec<_>>());
-            wait_for(&self.site);
-        }
-
-        fn height(&self) -> u64 {
-            self.server.result("getblockcount", "[]").as_u64().unwrap()
-        }
-
-        fn hash(&self, height: u64) -> Value {
-            self.server.result("getblockhash", &json!([height]).to_string())
-        }
-    }
 
     /// A front end. Killed when dropped.
     struct FrontEnd {
@@ -225,15 +184,17 @@ mod cluster {
                 format!("-esplorabind=127.0.0.1:{esplora}"),
                 format!("-healthbind=127.0.0.1:{health}"),
             ];
-            let child = FrontEnd::spawn(&home, &log, &arguments);
+            let child = FrontEnd::spawn(&home, &log, &arguments, None);
             let front = FrontEnd { child, electrum, site: Site(esplora), health, log, home, arguments };
             front.wait_until_up();
             front
         }
 
-        fn spawn(home: &Path, log: &Path, arguments: &[String]) -> Child {
+        /// `manager`: the socket of a service manager.
+        fn spawn(home: &Path, log: &Path, arguments: &[String], manager: Option<&Path>) -> Child {
             let log = File::options().create(true).append(true).open(log).unwrap();
             let mut command = Command::new(env!("CARGO_BIN_EXE_lydian"));
+            command.envs(manager.map(|socket| ("NOTIFY_SOCKET", socket)));
             command.env("HOME", home).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
             command.spawn().unwrap()
         }
@@ -259,7 +220,7 @@ mod cluster {
 
         /// Starts it again on the same addresses after its end.
         fn start_again(&mut self) {
-            self.child = FrontEnd::spawn(&self.home, &self.log, &self.arguments);
+            self.child = FrontEnd::spawn(&self.home, &self.log, &self.arguments, None);
             self.wait_until_up();
         }
     }
@@ -356,20 +317,25 @@ mod cluster {
         }
     }
 
-    fn coinbase(node: &Node, height: u64) -> OutPoint {
-        let block = node.server.result("getblock", &json!([node.hash(height)]).to_string());
-        OutPoint { txid: block["tx"][0].as_str().unwrap().parse().unwrap(), vout: 0 }
-    }
-
-    /// Gives the other node the blocks of the active chain that it lacks.
-    fn copy_blocks(from: &Node, to: &Node) {
-        let tip = from.height();
-        let common = (0..=tip.min(to.height())).rev().find(|height| from.hash(*height) == to.hash(*height)).unwrap();
-        for height in common + 1..=tip {
-            let block = from.server.result("getblock", &json!([from.hash(height), 0]).to_string());
-            to.server.call("submitblock", &json!([block]).to_string());
+    /// For wallets of others: the first front end.
+    impl Stage for World {
+        fn electrum(&self) -> u16 {
+            self.fronts[0].electrum
         }
-        assert_eq!(from.hash(tip), to.hash(tip));
+
+        fn nodes(&mut self) -> &mut [Node; 2] {
+            &mut self.nodes
+        }
+
+        fn coin(&mut self) -> OutPoint {
+            self.coins.remove(0)
+        }
+
+        fn followed(&self) -> Option<usize> {
+            let log = self.fronts[0].log();
+            let line = log.lines().rfind(|line| line.contains("following the mempool of"))?;
+            self.nodes.iter().position(|node| line.contains(&format!("127.0.0.1:{}:", node.feed)))
+        }
     }
 
     /// Waits until a front end has the block and the mempool of a node.
@@ -449,6 +415,10 @@ mod cluster {
         the_mempool_and_blocks_reach_wallets(&mut world);
         a_reorganisation_reaches_wallets(&mut world);
         nodes_end_and_return(&mut world);
+        tell(&mut world);
+        world.check(&world.nodes[0], "after the story of the wallets");
+        a_front_end_reports_to_the_service_manager(&mut world);
+        prometheus_evaluates_what_is_for_front_ends(&world);
         a_killed_front_end_takes_no_other_with_it(&mut world);
         sessions_end_one_after_the_other(&mut world);
         a_front_end_without_nodes_ends_its_sessions(&mut world);
@@ -509,6 +479,48 @@ mod cluster {
         world.mine(2, 8);
         world.pay(0);
         world.check(&world.nodes[0], "when both are back");
+    }
+
+    fn a_front_end_reports_to_the_service_manager(world: &mut World) {
+        let height = world.nodes[0].height();
+        let front = &mut world.fronts[1];
+        front.signal("KILL");
+        front.child.wait().unwrap();
+        let path = world.scratch.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        front.child = FrontEnd::spawn(&front.home, &front.log, &front.arguments, Some(&path));
+        let find = |wanted: &str| loop {
+            let mut bytes = [0; 4_096];
+            let count = socket.recv(&mut bytes).unwrap();
+            let message = String::from_utf8(bytes[..count].to_vec()).unwrap();
+            if message.contains(wanted) {
+                return message;
+            }
+        };
+        find("READY=1");
+        let state = format!("STATUS=ok height={height}\n");
+        find(&state);
+        let began = Instant::now();
+        // The same state again.
+        assert!(find(&state).contains("WATCHDOG=1"));
+        assert!(began.elapsed() > Duration::from_secs(4), "it is reported every five seconds");
+        front.signal("TERM");
+        find("STOPPING=1");
+        let status = wait("the end", || front.child.try_wait().unwrap());
+        assert_eq!(status.code(), Some(0), "{}", front.log());
+        front.start_again();
+    }
+
+    fn prometheus_evaluates_what_is_for_front_ends(world: &World) {
+        let ports: Vec<u16> = world.fronts.iter().map(|front| front.health).collect();
+        crate::metrics::check_front_ends(&ports, || {
+            for front in &world.fronts {
+                let mut wallet = Wallet::connect(front.electrum, "1.6");
+                wallet.error("blockchain.nonsense", &json!([]));
+                front.site.error("GET", "/nonsense", "");
+            }
+        });
     }
 
     fn a_killed_front_end_takes_no_other_with_it(world: &mut World) {

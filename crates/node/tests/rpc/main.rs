@@ -30,6 +30,9 @@ mod fees;
 mod filters;
 mod foreign;
 mod front;
+mod front_in_memory;
+mod front_nodes;
+mod front_wallets;
 mod http;
 mod indexes;
 mod interface;
@@ -39,6 +42,9 @@ mod light;
 mod locate;
 mod log;
 mod meanwhile;
+#[path = "../../../front/tests/all/memory.rs"]
+#[allow(unreachable_pub, reason = "the tests of lydian-front use it too")]
+mod memory;
 mod mempool;
 mod metrics;
 mod page_blocks;

@@ -96,6 +96,11 @@ impl Server {
         self.child.wait().unwrap();
     }
 
+    /// Whether the program has not ended.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Sends a signal to the program: `STOP` halts it until `CONT`.
     pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
