@@ -123,6 +123,16 @@ impl UndoParts {
         Ok(Some(coins))
     }
 
+    /// The bytes that were parsed.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many transactions spend something: all of a block but the coinbase.
+    pub fn transactions(&self) -> usize {
+        self.starts.len()
+    }
+
     /// In memory.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.len() + size_of_val(&*self.starts)

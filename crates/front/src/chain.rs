@@ -10,6 +10,7 @@ use crate::client::nodes::Nodes;
 use crate::limits::{HEADERS_MAX, KEPT_HEADERS_MAX, KEPT_TXIDS_MAX, PLACES_MAX};
 use crate::message::{Answer, Question};
 use crate::recent::Recent;
+use lydian_chain::UndoParts;
 use lydian_engine::Tip;
 use lydian_index::Place;
 use lydian_primitives::{Block, BlockHash, Header, Height, RawBlock, Transaction, Txid};
@@ -126,6 +127,35 @@ impl RemoteChain {
         Ok(found)
     }
 
+    /// The header at a height, asked for with those around it, one of which is likely to be asked for next. `None` if
+    /// the chain moved.
+    fn fetch_around(&self, height: u32, hash: &BlockHash) -> Result<Option<Header>, QueryError> {
+        let first = height - height % HEADERS_AROUND;
+        let hashes = self.index.hashes(first, HEADERS_AROUND as usize);
+        let at = (height - first) as usize;
+        if hashes.get(at) != Some(hash) {
+            return Ok(None);
+        }
+        let count = u32::try_from(hashes.len()).unwrap_or(HEADERS_AROUND);
+        // Near the tip, a node may have fewer blocks than the index, or others: those above the one that is asked for
+        // do not matter.
+        let take = |answer: Answer| match answer {
+            Answer::Headers(mut headers) => {
+                let same = headers.iter().zip(&hashes).take_while(|(header, hash)| header.hash() == **hash).count();
+                headers.truncate(same);
+                (same > at).then_some(headers)
+            }
+            _ => None,
+        };
+        let question = Question::Headers { from: Height(first), count };
+        let found = self.ask_about(Height(height), hash, &question, take)?;
+        if let Some(headers) = &found {
+            let mut kept = lock(&self.headers);
+            headers.iter().zip(&hashes).for_each(|(header, hash)| kept.put(*hash, *header, 1));
+        }
+        Ok(found.and_then(|headers| headers.get(at).copied()))
+    }
+
     /// The headers that are kept, if all are.
     fn kept_headers(&self, hashes: &[BlockHash]) -> Option<Vec<Header>> {
         let kept = lock(&self.headers);
@@ -176,16 +206,9 @@ impl Chain for RemoteChain {
                 all.extend(kept);
                 continue;
             }
-            let found = if hashes.len() == 1 {
-                let first = start - start % HEADERS_AROUND;
-                let around = self.index.hashes(first, HEADERS_AROUND as usize);
-                let at = (start - first) as usize;
-                match around.get(at) == hashes.first() {
-                    true => self.fetch_headers(first, &around)?.and_then(|around| Some(vec![*around.get(at)?])),
-                    false => None,
-                }
-            } else {
-                self.fetch_headers(start, &hashes)?
+            let found = match hashes[..] {
+                [hash] => self.fetch_around(start, &hash)?.map(|header| vec![header]),
+                _ => self.fetch_headers(start, &hashes)?,
             };
             match found {
                 Some(found) => all.extend(found),
@@ -246,6 +269,23 @@ impl Chain for RemoteChain {
             _ => None,
         };
         self.ask_by_hash(hash, &Question::Spent(*hash), take)
+    }
+
+    fn undo(&self, hash: &BlockHash, bytes_max: usize) -> Result<Option<UndoParts>, QueryError> {
+        let txs = lock(&self.txids).get(hash).map(|txids| txids.len());
+        let most = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+        let question = Question::Undo { hash: *hash, bytes_max: most };
+        // A node that has none, or too much, is not asked again, and no other one: transactions are looked up then.
+        let take = |answer: Answer| match answer {
+            Answer::Undo(None) => Some(None),
+            Answer::Undo(Some(bytes)) if bytes.len() <= bytes_max => {
+                let undo = UndoParts::parse(bytes).ok()?;
+                let is_of_block = txs.is_none_or(|txs| undo.transactions() + 1 == txs);
+                is_of_block.then_some(Some(undo))
+            }
+            _ => None,
+        };
+        Ok(self.nodes.ask(&question, take)?.flatten())
     }
 
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError> {

@@ -103,6 +103,11 @@ pub enum Question {
         target: u32,
         is_conservative: bool,
     },
+    /// What each transaction of a block spends, unless it has more bytes than this.
+    Undo {
+        hash: BlockHash,
+        bytes_max: u64,
+    },
 }
 
 /// The answer to a [`Question`].
@@ -122,6 +127,8 @@ pub enum Answer {
     PoolTxids(Vec<Txid>),
     PoolChunks(Vec<(i64, i64)>),
     Estimate(Option<i64>),
+    /// The undo data of the block, in Bitcoin Core's form.
+    Undo(Option<Vec<u8>>),
     /// Why there is none.
     Failed(AnswerError),
 }

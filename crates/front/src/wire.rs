@@ -115,6 +115,7 @@ mod topic {
     pub(super) const POOL_TXIDS: u8 = 8;
     pub(super) const POOL_CHUNKS: u8 = 9;
     pub(super) const ESTIMATE: u8 = 10;
+    pub(super) const UNDO: u8 = 11;
     /// Answers only.
     pub(super) const TRY_ANOTHER: u8 = 254;
     pub(super) const FINAL: u8 = 255;
@@ -246,6 +247,10 @@ impl Question {
                 out.u32(*target);
                 out.u8(u8::from(*is_conservative));
             }
+            Question::Undo { hash, bytes_max } => {
+                out.about(topic::UNDO, hash);
+                out.u64(*bytes_max);
+            }
         }
         out.0
     }
@@ -268,6 +273,7 @@ impl Question {
             topic::POOL_TXIDS => Question::PoolTxids,
             topic::POOL_CHUNKS => Question::PoolChunks,
             topic::ESTIMATE => Question::Estimate { target: reader.u32()?, is_conservative: reader.flag()? },
+            topic::UNDO => Question::Undo { hash: reader.block_hash()?, bytes_max: reader.u64()? },
             kind => return Err(WireError::UnknownKind { of: QUESTION, kind }),
         };
         reader.finish(question)
@@ -297,10 +303,7 @@ impl Answer {
                 out.u8(topic::BLOCK_INFO);
                 out.option(found.as_ref(), Out::block_info);
             }
-            Answer::Block(found) => {
-                out.u8(topic::BLOCK);
-                out.option(found.as_ref(), |out, bytes| out.bytes(bytes));
-            }
+            Answer::Block(found) => out.found(topic::BLOCK, found.as_ref()),
             Answer::Spent(found) => {
                 out.u8(topic::SPENT);
                 out.option(found.as_ref(), |out, outputs| {
@@ -333,6 +336,7 @@ impl Answer {
                 out.u8(topic::ESTIMATE);
                 out.option(feerate.as_ref(), |out, feerate| out.i64(*feerate));
             }
+            Answer::Undo(found) => out.found(topic::UNDO, found.as_ref()),
             Answer::Failed(AnswerError::TryAnother(reason)) => {
                 out.u8(topic::TRY_ANOTHER);
                 out.bytes(reason.as_bytes());
@@ -376,9 +380,10 @@ impl Answer {
                 Answer::PoolChunks(reader.list(|reader| Ok((reader.i64()?, reader.i64()?)))?)
             }
             (topic::ESTIMATE, Question::Estimate { .. }) => Answer::Estimate(reader.option(In::i64)?),
+            (topic::UNDO, Question::Undo { .. }) => Answer::Undo(reader.option(In::bytes)?),
             (topic::TRY_ANOTHER, _) => Answer::Failed(AnswerError::TryAnother(reader.reason()?)),
             (topic::FINAL, _) => Answer::Failed(AnswerError::Final(reader.reason()?)),
-            (..=topic::ESTIMATE, _) => return Err(WireError::OtherKind { kind: *kind }),
+            (..=topic::UNDO, _) => return Err(WireError::OtherKind { kind: *kind }),
             (kind, _) => return Err(WireError::UnknownKind { of: ANSWER, kind }),
         };
         reader.finish(answer)
@@ -454,6 +459,11 @@ impl Out {
     fn about(&mut self, kind: u8, hash: &BlockHash) {
         self.u8(kind);
         self.raw(&hash.0);
+    }
+
+    fn found(&mut self, kind: u8, bytes: Option<&Vec<u8>>) {
+        self.u8(kind);
+        self.option(bytes, |out, bytes| out.bytes(bytes));
     }
 
     fn tip(&mut self, tip: &Tip) {

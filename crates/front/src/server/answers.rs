@@ -45,6 +45,10 @@ impl Answering {
             Question::PoolTxids => Answer::PoolTxids(pool.txids()),
             Question::PoolChunks => Answer::PoolChunks(pool.chunks()),
             Question::Estimate { target, is_conservative } => Answer::Estimate(pool.estimate(target, is_conservative)),
+            Question::Undo { hash, bytes_max } => {
+                let undo = chain.undo(&hash, usize::try_from(bytes_max).unwrap_or(usize::MAX))?;
+                Answer::Undo(undo.map(|undo| undo.as_bytes().to_vec()))
+            }
         })
     }
 

@@ -393,6 +393,16 @@ fn questions_are_answered_as_the_chain_and_the_pool_answer() {
     let expected = &world.outputs[&world.coin(1, 0)];
     assert_eq!((spent.len(), spent[0].value, &spent[0].script_pubkey[..]), (1, expected.0, &expected.1[..]));
     assert_eq!(ask(Question::Spent(unknown)), Answer::Spent(None));
+    let undo = |hash, bytes_max| ask(Question::Undo { hash, bytes_max });
+    let Answer::Undo(Some(bytes)) = undo(block.hash(), u64::MAX) else { panic!("the undo data") };
+    let coins = lydian_chain::UndoParts::parse(bytes.clone()).unwrap().coins_of(1).unwrap().unwrap();
+    assert_eq!((coins.len(), coins[0].value.0, &coins[0].script_pubkey[..]), (1, expected.0, &expected.1[..]));
+    let size = u64::try_from(bytes.len()).unwrap();
+    assert_eq!(
+        (undo(block.hash(), size), undo(block.hash(), size - 1)),
+        (Answer::Undo(Some(bytes)), Answer::Undo(None))
+    );
+    assert_eq!(undo(unknown, u64::MAX), Answer::Undo(None));
     // A place, one in another block, one above the tip, and one that is no transaction.
     let place = |height, offset, size| Place { height: Height(height), offset, size };
     let tx = block.tx(1);

@@ -89,6 +89,7 @@ fn question() -> impl Strategy<Value = Question> {
         Just(Question::PoolTxids),
         Just(Question::PoolChunks),
         any::<(u32, bool)>().prop_map(|(target, is_conservative)| Question::Estimate { target, is_conservative }),
+        (hash(), any::<u64>()).prop_map(|(hash, bytes_max)| Question::Undo { hash, bytes_max }),
     ]
 }
 
@@ -117,6 +118,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         vec(txid(), 0..5).prop_map(Answer::PoolTxids),
         vec(any::<(i64, i64)>(), 0..5).prop_map(Answer::PoolChunks),
         option::of(any::<i64>()).prop_map(Answer::Estimate),
+        option::of(bytes()).prop_map(Answer::Undo),
         "\\PC*".prop_map(|reason| Answer::Failed(AnswerError::TryAnother(reason))),
         "\\PC*".prop_map(|reason| Answer::Failed(AnswerError::Final(reason))),
     ]
@@ -139,6 +141,7 @@ fn asked(answer: &Answer) -> Question {
         Answer::PoolTxids(_) | Answer::Failed(_) => Question::PoolTxids,
         Answer::PoolChunks(_) => Question::PoolChunks,
         Answer::Estimate(_) => Question::Estimate { target: 2, is_conservative: false },
+        Answer::Undo(_) => Question::Undo { hash, bytes_max: 50 },
     }
 }
 
@@ -225,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_value_or_an_error(bytes in vec(any::<u8>(), 0..300), kind in 0_u8..12, of in answer()) {
+    fn any_bytes_are_a_value_or_an_error(bytes in vec(any::<u8>(), 0..300), kind in 0_u8..13, of in answer()) {
         let bytes = [&[kind][..], &bytes].concat();
         let _ = (Question::decode(&bytes), Answer::decode(&bytes, &asked(&of)), decode(&bytes), read(&bytes, &[7]));
         let bytes = [&of.encode()[..1], &bytes].concat();

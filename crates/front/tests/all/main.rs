@@ -22,6 +22,7 @@ mod memory;
 mod model;
 mod node;
 mod stories;
+mod undo;
 #[allow(dead_code, reason = "the tests of lydian-query use the rest")]
 #[path = "../../../query/tests/all/world.rs"]
 mod world;

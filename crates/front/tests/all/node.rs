@@ -7,7 +7,7 @@ use lydian_front::server::{FeedServer, FeedSettings, FeedSource};
 use lydian_front::{Front, FrontError, FrontEvent, FrontLog, FrontSettings, NodeAddress};
 use lydian_mempool::Mempool;
 use lydian_primitives::{Transaction, Txid};
-use lydian_query::{CallError, Calls, NodeChain, NodePool, Query};
+use lydian_query::{CallError, Calls, Chain, NodeChain, NodePool, Query};
 use lydian_serve::{Event, Log, TlsIdentity};
 use lydian_shared_index::{Step, Writer, WriterId};
 use lydian_stdx::Current;
@@ -85,11 +85,17 @@ impl Feed {
     }
 
     pub fn start_with(world: &World, tls: Option<Current<TlsIdentity>>) -> Feed {
+        let (engine, ..) = world.parts();
+        Feed::start_on(world, tls, Arc::new(NodeChain::new(&engine)))
+    }
+
+    /// With answers about the chain from elsewhere.
+    pub fn start_on(world: &World, tls: Option<Current<TlsIdentity>>, chain: Arc<dyn Chain>) -> Feed {
         let (engine, mempool, _) = world.parts();
         let (count, refuses) = (AtomicUsize::new(0), AtomicBool::new(false));
         let calls = Arc::new(NodeCalls { mempool: Arc::clone(&mempool), count, refuses });
         let source = FeedSource {
-            chain: Arc::new(NodeChain::new(&engine)),
+            chain,
             pool: Arc::new(NodePool::new(&mempool, &engine)),
             engine,
             mempool,
