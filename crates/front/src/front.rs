@@ -4,9 +4,12 @@
 //! answers from, and figures. Three threads: one reads the commit row ([`POLL`]), one applies what the followed node
 //! sent, one loads filters of used scripts; the streams and questions are tasks of a runtime.
 //!
-//! Index and mempool move together. The mempool waits for the index ([`PoolCopy`]). Without any stream the index stays
-//! as it is, for [`STALE_MAX`], so that both remain on the same block and answers go on. A node that stays on another
-//! block than the index is left for the next one after [`APART_MAX`], unless the index is only behind it.
+//! Index and mempool move together. The mempool waits for the index ([`PoolCopy`]). While both are on one block, the
+//! index waits for the node that is followed, too: a commit row with another block is held back until the node has
+//! announced the block, so that answers go on with the last block that both have, whatever ends or is silent. After
+//! [`STALE_MAX`] the row is taken all the same, and at once if it is many blocks further, as during a sync. Without any
+//! stream the index stays as it is for the same time. A node that stays on another block than the commit row is left
+//! for the next one after [`APART_MAX`], unless the row is only behind it.
 
 use crate::calls::RemoteCalls;
 use crate::chain::RemoteChain;
@@ -21,7 +24,7 @@ use crate::timing::{APART_MAX, POLL, POLL_SOON, STALE_MAX, START_WAIT_MAX};
 use lydian_engine::Tip;
 use lydian_primitives::BlockHash;
 use lydian_query::{Chain, Pool, Query, ScriptIndex, Settings, Source};
-use lydian_shared_index::{ReaderError, SharedIndex, Store};
+use lydian_shared_index::{ReaderError, Refreshed, SharedIndex, Store};
 use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
 use std::fmt;
 use std::fmt::Debug;
@@ -36,6 +39,9 @@ const WORKERS: usize = 2;
 
 /// How often the index is read soon for one block: for about 5 seconds, by two threads.
 const POLLS_SOON_MAX: u32 = 500;
+
+/// Blocks by which a commit row may be further than the index and be held back.
+const HELD_BLOCKS_MAX: u32 = 2;
 
 /// How long a wait for work lasts at most.
 const TICK: Duration = Duration::from_millis(500);
@@ -224,6 +230,8 @@ struct Times {
     apart_since: Option<(usize, Duration)>,
     /// The block that the index was read often for, and how often.
     awaited: (Option<Tip>, u32),
+    /// The block of the commit row, if it is held back.
+    held: Option<Tip>,
     store_fault: Option<String>,
 }
 
@@ -290,6 +298,7 @@ impl Shared {
         let is_together = self.is_together();
         let now = (self.clock)();
         let mut times = lock(&self.times);
+        let is_together = is_together && times.held.is_none();
         if is_alive && is_complete && is_together && times.store_fault.is_none() {
             times.fresh_at = now;
         }
@@ -310,17 +319,36 @@ impl Shared {
         }
     }
 
+    /// The last block of the commit row.
+    fn row_tip(&self) -> Option<Tip> {
+        let held = lock(&self.times).held;
+        held.or_else(|| self.index.tip())
+    }
+
     /// Whether the node has the index's last block below its own: then another node would not help.
     fn is_index_behind(&self, node: usize) -> bool {
-        let (Some(own), Some(state)) = (self.index.tip(), self.pool.last_state()) else { return true };
+        let (Some(own), Some(state)) = (self.row_tip(), self.pool.last_state()) else { return true };
         state.pool_tip.height > own.height && self.nodes.has(node, own.height, &own.hash) == Some(true)
     }
 
     /// Whether the index stays as it is, since no node has a mempool for a later block.
     fn is_frozen(&self) -> bool {
         let (is_complete, is_applied) = self.streams.look(|standing| (standing.is_complete, standing.is_applied));
-        let age = (self.clock)().saturating_sub(lock(&self.times).fresh_at);
-        !is_complete && is_applied && age < STALE_MAX
+        !is_complete && is_applied && self.age() < STALE_MAX
+    }
+
+    /// How long it is since index and mempool were those of the followed node.
+    fn age(&self) -> Duration {
+        (self.clock)().saturating_sub(lock(&self.times).fresh_at)
+    }
+
+    /// Whether the index may take a commit row with another block: the node that is followed has announced it, or there
+    /// is no mempool on the index's block that it would leave behind.
+    fn may_take(&self, tip: &Tip) -> bool {
+        let Some(own) = self.index.tip().filter(|own| self.pool.tip() == Some(*own)) else { return true };
+        self.pool.has_group_of(tip)
+            || tip.height.0 > own.height.0.saturating_add(HELD_BLOCKS_MAX)
+            || self.age() >= STALE_MAX
     }
 
     /// How long the index is not read: a short time while the mempool waits for a block, but not for ever.
@@ -335,8 +363,21 @@ impl Shared {
     }
 
     fn refresh(&self) {
-        let fault = self.index.refresh().err().map(|error| error.to_string());
-        let before = std::mem::replace(&mut lock(&self.times).store_fault, fault.clone());
+        let refreshed = self.index.refresh_if(|tip| self.may_take(tip));
+        let mut times = lock(&self.times);
+        let fault = match refreshed {
+            Ok(Refreshed::Held(tip)) => {
+                times.held = Some(tip);
+                None
+            }
+            Ok(Refreshed::Same | Refreshed::Taken) => {
+                times.held = None;
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        let before = std::mem::replace(&mut times.store_fault, fault.clone());
+        drop(times);
         match (before, fault) {
             (None, Some(reason)) => self.log.event(&FrontEvent::StoreFailed { reason }),
             (Some(_), None) => self.log.event(&FrontEvent::StoreBack),
@@ -412,7 +453,7 @@ impl Shared {
         }
         let height = |tip: Option<Tip>| tip.map_or("no block".to_owned(), |tip| format!("height {}", tip.height.0));
         let of_node = self.pool.last_state().map(|state| state.pool_tip);
-        format!("the index has {}, and the node that is followed has {}", height(self.index.tip()), height(of_node))
+        format!("the index has {}, and the node that is followed has {}", height(self.row_tip()), height(of_node))
     }
 }
 
@@ -505,7 +546,7 @@ impl Front {
     }
 
     pub fn health(&self) -> Health {
-        let age = self.age();
+        let age = self.shared.age();
         let height = self.shared.index.tip().map(|tip| tip.height.0);
         if let Some(height) = height.filter(|_| age <= SILENCE_MAX) {
             return Health::Fresh { height };
@@ -513,10 +554,6 @@ impl Front {
         let since = lock(&self.shared.times).fresh_at;
         let reason = self.shared.reason();
         if age < STALE_MAX { Health::Stale { since, reason } } else { Health::Gone { reason } }
-    }
-
-    fn age(&self) -> Duration {
-        (self.shared.clock)().saturating_sub(lock(&self.shared.times).fresh_at)
     }
 
     pub fn figures(&self) -> Figures {
@@ -534,7 +571,7 @@ impl Front {
                 last_failure: lock(&node.last_failure).clone().or(of_stream),
             }
         };
-        let age = self.age();
+        let age = self.shared.age();
         Figures {
             height: index.tip().map(|tip| tip.height.0),
             commit_sequence: index.sequence(),

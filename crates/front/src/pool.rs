@@ -212,6 +212,11 @@ impl PoolCopy {
         lock(&self.incoming).groups.front().map(|group| group.state.pool_tip)
     }
 
+    /// Whether the node has announced this block: a group that leads to it was received, and not applied.
+    pub(crate) fn has_group_of(&self, tip: &Tip) -> bool {
+        lock(&self.incoming).groups.iter().any(|group| group.state.pool_tip == *tip)
+    }
+
     /// The number of the node whose stream is read.
     pub(crate) fn node(&self) -> usize {
         lock(&self.incoming).node

@@ -41,7 +41,7 @@ pub use ahead::{Ahead, block_hash};
 pub use commit::{Commit, Leftover, Retired, WriterId};
 pub use compare::{Compared, compare};
 pub use lydian_index::Table;
-pub use reader::{ReaderError, SharedIndex};
+pub use reader::{ReaderError, Refreshed, SharedIndex};
 pub use seal::SHARED_FORMAT;
 pub use store::{
     Bucket, CommitRead, DeltaHeight, DeltaKey, Key, Keyspace, PageKey, Partition, Replicas, Store, StoreError,

@@ -57,6 +57,16 @@ impl From<IndexError> for ReaderError {
     }
 }
 
+/// What [`SharedIndex::refresh_if`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// There is no newer row.
+    Same,
+    Taken,
+    /// There is one with this block, which is not to be taken yet.
+    Held(Tip),
+}
+
 /// The index in a store, for any number of threads.
 #[derive(Debug)]
 pub struct SharedIndex {
@@ -114,6 +124,12 @@ impl SharedIndex {
     /// Takes a newer commit row, if there is one. After an error, the index stays as it is. If the keyspace was made
     /// anew, or has another index now, this and every later call is [`StoreError::Refused`].
     pub fn refresh(&self) -> Result<bool, ReaderError> {
+        Ok(self.refresh_if(|_| true)? == Refreshed::Taken)
+    }
+
+    /// The same, but a row with another last block than that of the index is taken only if `may_take` says so of the
+    /// block. The row that is not taken stays readable for [`crate::KEEP_SECONDS`] after the next one.
+    pub fn refresh_if(&self, may_take: impl FnOnce(&Tip) -> bool) -> Result<Refreshed, ReaderError> {
         let mut refused = lock(&self.refused);
         if let Some(error) = refused.as_ref() {
             return Err(error.clone().into());
@@ -121,7 +137,7 @@ impl SharedIndex {
         let own = self.row.get();
         let stored = self.store.commit(CommitRead::Quorum)?;
         if stored.as_ref() == Some(&own.stored) {
-            return Ok(false);
+            return Ok(Refreshed::Same);
         }
         let found = stored.as_ref().map(Commit::read).transpose()?;
         if let Some(what) = other_index(&own.commit, found.as_ref()) {
@@ -130,8 +146,12 @@ impl SharedIndex {
         }
         // A replica that is behind may answer with the row before.
         let Some((stored, commit)) = stored.zip(found).filter(|(_, found)| found.sequence > own.commit.sequence) else {
-            return Ok(false);
+            return Ok(Refreshed::Same);
         };
+        let tip = commit.tip().map(|(height, hash)| Tip { height: Height(height), hash });
+        if let Some(tip) = tip.filter(|tip| self.tip() != Some(*tip) && !may_take(tip)) {
+            return Ok(Refreshed::Held(tip));
+        }
         if commit.content != own.commit.content {
             self.tables.set(take(&self.tables.get(), &commit, &self.fetcher)?);
         }
@@ -139,7 +159,7 @@ impl SharedIndex {
         self.row.set(Row { stored, commit });
         *lock(&self.taken) += 1;
         self.renewed.notify_all();
-        Ok(true)
+        Ok(Refreshed::Taken)
     }
 
     /// Reads some more filters of used scripts into memory, up to so many bytes ([`crate::limits::FILTER_BYTES_MAX`] at

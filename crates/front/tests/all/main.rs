@@ -26,3 +26,4 @@ mod undo;
 #[allow(dead_code, reason = "the tests of lydian-query use the rest")]
 #[path = "../../../query/tests/all/world.rs"]
 mod world;
+mod worlds;

@@ -4,13 +4,15 @@
 use lydian_shared_index::{CommitRead, Key, Keyspace, Partition, Replicas, Store, StoreError, StoredCommit, Swap};
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     values: Mutex<HashMap<Key, Vec<u8>>>,
     row: Mutex<Option<StoredCommit>>,
     pub is_down: AtomicBool,
+    /// How often the commit row was read.
+    pub commits: AtomicUsize,
 }
 
 impl MemoryStore {
@@ -48,7 +50,9 @@ impl Store for MemoryStore {
 
     fn commit(&self, _: CommitRead) -> Result<Option<StoredCommit>, StoreError> {
         self.check()?;
-        Ok(self.row.lock().unwrap().clone())
+        let row = self.row.lock().unwrap().clone();
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        Ok(row)
     }
 
     fn swap(&self, expected: Option<u64>, new: &StoredCommit) -> Result<Swap, StoreError> {
