@@ -96,8 +96,7 @@ impl Node {
     }
 
     async fn exchange(&self, path: &str, body: Bytes, content: &'static str) -> Result<Bytes, NodeFault> {
-        let ended = |_| NodeFault::passing("the front end is stopping");
-        let _place = self.places.acquire().await.map_err(ended)?;
+        let _place = self.places.acquire().await.map_err(|_| stopping())?;
         loop {
             let kept = lock(&self.idle).pop();
             let Some(mut sender) = kept else { break };
@@ -192,7 +191,38 @@ enum Next {
 }
 
 /// What comes back from a node, with its number.
-type Answers<T> = (SyncSender<(usize, Result<T, NodeFault>)>, Receiver<(usize, Result<T, NodeFault>)>);
+type Answered<T> = (usize, Result<T, NodeFault>);
+type Answers<T> = (SyncSender<Answered<T>>, Receiver<Answered<T>>);
+
+/// The way back of one node's answer. If it is dropped without one, as with its task when the runtime ends, that is the
+/// answer: otherwise the caller would wait for its time.
+struct Pending<T> {
+    number: usize,
+    sender: Option<SyncSender<Answered<T>>>,
+}
+
+impl<T> Pending<T> {
+    fn send(mut self, answer: Result<T, NodeFault>) {
+        self.put(answer);
+    }
+
+    fn put(&mut self, answer: Result<T, NodeFault>) {
+        if let Some(sender) = self.sender.take() {
+            // There is room for the answers of all nodes; without a receiver, an earlier one was taken.
+            drop(sender.try_send((self.number, answer)));
+        }
+    }
+}
+
+impl<T> Drop for Pending<T> {
+    fn drop(&mut self) {
+        self.put(Err(stopping()));
+    }
+}
+
+fn stopping() -> NodeFault {
+    NodeFault::passing("the front end is stopping")
+}
 
 impl Nodes {
     pub(crate) fn new(list: Vec<Arc<Node>>, runtime: Handle) -> Nodes {
@@ -234,15 +264,14 @@ impl Nodes {
             while due > 0 {
                 due -= 1;
                 let Some((number, node)) = rest.next() else { break };
-                let (answer, sender) = (start(node), sender.clone());
+                let (answer, pending) = (start(node), Pending { number, sender: Some(sender.clone()) });
                 under_way += 1;
-                // There is room for the answers of all nodes; without a receiver, an earlier one was taken.
-                drop(self.runtime.spawn(async move { drop(sender.try_send((number, answer.await))) }));
+                drop(self.runtime.spawn(async move { pending.send(answer.await) }));
             }
             if under_way == 0 {
                 return;
             }
-            // An answer has an end; one that does not come at all is that of a runtime that was ended.
+            // Every answer comes in time: this is for the case that none does.
             let wait = if rest.len() > 0 { HEDGE_WAIT } else { ANSWER_WAIT_MAX + Duration::from_secs(1) };
             match receiver.recv_timeout(wait) {
                 Ok((number, answer)) => {
@@ -349,6 +378,7 @@ impl Nodes {
         let node = Arc::clone(self.list.get(number)?);
         let question = Question::Hashes { from: height, count: 1 };
         let (sender, receiver) = sync_channel(1);
+        // The sender is dropped with the task.
         drop(self.runtime.spawn(async move { drop(sender.try_send(node.ask(&question).await)) }));
         match receiver.recv_timeout(HEDGE_WAIT).ok()?.ok()? {
             Answer::Hashes(hashes) => Some(hashes.first() == Some(hash)),
@@ -484,6 +514,46 @@ mod tests {
             assert_eq!(opened.load(Ordering::SeqCst), CONNECTIONS_MAX);
             assert_eq!(lock(&node.idle).len(), CONNECTIONS_MAX);
         });
+    }
+
+    /// Nodes that take a question and do not answer, and a runtime that ends meanwhile: callers do not wait for the
+    /// time of an answer, nor for the next node's turn.
+    #[test]
+    fn a_caller_does_not_wait_when_the_front_end_ends() {
+        let runtime = Runtime::new().unwrap();
+        let asked = Arc::new(tokio::sync::Notify::new());
+        let list = runtime.block_on(async {
+            let mut list = Vec::new();
+            for _ in 0..4 {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+                list.push(Arc::new(node(listener.local_addr().unwrap())));
+                let asked = Arc::clone(&asked);
+                tokio::spawn(async move {
+                    let (mut stream, _) = listener.accept().await.unwrap();
+                    assert!(stream.read(&mut [0; 4_096]).await.unwrap() > 0);
+                    asked.notify_one();
+                    std::future::pending::<()>().await;
+                });
+            }
+            list
+        });
+        let nodes = Nodes::new(list, runtime.handle().clone());
+        let (error, time) = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| nodes.ask(&Question::PoolTxids, |_| None::<()>).unwrap_err());
+            // One is asked, and three are left.
+            runtime.block_on(asked.notified());
+            let began = Instant::now();
+            runtime.shutdown_background();
+            (asking.join().unwrap().to_string(), began.elapsed())
+        });
+        assert_eq!(error.matches("the front end is stopping").count(), 4, "{error}");
+        assert!(time < HEDGE_WAIT * 2, "{time:?}");
+        // Nor do later ones.
+        let began = Instant::now();
+        let error = nodes.broadcast("sendrawtransaction", "[]").unwrap_err();
+        assert!(error.code == NOT_CONNECTED && error.message.contains("the front end is stopping"), "{error:?}");
+        assert_eq!(nodes.has(0, Height(1), &GENESIS), None);
+        assert!(began.elapsed() < HEDGE_WAIT * 2);
     }
 
     #[test]
