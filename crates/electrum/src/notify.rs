@@ -4,8 +4,9 @@
 //! [`crate::subscriptions`]. After a block, only what it touches is looked at; after a reorganisation, everything that
 //! is watched. A transaction whose inputs were confirmed changes the status of its scripts and outputs too. An output
 //! is looked at when its transaction or one that spends it comes, leaves or is confirmed, so that subscriptions of
-//! outputs that do not exist cost nothing. What needs a block that the node has pruned is computed once the block was
-//! fetched; nothing else waits for it. Several threads share the work; each announces up to a hundred at a time.
+//! outputs that do not exist cost nothing. If a session was answered something else than the notifier found last, the
+//! notifier looks again. What needs a block that the node has pruned is computed once the block was fetched; nothing
+//! else waits for it. Several threads share the work; each announces up to a hundred at a time.
 
 use crate::server::Shared;
 use crate::watched::{Found, Watch};
@@ -83,7 +84,10 @@ impl Notifier {
         let is_same = self.tip == Some(tip);
         let is_due = !self.left.is_empty() && self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
-        if is_same && self.touched.is_empty() && !is_due && !self.is_all_left {
+        let mut doubts = shared.subscriptions.doubts();
+        // What failed waits for its turn.
+        doubts.retain(|watch| !self.left.contains(watch));
+        if is_same && self.touched.is_empty() && !is_due && !self.is_all_left && doubts.is_empty() {
             return Ok(());
         }
         if !is_same {
@@ -110,6 +114,7 @@ impl Notifier {
             }
         }
         let mut watched: HashSet<Watch> = if is_due { std::mem::take(&mut self.left) } else { HashSet::new() };
+        watched.extend(doubts);
         watched.extend(match is_all {
             true => subscriptions.watched_scripts(&subscriptions.scripts()),
             false => subscriptions.watched_scripts(&touched.scripts),

@@ -147,20 +147,17 @@ impl Session {
         lock(&self.state).header.replace(*hash) != Some(*hash)
     }
 
-    /// What is known of what the session watches from now on.
+    /// What is known of what the session watches from now on: computed now, as every other answer. What the notifier
+    /// found last may be older than a history that the session has.
     pub(crate) fn subscribe(&self, shared: &Shared, watch: Watch) -> Result<Found, Fault> {
         let own = self.own();
         let number = shared.subscriptions.number(&watch);
         // At once, since a batch may have the same script several times.
         let is_new = lock(&self.state).watched.insert(number);
-        let known = match is_new {
-            true => shared.subscriptions.join(self.id, &own, number, &watch).inspect_err(|_| {
+        if is_new {
+            shared.subscriptions.join(self.id, &own, number, &watch).inspect_err(|_| {
                 lock(&self.state).watched.remove(&number);
-            })?,
-            false => shared.subscriptions.known(number).map(|(_, found)| found),
-        };
-        if let Some(found) = known {
-            return Ok(found);
+            })?;
         }
         match look_up(&shared.query, &watch) {
             Ok(found) => {

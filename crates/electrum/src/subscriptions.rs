@@ -2,8 +2,10 @@
 //!
 //! Input: subscriptions of sessions; what the notifier found. Output: marks in the outbox of each session, which its
 //! task sends. Invariants: a status that changed after it was answered is sent; a session that does not read holds one
-//! mark for each of its subscriptions, however often they change. Memory: below 200 bytes for a subscription with the
-//! session's own number of it and its mark ([`crate::watched`]).
+//! mark for each of its subscriptions, however often they change. Every answer is computed when it is given, so that
+//! none is older than another answer of the same session; if it differs from what was sent last, the notifier looks
+//! again, and sends what it finds to all that may know something else. Memory: below 200 bytes for a subscription with
+//! the session's own number of it and its mark ([`crate::watched`]).
 
 use crate::fault::{Fault, code};
 use crate::limits::{SUBSCRIPTIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX};
@@ -29,11 +31,23 @@ struct Inner {
     scripts: Table<ScriptHash, Status>,
     outputs: Table<OutPoint, SmallStatus>,
     transactions: Table<Txid, Option<SmallHeight>>,
+    /// The notifier looks at them soon, so that there are few.
+    doubts: HashMap<u64, Doubt>,
     outboxes: HashMap<u64, Arc<Outbox>>,
     /// The sessions that want headers.
     headers: HashSet<u64>,
     count: usize,
     next: u64,
+}
+
+/// Something that was answered otherwise than it was sent last.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    watch: Watch,
+    /// `None` if there are several such answers.
+    answered: Option<Found>,
+    /// Whether the notifier began to look after the answers. What it has found otherwise may be older.
+    is_seen: bool,
 }
 
 /// What is to be sent to a session.
@@ -102,27 +116,44 @@ impl Subscriptions {
         self.salt.hash_one(watch)
     }
 
-    /// Notes a subscription of a session, which has `own` of them. Returns what is known of it.
-    pub(crate) fn join(&self, id: u64, own: &Own, number: u64, watch: &Watch) -> Result<Option<Found>, Fault> {
+    /// Notes a subscription of a session, which has `own` of them.
+    pub(crate) fn join(&self, id: u64, own: &Own, number: u64, watch: &Watch) -> Result<(), Fault> {
         let mut inner = lock(&self.inner);
         inner.check(id, own)?;
         inner.check_number(number, watch)?;
         inner.count += 1;
-        Ok(match *watch {
+        match *watch {
             Watch::Script(script) => inner.scripts.join(number, script, id),
             Watch::Output(outpoint) => inner.outputs.join(number, outpoint, id),
             Watch::Transaction(txid) => inner.transactions.join(number, txid, id),
-        })
+        }
+        Ok(())
     }
 
-    /// What was found for an answer. What the notifier found out meanwhile is newer.
+    /// What was found for an answer after the session had joined. Either it or what was sent last may be the newer one.
     pub(crate) fn answered(&self, watch: &Watch, found: &Found) {
         let (mut inner, number) = (lock(&self.inner), self.number(watch));
-        match watch {
+        let is_as_sent = match watch {
             Watch::Script(script) => inner.scripts.answered(number, script, found),
             Watch::Output(outpoint) => inner.outputs.answered(number, outpoint, found),
             Watch::Transaction(txid) => inner.transactions.answered(number, txid, found),
+        };
+        if !is_as_sent {
+            let doubt = Doubt { watch: *watch, answered: Some(*found), is_seen: false };
+            let doubt = inner.doubts.entry(number).or_insert(doubt);
+            if doubt.answered != Some(*found) {
+                (doubt.answered, doubt.is_seen) = (None, false);
+            }
         }
+    }
+
+    /// What the notifier is to look at again, from now on.
+    pub(crate) fn doubts(&self) -> Vec<Watch> {
+        let see = |doubt: &mut Doubt| {
+            doubt.is_seen = true;
+            doubt.watch
+        };
+        lock(&self.inner).doubts.values_mut().map(see).collect()
     }
 
     pub(crate) fn leave(&self, id: u64, number: u64) {
@@ -176,16 +207,25 @@ impl Subscriptions {
         }
     }
 
-    /// Notes what the notifier found. Sessions that know something else are notified, each once.
+    /// Notes what the notifier found. Sessions that may know something else are notified.
     pub(crate) fn tell(&self, all: &[(Watch, Found)]) {
         let mut inner = lock(&self.inner);
         let mut changed: HashMap<u64, Vec<u64>> = HashMap::new();
         for (watch, found) in all {
             let number = self.number(watch);
+            let doubt = inner.doubts.get(&number).filter(|doubt| doubt.watch == *watch).copied();
+            if doubt.is_some_and(|doubt| !doubt.is_seen) {
+                // It may be older than what was answered meanwhile: the next look decides.
+                continue;
+            }
+            let is_doubtful = doubt.is_some_and(|doubt| doubt.answered != Some(*found));
+            if doubt.is_some() {
+                inner.doubts.remove(&number);
+            }
             let ids = match watch {
-                Watch::Script(script) => inner.scripts.tell(number, script, found),
-                Watch::Output(outpoint) => inner.outputs.tell(number, outpoint, found),
-                Watch::Transaction(txid) => inner.transactions.tell(number, txid, found),
+                Watch::Script(script) => inner.scripts.tell(number, script, found, is_doubtful),
+                Watch::Output(outpoint) => inner.outputs.tell(number, outpoint, found, is_doubtful),
+                Watch::Transaction(txid) => inner.transactions.tell(number, txid, found, is_doubtful),
             };
             for id in ids {
                 changed.entry(*id).or_default().push(number);
@@ -263,6 +303,9 @@ impl Inner {
     fn leave(&mut self, id: u64, number: u64) {
         let left = self.scripts.leave(number, id) + self.outputs.leave(number, id);
         self.count -= left + self.transactions.leave(number, id);
+        if self.doubts.get(&number).is_some_and(|doubt| !self.has(number, &doubt.watch)) {
+            self.doubts.remove(&number);
+        }
     }
 }
 
@@ -286,7 +329,7 @@ mod tests {
     }
 
     impl Subscriptions {
-        fn join_it(&self, id: u64, own: &Own, watch: &Watch) -> Result<Option<Found>, Fault> {
+        fn join_it(&self, id: u64, own: &Own, watch: &Watch) -> Result<(), Fault> {
             self.join(id, own, self.number(watch), watch)
         }
 
@@ -303,13 +346,17 @@ mod tests {
         let subscriptions = Subscriptions::default();
         let ((one, first), (two, second)) = (subscriptions.open(), subscriptions.open());
         let found = |byte: u8| Found::Script(Some([byte; 32]));
-        assert_eq!(subscriptions.join_it(one, &own(0, true), &script(1)), Ok(None));
+        assert_eq!(subscriptions.join_it(one, &own(0, true), &script(1)), Ok(()));
         // The notifier is faster than the answer.
         subscriptions.tell(&[(script(1), found(2))]);
         subscriptions.answered(&script(1), &found(1));
         assert_eq!(subscriptions.known_of(&script(1)), Some(found(2)));
-        assert_eq!(first.take().changed.len(), 1);
-        assert_eq!(subscriptions.join_it(two, &own(0, true), &script(1)), Ok(Some(found(2))));
+        assert_eq!((first.take().changed.len(), subscriptions.doubts()), (1, vec![script(1)]));
+        // It may have been before the answer: it is sent again.
+        subscriptions.tell(&[(script(1), found(2))]);
+        assert_eq!((first.take().changed.len(), subscriptions.doubts()), (1, Vec::new()));
+        assert_eq!(subscriptions.join_it(two, &own(0, true), &script(1)), Ok(()));
+        subscriptions.answered(&script(1), &found(2));
         subscriptions.tell(&[(script(1), found(2))]);
         assert!(first.take().changed.is_empty() && second.take().changed.is_empty(), "nothing changed");
         subscriptions.tell(&[(script(1), Found::Script(None))]);
@@ -321,6 +368,49 @@ mod tests {
         assert!(subscriptions.is_empty() && subscriptions.known_of(&script(1)).is_none());
     }
 
+    /// Answers that are newer than what was sent, before the notifier has looked: every session ends with the last
+    /// status.
+    #[test]
+    fn an_answer_that_differs_is_looked_at_again() {
+        let subscriptions = Subscriptions::default();
+        let sessions: Vec<(u64, Arc<Outbox>)> = (0..3).map(|_| subscriptions.open()).collect();
+        let found = |byte: u8| Found::Script(Some([byte; 32]));
+        let answer = |session: usize, byte: u8| {
+            subscriptions.join_it(sessions[session].0, &own(0, true), &script(1)).unwrap();
+            subscriptions.answered(&script(1), &found(byte));
+        };
+        let marks = || sessions.iter().map(|(_, outbox)| outbox.take().changed.len()).collect::<Vec<_>>();
+        let look = |byte: u8| {
+            subscriptions.doubts();
+            subscriptions.tell(&[(script(1), found(byte))]);
+            assert!(subscriptions.doubts().is_empty());
+            marks()
+        };
+        answer(0, 1);
+        answer(1, 2);
+        assert_eq!((subscriptions.doubts(), subscriptions.known_of(&script(1))), (vec![script(1)], Some(found(1))));
+        // The change that the second session saw is gone again, so that what was sent last is right.
+        assert_eq!(look(1), [1, 1, 0]);
+        assert_eq!(look(1), [0, 0, 0]);
+        // It is there again. What the notifier found before the answer is not sent behind it.
+        answer(2, 2);
+        subscriptions.tell(&[(script(1), found(1))]);
+        assert_eq!(marks(), [0, 0, 0]);
+        assert_eq!(look(2), [1, 1, 1]);
+        // Two answers that differ from each other.
+        answer(0, 3);
+        answer(1, 4);
+        assert_eq!(look(2), [1, 1, 1]);
+        // All leave before the notifier looks.
+        answer(0, 5);
+        let number = subscriptions.number(&script(1));
+        sessions.iter().for_each(|(id, _)| subscriptions.close(*id, &BTreeSet::from([number])));
+        (0..2).for_each(|session| subscriptions.leave(sessions[session].0, number));
+        assert_eq!((subscriptions.doubts(), subscriptions.is_empty()), (vec![script(1)], false));
+        subscriptions.leave(sessions[0].0, number);
+        assert_eq!((subscriptions.doubts(), subscriptions.is_empty()), (Vec::new(), true));
+    }
+
     /// Each kind has its own statuses, and only what a change touches is looked up.
     #[test]
     fn outputs_and_transactions_are_watched_by_what_changes_them() {
@@ -330,7 +420,7 @@ mod tests {
         let all = [script(1), output(0), output(1), Watch::Transaction(txid), Watch::Transaction(other)];
         assert!(!subscriptions.has_others());
         for watch in &all {
-            assert_eq!(subscriptions.join_it(id, &own(0, true), watch), Ok(None));
+            assert_eq!(subscriptions.join_it(id, &own(0, true), watch), Ok(()));
         }
         assert!(subscriptions.has_others());
         let outpoints = HashSet::from([OutPoint { txid, vout: 1 }, OutPoint { txid, vout: 2 }]);
@@ -371,8 +461,8 @@ mod tests {
     fn equal_numbers_are_refused() {
         let subscriptions = Subscriptions::default();
         let (id, _outbox) = subscriptions.open();
-        assert_eq!(subscriptions.join(id, &own(0, true), 7, &script(1)), Ok(None));
-        assert_eq!(subscriptions.join(id, &own(0, true), 7, &script(1)), Ok(None));
+        assert_eq!(subscriptions.join(id, &own(0, true), 7, &script(1)), Ok(()));
+        assert_eq!(subscriptions.join(id, &own(0, true), 7, &script(1)), Ok(()));
         for other in [script(2), output(1), Watch::Transaction(Txid([1; 32]))] {
             assert_eq!(subscriptions.join(id, &own(0, true), 7, &other).unwrap_err().code, code::INTERNAL);
         }
@@ -385,7 +475,7 @@ mod tests {
         let subscriptions = Subscriptions::default();
         let (id, _outbox) = subscriptions.open();
         lock(&subscriptions.inner).count = SUBSCRIPTIONS_MAX - 1;
-        assert_eq!(subscriptions.join_it(id, &own(9_999_999, true), &script(1)), Ok(None));
+        assert_eq!(subscriptions.join_it(id, &own(9_999_999, true), &script(1)), Ok(()));
         let refused = subscriptions.join_it(id, &own(9_999_999, true), &script(2)).unwrap_err();
         assert_eq!((refused.code, &*refused.message), (-101, "the server has 1000000 subscriptions and takes no more"));
         assert_eq!(subscriptions.join_it(id, &own(9_999_999, true), &output(2)).unwrap_err(), refused);
@@ -398,9 +488,9 @@ mod tests {
         let subscriptions = Subscriptions::default();
         let (id, _outbox) = subscriptions.open();
         let at = SUBSCRIPTIONS_PER_SESSION_MAX;
-        assert_eq!(subscriptions.join_it(id, &own(at - 1, false), &script(1)), Ok(None));
+        assert_eq!(subscriptions.join_it(id, &own(at - 1, false), &script(1)), Ok(()));
         assert_eq!(subscriptions.join_it(id, &own(at, false), &script(2)).unwrap_err().code, -101);
         assert_eq!(subscriptions.join_it(id, &own(at, false), &output(2)).unwrap_err().code, -101);
-        assert_eq!(subscriptions.join_it(id, &own(at, true), &script(3)), Ok(None));
+        assert_eq!(subscriptions.join_it(id, &own(at, true), &script(3)), Ok(()));
     }
 }

@@ -176,12 +176,10 @@ impl<K: Copy + PartialEq, T: Kept> Table<K, T> {
         self.0.get(&number).is_some_and(|watched| Some(&watched.key) != key)
     }
 
-    /// Adds a session, and returns what is known.
-    pub(crate) fn join(&mut self, number: u64, key: K, id: u64) -> Option<Found> {
+    /// Adds a session.
+    pub(crate) fn join(&mut self, number: u64, key: K, id: u64) {
         let none = || Watched { key, known: None, sessions: Sessions::none() };
-        let watched = self.0.entry(number).or_insert_with(none);
-        watched.sessions.add(id);
-        watched.known.map(T::found)
+        self.0.entry(number).or_insert_with(none).sessions.add(id);
     }
 
     /// Removes a session; returns how often it was removed.
@@ -208,20 +206,18 @@ impl<K: Copy + PartialEq, T: Kept> Table<K, T> {
         Some((watched.key, watched.known?.found()))
     }
 
-    /// Notes what was found for an answer, unless something newer is known.
-    pub(crate) fn answered(&mut self, number: u64, key: &K, found: &Found) {
+    /// Notes what was found for an answer, unless something was sent before. False if that is something else.
+    pub(crate) fn answered(&mut self, number: u64, key: &K, found: &Found) -> bool {
         let watched = self.0.get_mut(&number).filter(|watched| watched.key == *key);
-        if let Some((watched, kept)) = watched.zip(T::of(found)) {
-            watched.known.get_or_insert(kept);
-        }
+        watched.zip(T::of(found)).is_none_or(|(watched, kept)| *watched.known.get_or_insert(kept) == kept)
     }
 
-    /// Notes what was found; returns the sessions that know something else.
-    pub(crate) fn tell(&mut self, number: u64, key: &K, found: &Found) -> &[u64] {
+    /// Notes what was found; returns the sessions that know something else, or may if `is_doubtful`.
+    pub(crate) fn tell(&mut self, number: u64, key: &K, found: &Found, is_doubtful: bool) -> &[u64] {
         let watched = self.0.get_mut(&number).filter(|watched| watched.key == *key);
         let Some((watched, kept)) = watched.zip(T::of(found)) else { return &[] };
         let before = watched.known.replace(kept);
-        if before == Some(kept) { &[] } else { watched.sessions.ids() }
+        if before == Some(kept) && !is_doubtful { &[] } else { watched.sessions.ids() }
     }
 }
 

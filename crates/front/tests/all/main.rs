@@ -23,6 +23,7 @@ mod model;
 mod node;
 mod stories;
 mod undo;
+mod wallets;
 #[allow(dead_code, reason = "the tests of lydian-query use the rest")]
 #[path = "../../../query/tests/all/world.rs"]
 mod world;
