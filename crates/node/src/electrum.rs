@@ -11,6 +11,7 @@ mod reload;
 use crate::answers::{Answers, Parts, ToLog, everyone};
 use crate::clock::{now_nanos, thread_cpu};
 use crate::listening::{Service, Transport};
+use crate::reload::Reloader;
 use crate::run::Session;
 use bans::SavedBans;
 use lydian_disk::DiskError;
@@ -19,7 +20,7 @@ use lydian_query::Source;
 use lydian_serve::{BadAddress, Drain, StartError, Subnet, TlsError, bind_addresses};
 use lydian_stdx::Current;
 use operator::ForRpc;
-use reload::{Changeable, Reloader};
+use reload::Changeable;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -146,7 +147,7 @@ pub(crate) fn start(parts: &Parts<'_>, source: Source) -> Result<Serving, Electr
             listening.add(Service::Electrum, transport, *address);
         }
     }
-    let reloader = Reloader::start(parts, changeable);
+    let reloader = reload::start(parts, changeable);
     let reloader = reloader.map_err(|error| ElectrumError::Start(StartError::Threads(error)))?;
     Ok(Serving { _reloader: reloader, server })
 }

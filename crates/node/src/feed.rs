@@ -1,21 +1,25 @@
 //! The feed of the node for front ends. Input: a session, and what its servers answer from. Output: a server that
-//! answers until it is dropped.
+//! answers until it is dropped. SIGHUP makes it read certificate and key again, for the next connections.
 //!
 //! Wiring only: `lydian_front` follows the mempool and speaks HTTP.
 
 use crate::answers::{Answers, ToLog, everyone};
 use crate::electrum::files::PEM_SIZE_MAX;
 use crate::listening::{Service, Transport};
+use crate::log::Log as NodeLog;
+use crate::reload::{Reloader, settings_again};
 use crate::run::Session;
 use crate::settings::SettingsError;
 use crate::settings::feed::{FeedSettings, is_beyond};
 use lydian_disk::{Disk, DiskError, read_whole};
 use lydian_engine::Engine;
+use lydian_front::server::figures::Counts;
 use lydian_front::server::{FeedServer, FeedSource};
 use lydian_mempool::Mempool;
-use lydian_serve::{BadAddress, Event, Log, Subnet, TlsError, TlsIdentity, bind_addresses};
+use lydian_serve::{BadAddress, Event, Log, StartError, Subnet, TlsError, TlsIdentity, bind_addresses};
 use lydian_stdx::Current;
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,24 +49,39 @@ impl fmt::Display for FeedError {
     }
 }
 
+/// The server, and the thread that changes its certificate.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    // Declared, and so dropped, before the server.
+    _reloader: Option<Reloader>,
+    server: FeedServer,
+}
+
+impl Feed {
+    /// What the server has done so far.
+    pub(crate) fn counts(&self) -> &Counts {
+        self.server.counts()
+    }
+}
+
 /// Starts the server.
 pub(crate) fn start(
     session: &Session<'_>,
     answers: &Answers,
     engine: &Arc<Engine>,
     mempool: &Arc<Mempool>,
-) -> Result<FeedServer, FeedError> {
+) -> Result<Feed, FeedError> {
     let settings = &session.settings.feed;
     let addresses = bind_addresses(&settings.bind, settings.port).map_err(FeedError::Bind)?;
     // These are the ones that are bound: a name may have led elsewhere when the settings were read.
     let allowed = allowed(settings, &addresses)?;
     let pem = settings.certificate.as_deref().zip(settings.key.as_deref());
     let tls = pem.map(|(certificate, key)| identity(certificate, key, session.disk.as_ref())).transpose()?;
-    let has_tls = tls.is_some();
+    let tls = tls.map(Current::new);
     let feed = lydian_front::server::FeedSettings {
         addresses,
         allowed,
-        tls: tls.map(Current::new),
+        tls: tls.clone(),
         token: Some(settings.token.0.clone()).filter(|token| !token.is_empty()),
     };
     let source = FeedSource {
@@ -79,10 +98,40 @@ pub(crate) fn start(
         session.listening.add(Service::Feed, Transport::Http, *address);
     }
     for address in server.addresses() {
-        let words = listens(*address, has_tls, !settings.token.0.is_empty());
+        let words = listens(*address, tls.is_some(), !settings.token.0.is_empty());
         session.log.info(format!("Feed server: {words}"));
     }
-    Ok(server)
+    let reloader = tls
+        .map(|tls| reloader(session, tls))
+        .transpose()
+        .map_err(|error| FeedError::Start(lydian_front::server::FeedError::Start(StartError::Threads(error))))?;
+    Ok(Feed { _reloader: reloader, server })
+}
+
+/// The thread that reads certificate and key again. If they are wrong, they stay as they were.
+fn reloader(session: &Session<'_>, current: Current<TlsIdentity>) -> io::Result<Reloader> {
+    let (disk, log) = (Arc::clone(&session.disk), Arc::clone(&session.log));
+    Reloader::start(&session.hangups, "feed-reload", move || reload(&current, disk.as_ref(), &log))
+}
+
+fn reload(current: &Current<TlsIdentity>, disk: &dyn Disk, log: &NodeLog) {
+    let kept = |reason: &dyn fmt::Display| log.error(format!("Feed server: the certificate stays as it was: {reason}"));
+    let settings = match settings_again(disk) {
+        Ok(settings) => settings.feed,
+        Err(error) => return kept(&error),
+    };
+    let Some((certificate, key)) = settings.certificate.as_deref().zip(settings.key.as_deref()) else {
+        return kept(&"-feedcert and -feedkey are not given any more; restart the node to serve without TLS");
+    };
+    match identity(certificate, key, disk) {
+        Ok(identity) => {
+            let fingerprint = identity.fingerprint();
+            current.set(identity);
+            log.info(format!("Feed server: read the certificate again; its SHA-256 is {fingerprint}"));
+        }
+        Err(FeedError::File(error)) => kept(&error),
+        Err(error) => kept(&error),
+    }
 }
 
 /// Who may connect: this machine, or everyone if an address is beyond it, which needs token and TLS.

@@ -38,6 +38,7 @@ mod page;
 mod process;
 mod progress;
 mod pruned;
+mod reload;
 mod report;
 mod run;
 mod screen;

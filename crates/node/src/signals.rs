@@ -1,5 +1,5 @@
 //! Signals. Input: SIGINT and SIGTERM (stop), SIGHUP (reopen the log, read settings again). Output: [`Stop`], a flag
-//! that all running work checks; [`Hangups`], which wakes the thread that reads settings again.
+//! that all running work checks; [`Hangups`], which wakes the threads that read settings again.
 //!
 //! Opening the node and importing files cannot be interrupted, and need not be: the process may end there at any moment
 //! and nothing is lost. If a stop request arrives in such a phase and the phase does not end soon, the signal thread
@@ -81,25 +81,38 @@ impl Stop {
     }
 }
 
-/// Passes SIGHUP on to the thread that reads settings again. Clones share it.
+/// Passes SIGHUP on to the threads that read settings again. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hangups(Arc<Mutex<Option<SyncSender<()>>>>);
+pub(crate) struct Hangups(Arc<Mutex<Listeners>>);
+
+#[derive(Debug, Default)]
+struct Listeners {
+    next: u64,
+    senders: Vec<(u64, SyncSender<()>)>,
+}
+
+/// Names a receiver of [`Hangups::listen`].
+#[derive(Debug)]
+pub(crate) struct ListenerId(u64);
 
 impl Hangups {
     /// The signals from now on; those that arrive while one waits are one.
-    pub(crate) fn listen(&self) -> Receiver<()> {
+    pub(crate) fn listen(&self) -> (ListenerId, Receiver<()>) {
         let (sender, receiver) = sync_channel(1);
-        *lock(&self.0) = Some(sender);
-        receiver
+        let mut listeners = lock(&self.0);
+        let id = listeners.next;
+        listeners.next += 1;
+        listeners.senders.push((id, sender));
+        (ListenerId(id), receiver)
     }
 
     /// Ends the receiver.
-    pub(crate) fn forget(&self) {
-        *lock(&self.0) = None;
+    pub(crate) fn forget(&self, listener: &ListenerId) {
+        lock(&self.0).senders.retain(|(id, _)| *id != listener.0);
     }
 
     fn pass_on(&self) {
-        if let Some(sender) = &*lock(&self.0) {
+        for (_, sender) in &lock(&self.0).senders {
             // It is full if one waits already.
             let _ = sender.try_send(());
         }
@@ -190,6 +203,21 @@ mod tests {
             });
             assert!(!stop.is_asked());
         }
+    }
+
+    #[test]
+    fn every_listener_has_each_signal_until_it_is_forgotten() {
+        let hangups = Hangups::default();
+        hangups.pass_on();
+        let ((first, one), (second, two)) = (hangups.listen(), hangups.listen());
+        hangups.pass_on();
+        hangups.pass_on();
+        assert_eq!((one.try_iter().count(), two.try_iter().count()), (1, 1));
+        hangups.forget(&first);
+        hangups.clone().pass_on();
+        assert_eq!((one.recv().is_err(), two.try_iter().count()), (true, 1));
+        hangups.forget(&second);
+        assert!(two.recv().is_err());
     }
 
     #[test]

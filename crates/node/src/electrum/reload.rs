@@ -7,19 +7,16 @@
 
 use super::{ElectrumError, files};
 use crate::answers::Parts;
-use crate::host::Host;
 use crate::log::Log;
-use crate::settings::{self, SettingsError};
-use crate::signals::Hangups;
+use crate::reload::{Reloader, settings_again};
+use crate::settings::SettingsError;
 use lydian_disk::Disk;
 use lydian_electrum::Live;
 use lydian_serve::TlsIdentity;
 use lydian_stdx::Current;
-use std::env;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 
 /// The values that change.
 #[derive(Clone, Debug)]
@@ -46,35 +43,10 @@ impl fmt::Display for ReloadError {
     }
 }
 
-/// The thread. It ends when this is dropped.
-#[derive(Debug)]
-pub(super) struct Reloader {
-    hangups: Hangups,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Reloader {
-    pub(super) fn start(parts: &Parts<'_>, changeable: Changeable) -> io::Result<Reloader> {
-        let hangups = parts.hangups.clone();
-        let requests = hangups.listen();
-        let (disk, log) = (Arc::clone(parts.disk), Arc::clone(parts.log));
-        let thread = Builder::new().name("electrum-reload".to_owned()).spawn(move || {
-            for () in requests {
-                reload(&changeable, disk.as_ref(), &log);
-            }
-        })?;
-        Ok(Reloader { hangups, thread: Some(thread) })
-    }
-}
-
-impl Drop for Reloader {
-    fn drop(&mut self) {
-        self.hangups.forget();
-        if let Some(thread) = self.thread.take() {
-            // A panic was printed by then.
-            let _ = thread.join();
-        }
-    }
+/// Starts the thread, which ends when the result is dropped.
+pub(super) fn start(parts: &Parts<'_>, changeable: Changeable) -> io::Result<Reloader> {
+    let (disk, log) = (Arc::clone(parts.disk), Arc::clone(parts.log));
+    Reloader::start(parts.hangups, "electrum-reload", move || reload(&changeable, disk.as_ref(), &log))
 }
 
 fn reload(changeable: &Changeable, disk: &dyn Disk, log: &Log) {
@@ -90,10 +62,7 @@ fn reload(changeable: &Changeable, disk: &dyn Disk, log: &Log) {
 
 /// Returns the fingerprint of the certificate.
 fn try_reload(changeable: &Changeable, disk: &dyn Disk) -> Result<Option<String>, ReloadError> {
-    // The limit on open files belongs to the start.
-    let host = Host { descriptors: |wanted| wanted, ..Host::this() };
-    let words = settings::split(env::args_os().skip(1)).map_err(ReloadError::Settings)?;
-    let settings = settings::load(&words, &host, disk, &mut Vec::new()).map_err(ReloadError::Settings)?;
+    let settings = settings_again(disk).map_err(ReloadError::Settings)?;
     let live = files::live(&settings.electrum, disk).map_err(ReloadError::Electrum)?;
     let identity = changeable.identity.as_ref().map(|current| {
         let identity = files::identity(&settings.electrum, &settings.datadir, disk);

@@ -12,6 +12,7 @@ use crate::clock::Stopwatch;
 use crate::daemon;
 use crate::display::{Doing, Figures};
 use crate::exit;
+use crate::feed::Feed;
 use crate::net::{self, LOOK};
 use crate::page::PageNode;
 use crate::run::Session;
@@ -19,7 +20,6 @@ use crate::serve::Serving;
 use crate::signals::Stop;
 use crate::{electrum, esplora, feed, pruned};
 use lydian_engine::Engine;
-use lydian_front::server::FeedServer;
 use lydian_mempool::Mempool;
 use lydian_net::{Network, ValidationEnd};
 use lydian_query::PrunedBlocks;
@@ -77,7 +77,7 @@ pub(super) fn stay(node: Node<'_>, server: Option<Serving>, is_loss: bool) -> Re
 struct Wallets {
     _electrum: Option<electrum::Serving>,
     _esplora: Option<lydian_esplora::Server>,
-    _feed: Option<FeedServer>,
+    _feed: Option<Feed>,
     pruned: Option<PrunedBlocks>,
     page: Option<Arc<PageNode>>,
 }

@@ -30,7 +30,7 @@ fn begin(server: &Server, body: &str) -> TcpStream {
     stream
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < PATIENCE, "{what}");

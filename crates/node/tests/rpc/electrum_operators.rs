@@ -109,7 +109,7 @@ fn logged(server: &Server, words: &str) -> Vec<String> {
 }
 
 /// Sends SIGHUP, and waits for a further line with these words.
-fn hang_up(server: &Server, words: &str) -> String {
+pub(crate) fn hang_up(server: &Server, words: &str) -> String {
     let before = logged(server, words).len();
     server.signal("HUP");
     let began = Instant::now();

@@ -1,6 +1,8 @@
 //! `-feedbind`: the stream has the mempool that RPC has; calls and questions are answered; TLS and token; refusals.
 
+use crate::abuse::until;
 use crate::electrum::{Paid, pay};
+use crate::electrum_operators::hang_up;
 use crate::indexes::mine;
 use crate::server::Server;
 use lydian_front::message::{Answer, Message, Question, State};
@@ -243,6 +245,50 @@ fn a_token_is_needed_over_tls_and_shown_nowhere() {
     let log = fs::read_to_string(node.folder.join("regtest/debug.log")).unwrap();
     assert!(log.contains(&format!("Feed server: listening on 0.0.0.0:{port} with TLS")) && log.contains("feedtoken"));
     assert!(!log.contains("PLANTED"), "the token is in the log");
+}
+
+#[test]
+fn a_certificate_is_read_again() {
+    const KEPT: &str = "Feed server: the certificate stays as it was: ";
+    let scratch = Scratch::new("rpc-feed-certificate");
+    fs::create_dir_all(scratch.path()).unwrap();
+    let made = [(); 2].map(|()| TlsIdentity::self_made().unwrap());
+    let (certificate, key) = (scratch.path().join("cert.pem"), scratch.path().join("key.pem"));
+    let put = |of: usize, key_of: usize| {
+        fs::write(&certificate, &made[of].certificate).unwrap();
+        fs::write(&key, &made[key_of].key).unwrap();
+    };
+    put(0, 0);
+    let port = free_port().unwrap();
+    let bind = format!("-feedbind=127.0.0.1:{port}");
+    let files = [format!("-feedcert={}", certificate.display()), format!("-feedkey={}", key.display())];
+    // An Electrum server, which reads its settings again, too.
+    let electrum = format!("-electrumbind=127.0.0.1:{}", free_port().unwrap());
+    let options = [&bind, &files[0], &files[1], "-electrum", &electrum, "-electrumtlsbind=0", "-electrumwsbind=0"];
+    let node = Server::lydian("a_certificate_is_read_again", &options);
+    // RPC answers before it does.
+    until("the feed listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    let question = Question::PoolTxids.encode();
+    let asked = request("/feed/1/ask", &question, "");
+    let code = |of: usize| parts(&over_tls(port, &made[of].certificate, &asked)).0;
+    assert_eq!(code(0), "200");
+    put(1, 1);
+    let line = hang_up(&node, "Feed server: read the certificate again; its SHA-256 is ");
+    let identity = TlsIdentity::from_pem(made[1].certificate.as_bytes(), made[1].key.as_bytes()).unwrap();
+    assert!(line.ends_with(&identity.fingerprint()), "{line}");
+    assert_eq!(code(1), "200");
+    // Another certificate's key, and no file: nothing changes.
+    put(0, 1);
+    let line = hang_up(&node, KEPT);
+    assert!(line.contains("cert.pem: "), "{line}");
+    fs::remove_file(&key).unwrap();
+    let line = hang_up(&node, KEPT);
+    assert!(line.contains("key.pem") && !line.contains("Unable to start"), "{line}");
+    assert_eq!(code(1), "200");
+    put(0, 0);
+    hang_up(&node, "Electrum server: read the settings again");
+    hang_up(&node, "Feed server: read the certificate again; its SHA-256 is ");
+    assert_eq!(code(0), "200");
 }
 
 #[test]
