@@ -25,12 +25,23 @@ const READY: u8 = 0x02;
 const QUERY: u8 = 0x07;
 const RESULT: u8 = 0x08;
 const ROWS: u32 = 2;
+/// Flags of a query.
+const PAGE_SIZE: u8 = 0x04;
+const PAGING_STATE: u8 = 0x08;
 
 /// How many replicas must answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consistency {
     One = 1,
+    Quorum = 4,
     All = 5,
+}
+
+/// Rows of a result, and where the others begin.
+#[derive(Debug, PartialEq)]
+struct Page {
+    rows: Vec<Row>,
+    next: Option<Vec<u8>>,
 }
 
 /// The cells of a row; `None` for null.
@@ -68,14 +79,47 @@ impl Connection {
 
     /// Runs a statement; returns the rows of its result, if it has any.
     pub fn query(&mut self, statement: &str, consistency: Consistency) -> Result<Vec<Row>, LabError> {
+        match self.page(statement, consistency, &[0])? {
+            Page { rows, next: None } => Ok(rows),
+            Page { .. } => Err(self.failed(format!("its answer to `{statement}` is not complete"))),
+        }
+    }
+
+    /// Reads all rows of a statement, so many at a time, and passes each to `sink`.
+    pub fn scan(
+        &mut self,
+        statement: &str,
+        consistency: Consistency,
+        page_rows: u32,
+        sink: &mut dyn FnMut(Row),
+    ) -> Result<(), LabError> {
+        let mut next = None;
+        loop {
+            let mut options = vec![if next.is_some() { PAGE_SIZE | PAGING_STATE } else { PAGE_SIZE }];
+            options.extend(page_rows.to_be_bytes());
+            if let Some(state) = next {
+                let state: Vec<u8> = state;
+                options.extend(u32::try_from(state.len()).unwrap_or(0).to_be_bytes());
+                options.extend(state);
+            }
+            let page = self.page(statement, consistency, &options)?;
+            page.rows.into_iter().for_each(&mut *sink);
+            next = page.next;
+            if next.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn page(&mut self, statement: &str, consistency: Consistency, options: &[u8]) -> Result<Page, LabError> {
         let size = u32::try_from(statement.len()).map_err(|_| self.failed("the statement is too long".to_owned()))?;
         let mut body = size.to_be_bytes().to_vec();
         body.extend(statement.as_bytes());
         body.extend((consistency as u16).to_be_bytes());
-        body.push(0);
+        body.extend(options);
         let (opcode, answer) = self.ask(QUERY, &body)?;
-        let rows = if opcode == RESULT { rows(&mut Bytes(&answer)) } else { None };
-        rows.ok_or_else(|| self.failed(format!("its answer to `{statement}` cannot be read")))
+        let page = if opcode == RESULT { page(&mut Bytes(&answer)) } else { None };
+        page.ok_or_else(|| self.failed(format!("its answer to `{statement}` cannot be read")))
     }
 
     fn ask(&mut self, opcode: u8, body: &[u8]) -> Result<(u8, Vec<u8>), LabError> {
@@ -118,15 +162,13 @@ fn name(address: SocketAddrV4) -> String {
 }
 
 /// `None` if the bytes end early or have an unknown form.
-fn rows(bytes: &mut Bytes<'_>) -> Option<Vec<Row>> {
+fn page(bytes: &mut Bytes<'_>) -> Option<Page> {
     if bytes.u32()? != ROWS {
-        return Some(Vec::new());
+        return Some(Page { rows: Vec::new(), next: None });
     }
     let (flags, columns) = (bytes.u32()?, bytes.u32()?);
     let (is_global, has_more, has_no_columns) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
-    if has_more {
-        return None;
-    }
+    let next = if has_more { Some(bytes.cell()??) } else { None };
     if is_global && !has_no_columns {
         bytes.string()?;
         bytes.string()?;
@@ -142,7 +184,7 @@ fn rows(bytes: &mut Bytes<'_>) -> Option<Vec<Row>> {
     let count = bytes.u32()?;
     // Each cell has at least its size, so that the bytes bound the rows.
     if columns == 0 {
-        return (count == 0).then(Vec::new);
+        return (count == 0).then_some(Page { rows: Vec::new(), next });
     }
     let mut rows = Vec::new();
     for _ in 0..count {
@@ -152,7 +194,7 @@ fn rows(bytes: &mut Bytes<'_>) -> Option<Vec<Row>> {
         }
         rows.push(row);
     }
-    Some(rows)
+    Some(Page { rows, next })
 }
 
 /// Types of user-defined types and tuples are not used by the tables that are asked for.
@@ -212,32 +254,38 @@ mod tests {
     }
 
     /// Two columns, a text and a set of texts, with one row; the second cell is null.
-    fn answer() -> Vec<u8> {
+    fn answer(next: Option<&[u8]>) -> Vec<u8> {
         let ints = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
         let columns = [text("a"), vec![0, 0x0d], text("b"), vec![0, 0x22, 0, 0x0d]].concat();
         let cells = [ints(&[1, 2]), b"xy".to_vec(), ints(&[u32::MAX])].concat();
-        [ints(&[ROWS, 1, 2]), text("k"), text("t"), columns, cells].concat()
+        let flags = if next.is_some() { 3 } else { 1 };
+        let state = next.map(|next| [ints(&[u32::try_from(next.len()).unwrap()]), next.to_vec()].concat());
+        [ints(&[ROWS, flags, 2]), state.unwrap_or_default(), text("k"), text("t"), columns, cells].concat()
     }
 
     #[test]
     fn rows_are_read() {
-        assert_eq!(rows(&mut Bytes(&answer())), Some(vec![vec![Some(b"xy".to_vec()), None]]));
-        assert_eq!(rows(&mut Bytes(&1_u32.to_be_bytes())), Some(Vec::new()));
+        let rows = vec![vec![Some(b"xy".to_vec()), None]];
+        assert_eq!(page(&mut Bytes(&answer(None))), Some(Page { rows: rows.clone(), next: None }));
+        let next = Some(b"there".to_vec());
+        assert_eq!(page(&mut Bytes(&answer(Some(b"there")))), Some(Page { rows, next }));
+        let none = Page { rows: Vec::new(), next: None };
+        assert_eq!(page(&mut Bytes(&1_u32.to_be_bytes())), Some(none));
     }
 
     #[test]
     fn no_bytes_panic() {
-        let whole = answer();
+        let whole = answer(Some(b"there"));
         for end in 0..whole.len() {
-            assert_eq!(rows(&mut Bytes(&whole[..end])), None, "{end}");
+            assert_eq!(page(&mut Bytes(&whole[..end])), None, "{end}");
             for value in [0, 1, 0x7f, 0xff] {
                 let mut damaged = whole.clone();
                 damaged[end] = value;
-                let _ = rows(&mut Bytes(&damaged));
+                let _ = page(&mut Bytes(&damaged));
             }
         }
         let no_columns = [ROWS, 4, 0, u32::MAX].map(u32::to_be_bytes).concat();
-        assert_eq!(rows(&mut Bytes(&no_columns)), None);
+        assert_eq!(page(&mut Bytes(&no_columns)), None);
         let nested = [0, 0x20].repeat(1_000);
         assert_eq!(skip_type(&mut Bytes(&nested), 0), None);
     }

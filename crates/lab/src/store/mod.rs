@@ -7,11 +7,13 @@
 
 pub mod config;
 pub mod cql;
+mod disk;
 pub mod install;
 mod node;
 
 pub use config::{Join, Shape};
-pub use cql::{Consistency, Row};
+pub use cql::{Connection, Consistency, Row};
+pub use disk::SmallDisk;
 pub use install::{Installed, VERSION, install};
 pub use node::Node;
 
@@ -31,6 +33,8 @@ const REPLACEMENTS_MAX: u32 = 3;
 /// With these words Cassandra ends a node (`StorageService.bootstrap`, `Gossiper.doShadowRound`) that heard of no other
 /// one within its 30 s of waiting, although they run. A service manager starts it again then.
 const HEARD_NOTHING: [&str; 2] = ["Unable to contact any seeds", "Unable to gossip with any peers"];
+/// The node with the small disk.
+pub const SMALL_DISK: usize = 1;
 /// The smallest heap with which a node starts.
 const HEAP_MIB_MIN: u32 = 256;
 
@@ -69,6 +73,11 @@ pub struct Status {
 impl Cluster {
     /// Starts the nodes and waits until each answers and knows all others. `None` after an interruption.
     pub fn start(recipe: &Recipe<'_>) -> Result<Option<Cluster>, LabError> {
+        Cluster::start_with(recipe, None)
+    }
+
+    /// The same; the tables of one node have a disk of their own with so many MiB, which can be filled.
+    pub fn start_with(recipe: &Recipe<'_>, small_disk_mib: Option<u32>) -> Result<Option<Cluster>, LabError> {
         if recipe.nodes == 0 || recipe.nodes > NODES_MAX {
             return Err(LabError::Usage(format!("a cluster has 1 to {NODES_MAX} nodes, not {}", recipe.nodes)));
         }
@@ -88,6 +97,9 @@ impl Cluster {
         let nodes = (0..recipe.nodes).map(|number| Node::new(place(number), shape));
         let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
         let mut cluster = Cluster { installed, nodes, _folder: folder };
+        if let Some(mib) = small_disk_mib {
+            cluster.node_mut(SMALL_DISK)?.give_disk(mib)?;
+        }
         for node in &mut cluster.nodes {
             node.start(&cluster.installed, Join::Plainly)?;
         }

@@ -5,6 +5,7 @@
 
 use super::config::{Join, Place, Shape};
 use super::cql::{Connection, Consistency, Row};
+use super::disk::SmallDisk;
 use super::install::Installed;
 use crate::electrum::process::{Process, Used};
 use crate::error::LabError;
@@ -16,6 +17,9 @@ use std::time::Duration;
 
 /// For each answer to a question of the lab.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Rows of an answer: keys only, and whole rows, the largest of which have half a megabyte.
+const COUNTED_AT_ONCE: u32 = 5_000;
+const READ_AT_ONCE: u32 = 8;
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -23,13 +27,25 @@ pub struct Node {
     place: Place,
     shape: Shape,
     process: Option<Process>,
+    /// For the tables, if they have one of their own.
+    disk: Option<SmallDisk>,
 }
 
 impl Node {
     /// A node that does not run yet, in an empty folder.
     pub(super) fn new(place: Place, shape: Shape) -> Result<Node, LabError> {
         system::create_dir(&place.folder)?;
-        Ok(Node { place, shape, process: None })
+        Ok(Node { place, shape, process: None, disk: None })
+    }
+
+    /// Before its first start. Its data cannot be wiped then.
+    pub(super) fn give_disk(&mut self, mib: u32) -> Result<(), LabError> {
+        self.disk = Some(SmallDisk::new(&self.place.data(), mib)?);
+        Ok(())
+    }
+
+    pub fn disk(&self) -> Result<&SmallDisk, LabError> {
+        self.disk.as_ref().ok_or_else(|| self.failed("its tables have no disk of their own"))
     }
 
     /// The address for clients.
@@ -63,6 +79,10 @@ impl Node {
         self.process = None;
         self.place.write_files(&self.shape, join)?;
         let command = self.place.command(installed, &self.shape, join)?;
+        let command = match &self.disk {
+            Some(disk) => disk.within(&command),
+            None => command,
+        };
         self.process = Some(Process::start(command, &self.output())?);
         Ok(())
     }
@@ -120,7 +140,29 @@ impl Node {
     }
 
     fn must_not_run(&self) -> Result<(), LabError> {
+        if self.disk.is_some() {
+            return Err(self.failed("its tables have a disk of their own"));
+        }
         if self.is_running() { Err(self.failed("it runs: stop it before its data is removed")) } else { Ok(()) }
+    }
+
+    /// The rows of a table that the node itself has, if it is a replica of each: a node asks itself first.
+    pub fn count(&self, table: &str, column: &str) -> Result<u64, LabError> {
+        let mut count = 0;
+        let mut connection = Connection::open(self.address(), ANSWER_TIMEOUT)?;
+        let statement = format!("SELECT {column} FROM {table}");
+        connection.scan(&statement, Consistency::One, COUNTED_AT_ONCE, &mut |_| count += 1)?;
+        Ok(count)
+    }
+
+    /// Reads all rows of a table from all replicas, which writes each row to the replicas that lack it. It fails while
+    /// a replica is down.
+    pub fn read_from_all(&self, table: &str) -> Result<u64, LabError> {
+        let mut count = 0;
+        let mut connection = Connection::open(self.address(), ANSWER_TIMEOUT)?;
+        let statement = format!("SELECT * FROM {table}");
+        connection.scan(&statement, Consistency::All, READ_AT_ONCE, &mut |_| count += 1)?;
+        Ok(count)
     }
 
     /// Asks the node itself.
