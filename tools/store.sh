@@ -22,3 +22,6 @@ say "a node writes its index while it is killed at random moments, reorganises, 
 cargo test --locked --workspace --features $node --test rpc -- --nocapture --include-ignored shared_index::cluster::a_node
 say "front ends answer as their nodes do while nodes and front ends end and return"
 cargo test --locked --workspace --features $node --test rpc -- --nocapture --include-ignored front::cluster::front_ends
+say "wallets at front ends get right answers while nodes of the store, the writing node and a front end are killed"
+# The program with the feature is built by the tests above.
+cargo test --locked --workspace --features $node --test electrum -- --nocapture --include-ignored fronts::

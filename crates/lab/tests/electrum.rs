@@ -5,6 +5,8 @@
 
 #[path = "electrum/copies.rs"]
 mod copies;
+#[path = "electrum/fronts.rs"]
+mod fronts;
 #[path = "electrum/scale.rs"]
 mod scale;
 

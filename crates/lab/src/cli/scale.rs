@@ -10,6 +10,7 @@ use crate::cli::interrupt::interrupted;
 use crate::cli::{Report, print_progress};
 use clap::Subcommand;
 use cluster::{ClusterArgs, cluster};
+use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::parallel;
 use lydian_chains::presets::scale::ScaleSettings;
 use lydian_disk::{Disk, RealDisk};
@@ -17,10 +18,12 @@ use lydian_lab::LabError;
 use lydian_lab::index_size::program;
 use lydian_lab::runs::adapters::cache_folder;
 use lydian_lab::runs::chain_cache::{Preset, ensure};
-use lydian_lab::runs::lock::lock;
-use lydian_lab::scale::{Measurement, Row, Settings};
+use lydian_lab::runs::lock::{Lock, lock};
+use lydian_lab::scale::{Measurement, Row, ScaleReport, Settings};
 use project::{ProjectArgs, project};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 const EXIT_NOT_RIGHT: u8 = 1;
 
@@ -62,21 +65,58 @@ pub(crate) struct ScaleArgs {
     /// Measure only these rows: history, restart, connections, notifications.
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
-    /// Path of the program `lydian` [default: the one beside this program].
-    #[arg(long)]
-    node_path: Option<PathBuf>,
-    /// Additional argument for the node.
-    #[arg(long, allow_hyphen_values = true)]
-    node_arg: Vec<String>,
     /// Time limit of each step in seconds.
     #[arg(long, default_value_t = 600)]
     timeout_seconds: u64,
-    /// Directory in which the node runs [default: in the cache directory].
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// What both measurements have in common.
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// Path of the program `lydian`; `scale cluster` needs one with the cargo feature `cassandra` [default: the one
+    /// beside this program].
+    #[arg(long)]
+    node_path: Option<PathBuf>,
+    /// Additional argument for each node.
+    #[arg(long, allow_hyphen_values = true)]
+    node_arg: Vec<String>,
+    /// Directory in which everything runs [default: in the cache directory].
     #[arg(long)]
     work: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// What a measurement needs, as long as no other lab measures.
+struct Prepared {
+    program: PathBuf,
+    work: PathBuf,
+    folder: PathBuf,
+    chain: ChainFiles,
+    interrupted: Arc<AtomicBool>,
+    _lock: Lock,
+}
+
+impl RunArgs {
+    /// Finds the program, locks the cache, and makes the chain if it is missing.
+    fn prepare(&self, preset: Preset) -> Result<Prepared, LabError> {
+        let program = program(self.node_path.as_deref())?;
+        let cache = cache_folder();
+        let lock = lock(&cache)?;
+        let interrupted = interrupted()?;
+        let work = self.work.clone().unwrap_or_else(|| cache.join("work"));
+        RealDisk.create_dir(&work)?;
+        let (folder, chain) = ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut print_progress)?;
+        Ok(Prepared { program, work, folder, chain, interrupted, _lock: lock })
+    }
+
+    fn report(&self, results: &impl ScaleReport) -> Report {
+        let text = if self.json { results.to_json() } else { results.to_markdown() };
+        Report { text, exit_code: if results.is_right() { 0 } else { EXIT_NOT_RIGHT } }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,15 +142,8 @@ fn one_server(args: &ScaleArgs) -> Result<Report, LabError> {
         let text = "--rounds, --blocks, --at-once and --timeout-seconds must be at least 1";
         return Err(LabError::Usage(text.to_owned()));
     }
-    let program = program(args.node_path.as_deref())?;
-    let cache = cache_folder();
-    let _lock = lock(&cache)?;
-    let interrupted = interrupted()?;
-    let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
-    RealDisk.create_dir(&work)?;
     let ScaleArgs { transactions, per_block, scripts, height, .. } = *args;
-    let preset = Preset::Scale(ScaleSettings { transactions, per_block, scripts, height });
-    let (folder, chain) = ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut print_progress)?;
+    let prepared = args.run.prepare(Preset::Scale(ScaleSettings { transactions, per_block, scripts, height }))?;
     let settings = Settings {
         rounds: args.rounds,
         connections: args.connections,
@@ -122,17 +155,15 @@ fn one_server(args: &ScaleArgs) -> Result<Report, LabError> {
         timeout_seconds: args.timeout_seconds,
     };
     let measurement = Measurement {
-        chain: &chain,
-        folder: &folder,
-        program: &program,
+        chain: &prepared.chain,
+        folder: &prepared.folder,
+        program: &prepared.program,
         rows: &rows,
         settings,
-        more: &args.node_arg,
-        work: &work,
+        more: &args.run.node_arg,
+        work: &prepared.work,
         command_line: std::env::args().collect(),
-        interrupted: &interrupted,
+        interrupted: &prepared.interrupted,
     };
-    let results = measurement.run(&mut print_progress)?;
-    let exit_code = if results.is_right { 0 } else { EXIT_NOT_RIGHT };
-    Ok(Report { text: if args.json { results.to_json() } else { results.to_text() }, exit_code })
+    Ok(args.run.report(&measurement.run(&mut print_progress)?))
 }

@@ -46,7 +46,8 @@ const STEP: Duration = Duration::from_millis(20);
 /// How to ask a server whether it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// The handshake of the Electrum protocol at the server's own address.
+    /// The handshake of the Electrum protocol at the server's own address, and the balance of a script: a node that has
+    /// just started accepts connections before its index has every block.
     Electrum,
     /// `GET /health` at another port of 127.0.0.1.
     Http(u16),
@@ -349,27 +350,28 @@ fn answers(backend: Backend, timeout: Duration) -> bool {
             let mut question = SIGNATURE.to_vec();
             question.extend([LOCAL, UNSPECIFIED, 0, 0]);
             question.extend(request("server.version", &json!(["balancer", ["1.4", "1.6"]])));
-            dial(backend.port, timeout).and_then(|stream| ask(stream, &question, timeout))
+            question.extend(request("blockchain.scripthash.get_balance", &json!(["00".repeat(32)])));
+            dial(backend.port, timeout).and_then(|stream| ask(stream, &question, 2, timeout))
         }
         Check::Http(port) => {
             let question = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            TcpStream::connect_timeout(&address, timeout).and_then(|stream| ask(stream, question, timeout))
+            TcpStream::connect_timeout(&address, timeout).and_then(|stream| ask(stream, question, 1, timeout))
         }
     };
     asked.is_ok_and(|line| match backend.check {
-        Check::Electrum => line.windows(8).any(|part| part == b"\"result\""),
+        Check::Electrum => line.windows(8).filter(|part| part == b"\"result\"").count() >= 2,
         Check::Http(_) => line.starts_with(b"HTTP/1.1 200") || line.starts_with(b"HTTP/1.0 200"),
     })
 }
 
-/// Sends a question and returns the first line of the answer.
-fn ask(mut stream: TcpStream, question: &[u8], timeout: Duration) -> std::io::Result<Vec<u8>> {
+/// Sends a question and returns the first lines of the answer.
+fn ask(mut stream: TcpStream, question: &[u8], lines: usize, timeout: Duration) -> std::io::Result<Vec<u8>> {
     let start = system::now();
     stream.write_all(question)?;
     let mut line = Vec::new();
     let mut chunk = [0; 512];
-    while !line.contains(&b'\n') {
+    while line.iter().filter(|byte| **byte == b'\n').count() < lines {
         let left = timeout.checked_sub(start.elapsed()).filter(|left| !left.is_zero());
         stream.set_read_timeout(Some(left.ok_or(ErrorKind::TimedOut)?))?;
         let size = stream.read(&mut chunk)?;
@@ -535,7 +537,7 @@ mod tests {
                 let _ = stream.write_all(&line);
             });
             let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-            let line = ask(stream, b"", PATIENCE);
+            let line = ask(stream, b"", 1, PATIENCE);
             server.join().unwrap();
             line
         };

@@ -8,6 +8,7 @@ pub mod balancer;
 pub mod cluster;
 pub mod connections;
 pub mod expected;
+pub mod facts;
 pub mod history;
 pub mod load;
 pub mod model;
@@ -17,11 +18,13 @@ pub mod project;
 mod report;
 pub mod restart;
 
+pub use facts::ScaleReport;
+
 use crate::error::LabError;
-use crate::runs::adapter::version_line;
-use crate::runs::{Folder, chain, machine, machine_facts, program_facts, system, version_or_reason};
+use crate::runs::Folder;
 use connections::Connections;
 use expected::Expected;
+use facts::RunFacts;
 use history::LongQuery;
 use load::UnderLoad;
 use lydian_chains::chain_files::ChainFiles;
@@ -29,9 +32,6 @@ use lydian_chains::presets::maker::Maker;
 use lydian_chains::presets::scale::{COIN_VALUE, witness_script};
 use lydian_chains::targets::scripthash;
 use lydian_chains::wallet::script::p2wsh;
-use lydian_hash::sha256d;
-use lydian_primitives::BlockHash;
-use lydian_report::results::{ChainFacts, Lab, MachineFacts, NodeFacts};
 use node::Home;
 use notifications::{Notified, Subscribed, Watch};
 use restart::Restarts;
@@ -111,11 +111,8 @@ pub struct Measurement<'a> {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct ScaleResults {
-    pub lab: Lab,
-    pub started: f64,
-    pub machine: MachineFacts,
-    pub chain: ChainFacts,
-    pub node: NodeFacts,
+    #[serde(flatten)]
+    pub facts: RunFacts,
     pub settings: Settings,
     pub history: Vec<LongQuery>,
     pub restarts: Option<Restarts>,
@@ -176,7 +173,7 @@ impl Measurement<'_> {
                 results.connections = Some(connections::measure(&node, &script, COIN_VALUE, count, at_once)?);
             }
             Row::Notifications => {
-                let maker = Maker::on(self.tip()?, height);
+                let maker = Maker::on(facts::tip(self.chain)?, height);
                 let (mut watch, subscribed) = Watch::new(&node, &expected.others, maker)?;
                 results.subscribed = Some(subscribed);
                 for touched in &settings.touched {
@@ -192,30 +189,9 @@ impl Measurement<'_> {
         node.stop().map(|_| ())
     }
 
-    /// The hash of the last block of the files.
-    fn tip(&self) -> Result<BlockHash, LabError> {
-        let mut tip = BlockHash::ZERO;
-        self.chain.each_block(&mut |block| {
-            tip = BlockHash(sha256d(block.get(..80).unwrap_or_default()));
-            Ok(())
-        })?;
-        Ok(tip)
-    }
-
     fn begin(&self) -> ScaleResults {
-        let mut facts =
-            program_facts("lydian", self.program, version_or_reason(version_line(self.program)), Vec::new());
-        facts.arguments = self.more.to_vec();
         ScaleResults {
-            lab: Lab {
-                version: env!("CARGO_PKG_VERSION").into(),
-                commit: machine::commit(),
-                command_line: self.command_line.clone(),
-            },
-            started: system::unix_seconds(),
-            machine: machine_facts(self.work),
-            chain: chain::facts(self.chain),
-            node: facts,
+            facts: RunFacts::of(self.chain, self.program, self.more, self.work, &self.command_line),
             settings: self.settings.clone(),
             history: Vec::new(),
             restarts: None,
@@ -239,13 +215,14 @@ impl ScaleResults {
         let wrong: u64 = connections.chain(restarts).chain(subscribed).chain(notified).chain(under_load).sum();
         wrong == 0 && self.history.iter().all(|query| query.is_right)
     }
+}
 
-    pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+impl ScaleReport for ScaleResults {
+    fn to_markdown(&self) -> String {
+        report::to_markdown(self)
     }
 
-    /// As Markdown.
-    pub fn to_text(&self) -> String {
-        report::to_markdown(self)
+    fn is_right(&self) -> bool {
+        self.is_right
     }
 }

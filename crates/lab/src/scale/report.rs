@@ -19,7 +19,7 @@ impl Table {
 }
 
 pub(super) fn to_markdown(results: &ScaleResults) -> String {
-    let (node, machine, chain) = (&results.node, &results.machine, &results.chain);
+    let (node, machine, chain) = (&results.facts.node, &results.facts.machine, &results.facts.chain);
     let mut text = format!("# What one Electrum server bears\n\n{}, {}\n", node.version, node.program);
     let _ = writeln!(text, "{}, {} cores, kernel {}", machine.cpu, machine.cores, machine.kernel);
     let (height, transactions) = (chain.height, chain.transactions.unwrap_or(0));

@@ -3,7 +3,7 @@
 
 use lydian_chains::presets::scale::ScaleSettings;
 use lydian_lab::runs::chain_cache::{Preset, ensure};
-use lydian_lab::scale::{Measurement, Row, ScaleResults, Settings};
+use lydian_lab::scale::{Measurement, Row, ScaleReport, ScaleResults, Settings};
 use lydian_oracle::Scratch;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -48,7 +48,7 @@ fn run(test: &str, rows: &[Row], more: &[&str]) -> Result<ScaleResults, lydian_l
 #[test]
 fn the_node_is_right_in_every_row() {
     let results = run("lab-scale", &Row::ALL, &[]).unwrap();
-    let text = results.to_text();
+    let text = results.to_markdown();
     assert!(results.is_right, "{text}");
     let entries: Vec<(&str, usize, bool)> =
         results.history.iter().map(|query| (query.name, query.entries, query.is_right)).collect();

@@ -3,20 +3,13 @@
 //! Input: arguments. Output: Markdown or JSON. Exit code 0 if no request failed and everything was right, 1 if not; a
 //! program that fails is an error of the lab.
 
-use super::EXIT_NOT_RIGHT;
-use crate::cli::interrupt::interrupted;
+use super::RunArgs;
 use crate::cli::{Report, print_progress};
-use lydian_chains::parallel;
 use lydian_chains::presets::deep::{Base, DeepSettings};
 use lydian_chains::presets::reuse::ReuseSettings;
-use lydian_disk::{Disk, RealDisk};
 use lydian_lab::LabError;
-use lydian_lab::index_size::program;
-use lydian_lab::runs::adapters::cache_folder;
-use lydian_lab::runs::chain_cache::{Preset, ensure};
-use lydian_lab::runs::lock::lock;
+use lydian_lab::runs::chain_cache::Preset;
 use lydian_lab::scale::cluster::{Fault, Kind, Measurement, Settings, scripts};
-use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
@@ -50,6 +43,9 @@ pub(super) struct ClusterArgs {
     /// Failures, each in a phase of its own [default: all that are possible; none: none].
     #[arg(long, value_delimiter = ',', value_name = "FAILURE")]
     failures: Vec<String>,
+    /// Kills of the node that writes the index, at random moments.
+    #[arg(long, default_value_t = 5)]
+    kills: u32,
     /// Seconds for which a process is paused.
     #[arg(long, default_value_t = 30)]
     stopped_seconds: u64,
@@ -65,39 +61,23 @@ pub(super) struct ClusterArgs {
     /// Height of the chain, by empty blocks above: blocks are sealed 1,088 blocks below the tip.
     #[arg(long, default_value_t = 2_000)]
     height: u32,
-    /// Path of the program `lydian`, built with the cargo feature `cassandra` [default: the one beside this program].
-    #[arg(long)]
-    node_path: Option<PathBuf>,
-    /// Additional argument for the nodes.
-    #[arg(long, allow_hyphen_values = true)]
-    node_arg: Vec<String>,
     /// Additional argument for the front ends.
     #[arg(long, allow_hyphen_values = true)]
     front_arg: Vec<String>,
     /// Time limit of each step in seconds.
     #[arg(long, default_value_t = 300)]
     timeout_seconds: u64,
-    /// Directory in which everything runs [default: in the cache directory].
-    #[arg(long)]
-    work: Option<PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 pub(super) fn cluster(args: &ClusterArgs) -> Result<Report, LabError> {
     let kind = if args.whole_copies.is_some() { Kind::WholeCopies } else { Kind::FrontEnds };
     let failures = Fault::named(&args.failures, kind, kind == Kind::FrontEnds && args.store.is_none())?;
-    let program = program(args.node_path.as_deref())?;
-    let cache = cache_folder();
-    let _lock = lock(&cache)?;
-    let interrupted = interrupted()?;
-    let work = args.work.clone().unwrap_or_else(|| cache.join("work"));
-    RealDisk.create_dir(&work)?;
     let reuse = ReuseSettings { seed: 1, scripts: args.scripts, fat_spent: 0, fat_kept: 0 };
     let preset = Preset::Deep(DeepSettings { base: Base::Reuse(reuse), height: args.height });
-    let (folder, chain) = ensure(preset, &cache.join("chains"), parallel::default_threads(), &mut print_progress)?;
-    let targets = scripts(&folder, args.scripts)?;
+    let prepared = args.run.prepare(preset)?;
+    let targets = scripts(&prepared.folder, args.scripts)?;
     let settings = Settings {
         servers: args.whole_copies.unwrap_or(args.front_ends),
         is_whole: kind == Kind::WholeCopies,
@@ -107,26 +87,25 @@ pub(super) fn cluster(args: &ClusterArgs) -> Result<Report, LabError> {
         pause_ms: args.pause_ms,
         rounds: args.rounds,
         phase_seconds: args.phase_seconds,
+        kills: args.kills,
         stopped_seconds: args.stopped_seconds,
         block_seconds: args.block_seconds,
         touched: args.touched,
         timeout_seconds: args.timeout_seconds,
     };
     let measurement = Measurement {
-        chain: &chain,
-        folder: &folder,
+        chain: &prepared.chain,
+        folder: &prepared.folder,
         targets: &targets,
-        program: &program,
+        program: &prepared.program,
         settings,
-        failures: &failures,
+        failures,
         hosts: args.store.as_deref(),
-        node_arguments: &args.node_arg,
+        node_arguments: &args.run.node_arg,
         front_arguments: &args.front_arg,
-        work: &work,
+        work: &prepared.work,
         command_line: std::env::args().collect(),
-        interrupted: &interrupted,
+        interrupted: &prepared.interrupted,
     };
-    let results = measurement.run(&mut print_progress)?;
-    let exit_code = if results.is_right { 0 } else { EXIT_NOT_RIGHT };
-    Ok(Report { text: if args.json { results.to_json() } else { results.to_text() }, exit_code })
+    Ok(args.run.report(&measurement.run(&mut print_progress)?))
 }

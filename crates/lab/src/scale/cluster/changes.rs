@@ -3,7 +3,7 @@
 //! Input: the nodes, the tip of the chain, the scripts. Output: the times of all changes, with the status that each
 //! changed script has then. Every node gets every transaction and block by RPC, so that no relay between nodes is part
 //! of a figure. Invariants: a change touches a script once; the oracle is asked as soon as the first node's own server
-//! has the change. Cost: the blocks of the run in memory.
+//! has the change; the oracle knows a block before any node has it. Cost: the blocks of the run in memory.
 
 use super::oracle::{About, Oracle};
 use crate::electrum::client::{Client, result_of};
@@ -14,7 +14,7 @@ use lydian_chains::presets::maker::{Maker, free_tx, output};
 use lydian_chains::presets::scale::{witness_input, witness_script};
 use lydian_chains::rng::Random;
 use lydian_chains::wallet::script::p2wsh;
-use lydian_primitives::build::MutTx;
+use lydian_primitives::build::{MutBlock, MutTx};
 use lydian_primitives::{OutPoint, Txid, to_hex};
 use lydian_stdx::lock;
 use serde_json::{Value, json};
@@ -34,6 +34,13 @@ const COINS_MAX: i64 = 500;
 /// Blocks after which a coinbase can be spent.
 const MATURITY: u32 = 100;
 const POLL: Duration = Duration::from_millis(2);
+const SUBMIT: &str = "submitblock";
+/// The answer to a block that is not on the best chain (BIP-0022).
+const SIDE_BRANCH: &str = "inconclusive";
+/// Digits of a header.
+const HEADER_HEX: usize = 160;
+/// A node that was away gets blocks from so many below its tip on.
+const REORGANISED_MOST: u64 = 20;
 
 /// A node that gets every change.
 #[derive(Debug)]
@@ -58,16 +65,49 @@ impl Caller {
     }
 }
 
-/// A change that wallets are told.
+/// A change that servers announce to wallets.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// The height of the block; `None` for the mempool.
     pub height: Option<u32>,
-    /// Before the nodes got it, and when all that run had answered.
+    /// Before the nodes got it.
     pub start: Instant,
-    pub done: Instant,
-    /// The touched scripts, with their status.
-    pub scripts: Vec<(String, Value)>,
+    /// When each node had connected the block, or accepted the last transaction; `None` for one that was away.
+    pub taken: Vec<Option<Instant>>,
+    /// The touched scripts.
+    pub scripts: Vec<Touched>,
+}
+
+/// A script that a change touched, with its status before and after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    pub hash: String,
+    pub before: Value,
+    pub status: Value,
+}
+
+impl Change {
+    /// When this node had the change; if it was away, when the last of the others had it.
+    pub fn taken_by(&self, node: usize) -> Instant {
+        let of = self.taken.get(node).copied().flatten();
+        of.or_else(|| self.taken.iter().flatten().max().copied()).unwrap_or(self.start)
+    }
+}
+
+/// What became of a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// In the block of this height; 0 for the mempool.
+    At(u32),
+    /// Neither in the chain nor in the mempool.
+    Gone,
+}
+
+/// A payment to a script, by the number of the script.
+#[derive(Clone, Debug)]
+pub(super) struct Paid {
+    pub(super) script: usize,
+    pub(super) tx: MutTx,
 }
 
 /// What was sent so far, for nodes that were away.
@@ -75,7 +115,7 @@ pub struct Change {
 struct Sent {
     blocks: Vec<(u32, String)>,
     /// Not in a block yet.
-    waiting: Vec<String>,
+    waiting: Vec<(Txid, String)>,
 }
 
 #[derive(Debug)]
@@ -89,18 +129,26 @@ pub struct Changes<'a> {
 /// Pays scripts.
 #[derive(Debug)]
 pub struct Payer {
-    maker: Maker,
+    pub(super) maker: Maker,
     coins: VecDeque<OutPoint>,
     random: Random,
+    /// Payments that a reorganisation took out of the chain: the next block has them.
+    pub(super) returned: Vec<Paid>,
 }
 
 impl Payer {
     pub fn new(maker: Maker) -> Payer {
-        Payer { maker, coins: VecDeque::new(), random: Random::new(1, "scale cluster payer") }
+        let random = Random::new(1, "scale cluster payer");
+        Payer { maker, coins: VecDeque::new(), random, returned: Vec::new() }
     }
 
-    pub fn height(&self) -> u32 {
-        self.maker.height
+    /// Transactions that pay these scripts, as far as there are coins.
+    pub(super) fn pay_each(&mut self, oracle: &Oracle, scripts: &[usize]) -> Vec<Paid> {
+        let pay = |script: &usize| {
+            let tx = self.pay(&oracle.targets.get(*script)?.script)?;
+            Some(Paid { script: *script, tx })
+        };
+        scripts.iter().filter_map(pay).collect()
     }
 
     /// A transaction that pays this script.
@@ -137,28 +185,34 @@ impl<'a> Changes<'a> {
         Changes { nodes, oracle, sent: Mutex::new(Sent::default()) }
     }
 
-    /// Every node that runs gets a call at the same time; the first one must take it.
-    fn tell(&self, method: &str, param: &str) -> Result<(), LabError> {
+    /// Every node that runs gets a call at the same time; the first one must take it. Returns when each had taken it.
+    fn tell(&self, method: &str, param: &str) -> Result<Vec<Option<Instant>>, LabError> {
         let params = json!([param]);
-        let failed = |answer: Value| LabError::program(method, answer);
         thread::scope(|scope| {
-            let mut calls = Vec::new();
-            for node in self.nodes.iter().filter(|node| node.is_up()) {
-                let params = &params;
-                calls.push(scope.spawn(move || (node.is_up(), node.call(method, params))));
-            }
+            let params = &params;
+            let call = |node: &'a Caller| {
+                let call = move || (node.call(method, params), system::now());
+                node.is_up().then(|| scope.spawn(call))
+            };
+            let calls: Vec<_> = self.nodes.iter().map(call).collect();
+            let mut taken = Vec::new();
             for (number, call) in calls.into_iter().enumerate() {
-                let (_, answer) = call.join().map_err(|_| LabError::program(method, "its thread ended"))?;
+                let Some(call) = call else {
+                    taken.push(None);
+                    continue;
+                };
+                let (answer, at) = call.join().map_err(|_| LabError::program(method, "its thread ended"))?;
                 match answer {
-                    Ok(answer) if method == "submitblock" && !answer.is_null() && number == 0 => {
-                        return Err(failed(answer));
+                    Ok(answer) if number == 0 && method == SUBMIT && !answer.is_null() && answer != SIDE_BRANCH => {
+                        return Err(LabError::program(method, answer));
                     }
                     Err(error) if number == 0 => return Err(error),
+                    Ok(_) => taken.push(Some(at)),
                     // Another one may just have been killed; it gets everything again.
-                    Ok(_) | Err(_) => {}
+                    Err(_) => taken.push(None),
                 }
             }
-            Ok(())
+            Ok(taken)
         })
     }
 
@@ -171,17 +225,43 @@ impl<'a> Changes<'a> {
         if txs.is_empty() {
             return Err(LabError::Usage("the coinbases of the chain are too small: use a smaller --height".to_owned()));
         }
-        self.block(payer, txs)
+        self.block(payer, txs).map(|_| ())
     }
 
-    fn block(&self, payer: &mut Payer, txs: Vec<MutTx>) -> Result<(), LabError> {
+    /// Puts a block with these transactions on the tip.
+    pub(super) fn block(&self, payer: &mut Payer, txs: Vec<MutTx>) -> Result<Vec<Option<Instant>>, LabError> {
         let block = payer.maker.block(txs);
         payer.maker.advance(&block);
+        self.submit(payer.maker.height, &block)
+    }
+
+    /// Sends a block to every node.
+    pub(super) fn submit(&self, height: u32, block: &MutBlock) -> Result<Vec<Option<Instant>>, LabError> {
         let hex = to_hex(&block.encode());
+        self.oracle.expect_tip(height, hex.get(..HEADER_HEX).unwrap_or_default());
+        let included: BTreeSet<Txid> = block.txs.iter().map(MutTx::txid).collect();
         let mut sent = lock(&self.sent);
-        sent.blocks.push((payer.maker.height, hex.clone()));
-        sent.waiting.clear();
-        self.tell("submitblock", &hex)
+        sent.blocks.push((height, hex.clone()));
+        sent.waiting.retain(|(txid, _)| !included.contains(txid));
+        self.tell(SUBMIT, &hex)
+    }
+
+    /// Sends transactions to the mempool of every node. Returns when each had the last one.
+    pub(super) fn send(&self, paid: &[Paid]) -> Result<Vec<Option<Instant>>, LabError> {
+        let mut taken = vec![None; self.nodes.len()];
+        for Paid { tx, .. } in paid {
+            let hex = to_hex(&tx.encode());
+            let mut sent = lock(&self.sent);
+            sent.waiting.push((tx.txid(), hex.clone()));
+            taken = self.tell("sendrawtransaction", &hex)?;
+        }
+        Ok(taken)
+    }
+
+    /// The last reorganisation changed the transactions that nodes which were away must get.
+    pub(super) fn set_waiting(&self, paid: &[Paid]) {
+        let waiting = paid.iter().map(|paid| (paid.tx.txid(), to_hex(&paid.tx.encode())));
+        lock(&self.sent).waiting = waiting.collect();
     }
 
     /// A round: some scripts are paid in the mempool, and half a period later a block has these payments and as many
@@ -192,43 +272,38 @@ impl<'a> Changes<'a> {
         client: &mut Client,
         touched: usize,
         pause: &dyn Fn(),
-    ) -> Result<[Change; 2], LabError> {
+    ) -> Result<Vec<Change>, LabError> {
         let scripts = self.some_scripts(payer, 2 * touched);
         let (waiting, unknown) = scripts.split_at(scripts.len() / 2);
         let funding = if payer.coins.len() < 8 * touched { payer.fund(16 * touched) } else { Vec::new() };
         // Coins of the funding transactions are at the end of the queue, and spent after this block.
-        let pay = |payer: &mut Payer, scripts: &[usize]| -> Vec<(usize, MutTx)> {
-            let pay = |script: &usize| Some((*script, payer.pay(&self.oracle.targets.get(*script)?.script)?));
-            scripts.iter().filter_map(pay).collect()
-        };
-        let (waiting, unknown) = (pay(payer, waiting), pay(payer, unknown));
+        let waiting = payer.pay_each(self.oracle, waiting);
+        let unknown = payer.pay_each(self.oracle, unknown);
         let start = system::now();
-        for (_, tx) in &waiting {
-            let hex = to_hex(&tx.encode());
-            let mut sent = lock(&self.sent);
-            sent.waiting.push(hex.clone());
-            self.tell("sendrawtransaction", &hex)?;
-        }
-        let done = system::now();
-        let touched: Vec<(usize, Txid)> = waiting.iter().map(|(script, tx)| (*script, tx.txid())).collect();
-        let first = Change { height: None, start, done, scripts: self.settle(client, &touched, 0)? };
+        let taken = self.send(&waiting)?;
+        let fates = |paid: &[Paid], fate| paid.iter().map(|paid| (paid.clone(), fate)).collect::<Vec<_>>();
+        let scripts = self.settle(client, &fates(&waiting, Fate::At(0)))?;
+        let first = Change { height: None, start, taken, scripts };
         pause();
-        let txs: Vec<MutTx> = waiting.iter().chain(&unknown).map(|(_, tx)| tx.clone()).collect();
+        let paid = [std::mem::take(&mut payer.returned), waiting, unknown].concat();
+        let txs = paid.iter().map(|paid| paid.tx.clone());
         let start = system::now();
-        self.block(payer, funding.into_iter().chain(txs).collect())?;
-        let done = system::now();
+        let taken = self.block(payer, funding.into_iter().chain(txs).collect())?;
         let height = payer.maker.height;
-        let touched: Vec<(usize, Txid)> =
-            waiting.iter().chain(&unknown).map(|(script, tx)| (*script, tx.txid())).collect();
-        let scripts = self.settle(client, &touched, i64::from(height))?;
-        Ok([first, Change { height: Some(height), start, done, scripts }])
+        let scripts = self.settle(client, &fates(&paid, Fate::At(height)))?;
+        Ok(vec![first, Change { height: Some(height), start, taken, scripts }])
     }
 
-    fn some_scripts(&self, payer: &mut Payer, count: usize) -> Vec<usize> {
+    /// Different scripts, none of which has a payment that waits for the next block.
+    pub(super) fn some_scripts(&self, payer: &mut Payer, count: usize) -> Vec<usize> {
         let all = self.oracle.targets.len();
+        let busy: BTreeSet<usize> = payer.returned.iter().map(|paid| paid.script).collect();
         let mut chosen = BTreeSet::new();
-        while chosen.len() < count.min(all) {
-            chosen.insert(payer.random.index(all));
+        while chosen.len() < count.min(all.saturating_sub(busy.len())) {
+            let script = payer.random.index(all);
+            if !busy.contains(&script) {
+                chosen.insert(script);
+            }
         }
         let mut chosen: Vec<usize> = chosen.into_iter().collect();
         // The order of their numbers would always give the same ones to the mempool.
@@ -238,36 +313,35 @@ impl<'a> Changes<'a> {
         chosen
     }
 
-    /// Waits until the first node's own server has these transactions at this height, and asks it about their scripts.
-    fn settle(
-        &self,
-        client: &mut Client,
-        touched: &[(usize, Txid)],
-        height: i64,
-    ) -> Result<Vec<(String, Value)>, LabError> {
+    /// Waits until the first node's own server has these payments where they belong, and asks it about their scripts.
+    pub(super) fn settle(&self, client: &mut Client, paid: &[(Paid, Fate)]) -> Result<Vec<Touched>, LabError> {
         let about = About::Script(ScriptQuery::History);
-        let mut statuses = Vec::new();
-        for (script, txid) in touched {
-            let (txid, start) = (txid.to_string(), system::now());
+        let mut touched = Vec::new();
+        for (Paid { script, tx }, fate) in paid {
+            let (txid, start) = (tx.txid().to_string(), system::now());
             loop {
                 let line = client.ask(&about.method(), self.oracle.request(*script, about))?.line.to_vec();
-                let history = result_of(&line).unwrap_or_default();
-                let is_it = |entry: &Value| entry["tx_hash"] == txid && entry["height"] == height;
-                if history.as_array().is_some_and(|entries| entries.iter().any(is_it)) {
+                if result_of(&line).is_ok_and(|history| fate.is_of(&txid, &history)) {
                     break;
                 }
                 let patience = self.nodes.first().map_or(Duration::ZERO, |node| node.timeout);
                 if start.elapsed() > patience {
-                    let reason = format!("its server does not have {txid} at height {height}");
+                    let reason = format!("its server does not have {txid} where it belongs: {fate:?}");
                     return Err(LabError::program("lydian", reason));
                 }
                 thread::sleep(POLL);
             }
-            let status = self.oracle.update(client, *script)?;
+            let (before, status) = self.oracle.update(client, *script)?;
             let hash = self.oracle.targets.get(*script).map(|target| target.scripthash.clone());
-            statuses.push((hash.unwrap_or_default(), status));
+            touched.push(Touched { hash: hash.unwrap_or_default(), before, status });
         }
-        Ok(statuses)
+        Ok(touched)
+    }
+
+    /// A node gets no further changes, and none is on its way to it: a paused node would hold up all others.
+    pub fn leave_out(&self, node: &Caller) {
+        let _sent = lock(&self.sent);
+        node.is_up.store(false, Ordering::Relaxed);
     }
 
     /// A node that was away gets what it missed; from then on it gets every change.
@@ -276,16 +350,28 @@ impl<'a> Changes<'a> {
         let sent = lock(&self.sent);
         let height = node.call("getblockcount", &json!([]))?.as_u64().unwrap_or(0);
         for (at, block) in &sent.blocks {
-            if u64::from(*at) > height {
-                node.call("submitblock", &json!([block]))?;
+            // It may be on the branch that a reorganisation left; it refuses what it has.
+            if u64::from(*at) + REORGANISED_MOST > height {
+                node.call(SUBMIT, &json!([block]))?;
             }
         }
-        for tx in &sent.waiting {
+        for (_, tx) in &sent.waiting {
             // It may know the transaction.
             let _ = node.call("sendrawtransaction", &json!([tx]));
         }
         node.is_up.store(true, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+impl Fate {
+    fn is_of(self, txid: &str, history: &Value) -> bool {
+        let entries = history.as_array().map(Vec::as_slice).unwrap_or_default();
+        let entry = entries.iter().find(|entry| entry["tx_hash"] == txid);
+        match self {
+            Fate::At(height) => entry.is_some_and(|entry| entry["height"] == height),
+            Fate::Gone => entry.is_none(),
+        }
     }
 }
 

@@ -1,14 +1,29 @@
-//! What is done to an installation while wallets ask: processes are killed, paused and restarted.
+//! What is done to an installation while wallets ask: processes are killed, paused and restarted, data is lost.
 //!
-//! Input: the running processes. Output: the seconds that recovery took. Invariant: after [`Fault::undo`], everything
-//! runs as before and every node has every change. The first node is left alone, since the others are compared with it.
+//! Input: the running processes. Output: how many were struck, and the seconds that recovery took. Invariant: after
+//! [`Fault::undo`], everything runs as before, every node has every change, and every server has the tip. The first
+//! node is left alone, since the others are compared with it.
 
 use super::changes::Changes;
 use super::oracle::Oracle;
 use super::world::World;
 use crate::error::LabError;
 use crate::runs::system;
+use crate::store::{Join, SMALL_DISK};
+use lydian_chains::rng::Random;
+use std::thread;
 use std::time::Duration;
+
+/// Nodes of an installation with front ends: one that the others are compared with, the one that writes the index, and
+/// the one whose feed is followed.
+pub const NODES: usize = 3;
+pub const WRITER: usize = 1;
+pub const FOLLOWED: usize = 2;
+/// The node of the store that loses its data.
+const LOSER: usize = 2;
+/// Under load, tables are written to disk all the time.
+const FLUSH_MS: u32 = 1_000;
+const STEP: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -18,10 +33,20 @@ pub enum Fault {
     StorePause,
     /// Each node of the store is restarted in turn.
     StoreRestart,
+    /// A node of the store loses everything; another one takes its place.
+    StoreReplace,
+    /// A node of the store loses the files of the index, and does not know it; reading from all replicas repairs that.
+    StoreRepair,
+    /// The disk of a node of the store is full.
+    StoreFull,
+    /// `kill -9` of all nodes of the store but one.
+    StoreQuorum,
     /// `kill -9` of a front end; it is started again.
     FrontKill,
     /// `kill -9` of the node whose feed is followed; it is started again.
     FeedKill,
+    /// `kill -9` of the node that writes the index, at random moments; it is started again each time.
+    WriterKill,
     /// The same for one of several whole nodes.
     CopyKill,
     CopyPause,
@@ -35,13 +60,29 @@ pub enum Kind {
     WholeCopies,
 }
 
+/// What the failures of a run need beside the processes.
+#[derive(Debug)]
+pub struct Means<'a> {
+    pub changes: &'a Changes<'a>,
+    pub oracle: &'a Oracle,
+    pub random: Random,
+    /// Of the node that writes, and the longest time before each.
+    pub kills: u32,
+    pub kill_within: Duration,
+}
+
 impl Fault {
-    pub const ALL: [Fault; 8] = [
+    pub const ALL: [Fault; 13] = [
         Fault::StoreKill,
         Fault::StorePause,
         Fault::StoreRestart,
+        Fault::StoreReplace,
+        Fault::StoreRepair,
+        Fault::StoreFull,
+        Fault::StoreQuorum,
         Fault::FrontKill,
         Fault::FeedKill,
+        Fault::WriterKill,
         Fault::CopyKill,
         Fault::CopyPause,
         Fault::CopyRestart,
@@ -52,8 +93,13 @@ impl Fault {
             Fault::StoreKill => "store-kill",
             Fault::StorePause => "store-pause",
             Fault::StoreRestart => "store-restart",
+            Fault::StoreReplace => "store-replace",
+            Fault::StoreRepair => "store-repair",
+            Fault::StoreFull => "store-full",
+            Fault::StoreQuorum => "store-quorum",
             Fault::FrontKill => "front-kill",
             Fault::FeedKill => "feed-kill",
+            Fault::WriterKill => "writer-kill",
             Fault::CopyKill => "copy-kill",
             Fault::CopyPause => "copy-pause",
             Fault::CopyRestart => "copy-restart",
@@ -61,11 +107,21 @@ impl Fault {
     }
 
     fn needs_own_store(self) -> bool {
-        matches!(self, Fault::StoreKill | Fault::StorePause | Fault::StoreRestart)
+        self.name().starts_with("store-")
     }
 
     fn is_of(self, kind: Kind) -> bool {
         matches!(self, Fault::CopyKill | Fault::CopyPause | Fault::CopyRestart) == (kind == Kind::WholeCopies)
+    }
+
+    /// Whether requests may fail: a store without a quorum says so.
+    pub fn may_fail(self) -> bool {
+        self == Fault::StoreQuorum
+    }
+
+    /// Whether [`Fault::inject`] takes as long as the failure.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Fault::StoreRestart | Fault::WriterKill | Fault::CopyRestart)
     }
 
     /// Those with these names; without names, all that this installation can have.
@@ -91,51 +147,124 @@ impl Fault {
         names.iter().map(find).collect()
     }
 
-    /// Does it. Restarts in turn are over when this returns.
-    pub fn inject(self, world: &mut World<'_>, changes: &Changes<'_>) -> Result<(), LabError> {
-        let last = world.nodes.len().saturating_sub(1);
+    /// Does it; returns how many processes it struck. Restarts in turn are over when this returns.
+    pub fn inject(self, world: &mut World<'_>, means: &mut Means<'_>) -> Result<u32, LabError> {
+        let (last, stores) = (world.nodes.len().saturating_sub(1), world.store_nodes());
         match self {
-            Fault::StoreKill => world.kill_store_node(0),
-            Fault::StorePause => world.store()?.node_mut(1)?.pause(),
-            Fault::StoreRestart => (0..world.store_nodes()).try_for_each(|number| {
-                world.stop_store_node(number)?;
-                world.start_store_node(number)
-            }),
-            Fault::FrontKill => world.kill_front(0),
-            Fault::FeedKill | Fault::CopyKill => world.kill_node(last),
-            Fault::CopyPause => world.pause_node(last),
-            Fault::CopyRestart => (1..world.nodes.len()).try_for_each(|number| {
-                world.stop_node(number)?;
-                bring_back(world, changes, number)
-            }),
+            Fault::StoreKill => world.kill_store_node(0)?,
+            Fault::StorePause => world.store()?.node_mut(1)?.pause()?,
+            Fault::StoreRestart => {
+                for number in 0..stores {
+                    world.stop_store_node(number)?;
+                    world.restart_store_node(number)?;
+                }
+                return Ok(count(stores));
+            }
+            Fault::StoreReplace => {
+                world.kill_store_node(LOSER)?;
+                world.store()?.node_mut(LOSER)?.wipe()?;
+            }
+            Fault::StoreRepair => {
+                world.stop_store_node(LOSER)?;
+                let keyspace = world.store.as_ref().map(|store| store.keyspace.clone()).unwrap_or_default();
+                world.store()?.node_mut(LOSER)?.wipe_keyspace(&keyspace)?;
+                world.restart_store_node(LOSER)?;
+            }
+            Fault::StoreFull => {
+                world.store()?.node_mut(SMALL_DISK)?.disk()?.fill()?;
+                world.flush_often(0, FLUSH_MS)?;
+            }
+            Fault::StoreQuorum => {
+                (1..stores).try_for_each(|number| world.kill_store_node(number))?;
+                return Ok(count(stores.saturating_sub(1)));
+            }
+            Fault::FrontKill => world.kill_front(0)?,
+            Fault::FeedKill | Fault::CopyKill => world.kill_node(last)?,
+            Fault::WriterKill => {
+                for _ in 0..means.kills {
+                    pause(world, means)?;
+                    world.kill_node(WRITER)?;
+                    bring_back(world, means.changes, WRITER)?;
+                }
+                return Ok(means.kills);
+            }
+            Fault::CopyPause => {
+                means.changes.nodes.get(last).into_iter().for_each(|node| means.changes.leave_out(node));
+                world.pause_node(last)?;
+            }
+            Fault::CopyRestart => {
+                for number in 1..world.nodes.len() {
+                    world.stop_node(number)?;
+                    bring_back(world, means.changes, number)?;
+                }
+                return Ok(count(last));
+            }
         }
+        Ok(1)
     }
 
     /// Undoes it, if that is left to do. Returns the seconds until everything runs again.
-    pub fn undo(self, world: &mut World<'_>, changes: &Changes<'_>, oracle: &Oracle) -> Result<Option<f64>, LabError> {
+    pub fn undo(self, world: &mut World<'_>, means: &Means<'_>) -> Result<f64, LabError> {
         let (start, last) = (system::now(), world.nodes.len().saturating_sub(1));
         match self {
-            Fault::StoreKill => world.start_store_node(0)?,
+            Fault::StoreKill => world.restart_store_node(0)?,
             Fault::StorePause => {
                 world.store()?.node_mut(1)?.resume()?;
-                let (timeout, interrupted) = (world.timeout, world.interrupted);
-                world.store()?.wait(timeout, interrupted)?;
+                world.wait_for_store()?;
             }
-            Fault::FrontKill => return world.start_front(0, oracle).map(Some),
-            Fault::FeedKill | Fault::CopyKill => bring_back(world, changes, last)?,
+            Fault::StoreReplace => {
+                world.start_store_node(LOSER, Join::AsReplacement)?;
+                world.wait_for_store()?;
+                world.wait_for_rows(LOSER)?;
+            }
+            Fault::StoreRepair => {
+                world.read_from_all()?;
+                world.wait_for_rows(LOSER)?;
+            }
+            Fault::StoreFull => {
+                world.store()?.node_mut(SMALL_DISK)?.disk()?.clear()?;
+                world.kill_store_node(SMALL_DISK)?;
+                world.restart_store_node(SMALL_DISK)?;
+                world.flush_often(0, 0)?;
+            }
+            Fault::StoreQuorum => {
+                (1..world.store_nodes()).try_for_each(|number| world.start_store_node(number, Join::Plainly))?;
+                world.wait_for_store()?;
+            }
+            Fault::FrontKill => {
+                world.start_front(0, means.oracle)?;
+            }
+            Fault::FeedKill | Fault::CopyKill => bring_back(world, means.changes, last)?,
             Fault::CopyPause => {
                 world.resume_node(last)?;
-                catch_up(changes, last)?;
+                catch_up(means.changes, last)?;
             }
-            Fault::StoreRestart | Fault::CopyRestart => return Ok(None),
+            Fault::StoreRestart | Fault::WriterKill | Fault::CopyRestart => {}
         }
-        Ok(Some(start.elapsed().as_secs_f64()))
+        world.wait_for_tip()?;
+        Ok(start.elapsed().as_secs_f64())
     }
 
     /// How long it lasts, if not as long as the other phases.
     pub fn lasts(self, pause: Duration) -> Option<Duration> {
         matches!(self, Fault::StorePause | Fault::CopyPause).then_some(pause)
     }
+}
+
+fn count(processes: usize) -> u32 {
+    u32::try_from(processes).unwrap_or(u32::MAX)
+}
+
+/// Waits for a random time.
+fn pause(world: &World<'_>, means: &mut Means<'_>) -> Result<(), LabError> {
+    let most = usize::try_from(means.kill_within.as_millis()).unwrap_or(usize::MAX);
+    let length = Duration::from_millis(means.random.index(most.max(1)) as u64);
+    let start = system::now();
+    while start.elapsed() < length {
+        world.check_interrupted()?;
+        thread::sleep(STEP.min(length));
+    }
+    Ok(())
 }
 
 /// Starts a node that ended, and gives it what it missed.
@@ -158,9 +287,11 @@ mod tests {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             Fault::named(&names, kind, own).map(|faults| faults.into_iter().map(Fault::name).collect::<Vec<_>>())
         };
-        let front_ends = ["store-kill", "store-pause", "store-restart", "front-kill", "feed-kill"];
-        assert_eq!(named(&[], Kind::FrontEnds, true).unwrap(), front_ends);
-        assert_eq!(named(&[], Kind::FrontEnds, false).unwrap(), ["front-kill", "feed-kill"]);
+        let all = named(&[], Kind::FrontEnds, true).unwrap();
+        let (of_store, others) = all.split_at(7);
+        assert!(of_store.iter().all(|name| name.starts_with("store-")), "{all:?}");
+        assert_eq!(others, ["front-kill", "feed-kill", "writer-kill"]);
+        assert_eq!(named(&[], Kind::FrontEnds, false).unwrap(), others);
         assert_eq!(named(&[], Kind::WholeCopies, false).unwrap(), ["copy-kill", "copy-pause", "copy-restart"]);
         assert_eq!(named(&["none"], Kind::FrontEnds, true).unwrap(), [""; 0]);
         assert_eq!(named(&["feed-kill"], Kind::FrontEnds, true).unwrap(), ["feed-kill"]);

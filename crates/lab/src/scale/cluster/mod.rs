@@ -2,13 +2,16 @@
 //!
 //! Input: a chain with scripts, the program `lydian`, settings. Output: [`ClusterResults`]: requests, failures, wrong
 //! answers, times and CPU time by role, for each failure. Either front ends that read a store, with two nodes that have
-//! feeds, the first of which writes the index into the store; or several whole nodes. Clients reach both through the
-//! same balancer. Invariant: every answer is compared with what the first node's own Electrum server answers. Must
-//! never: measure beside another lab.
+//! feeds, one of which writes the index into the store; or several whole nodes. Clients reach both through the same
+//! balancer. Invariants: every answer is compared with what the first node's own Electrum server answers, which is no
+//! part of the installation if there are front ends; during each failure, six blocks leave the chain. Must never:
+//! measure beside another lab.
 
 pub mod changes;
+pub mod commits;
 pub mod fault;
 pub mod oracle;
+mod reorganisation;
 mod report;
 mod results;
 pub mod wallet;
@@ -19,22 +22,24 @@ pub use fault::{Fault, Kind};
 pub use results::{ClusterResults, KindResults, Latencies, Notified, PhaseResults};
 
 use super::balancer::{self, Backend, Balancer, Check};
+use super::facts;
 use super::node::{Home, PROTOCOL_MAX};
 use super::project::{Costs, Estimate};
 use crate::electrum::client::{Client, Place};
 use crate::error::LabError;
 use crate::limits::BALANCED_CONNECTIONS_MAX;
 use crate::runs::{Folder, system};
-use crate::store::Recipe;
+use crate::store::{Recipe, SmallDisk};
 use changes::{Caller, Change, Changes, Payer};
+use commits::Commits;
+use fault::{FOLLOWED, Means, NODES, WRITER};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::presets::maker::{Maker, TRUE_SCRIPT};
+use lydian_chains::rng::Random;
 use lydian_chains::targets::{Target, Targets};
-use lydian_hash::sha256d;
-use lydian_primitives::BlockHash;
 use lydian_stdx::lock;
 use oracle::Oracle;
-use results::Mark;
+use results::{Announced, Mark};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Mutex;
@@ -54,6 +59,10 @@ const STEP: Duration = Duration::from_millis(20);
 const TRY: Duration = Duration::from_secs(10);
 /// Connections whose memory is measured.
 const MEASURED_CONNECTIONS: u32 = 100;
+/// The disk that is filled.
+const SMALL_DISK_MIB: u32 = 256;
+/// A reorganisation pauses between its blocks for this part of the time between blocks.
+const PAUSES: u32 = 10;
 /// A thread of a client only reads, writes and compares.
 const STACK_BYTES: usize = 512 << 10;
 
@@ -72,6 +81,8 @@ pub struct Settings {
     /// Phases without a failure; their spread is the error of the figures.
     pub rounds: u32,
     pub phase_seconds: u64,
+    /// Kills of the node that writes the index.
+    pub kills: u32,
     /// How long a paused process is paused.
     pub stopped_seconds: u64,
     /// A block in every so many seconds, and scripts that it and the mempool touch.
@@ -90,7 +101,7 @@ pub struct Measurement<'a> {
     pub targets: &'a [Target],
     pub program: &'a Path,
     pub settings: Settings,
-    pub failures: &'a [Fault],
+    pub failures: Vec<Fault>,
     /// Hosts of a store that runs already; its keyspace stays.
     pub hosts: Option<&'a str>,
     /// Arguments for every start of a node, and of a front end.
@@ -106,9 +117,35 @@ pub struct Measurement<'a> {
 struct Run {
     seen: Vec<Seen>,
     heard: Vec<Heard>,
+    changes: Changed,
+    phases: Phases,
+    commits: Option<Commits>,
+}
+
+/// The changes with their phases, and the phases in which there was a reorganisation.
+#[derive(Debug, Default)]
+struct Changed {
     changes: Vec<(usize, Change)>,
+    reorganised: Vec<usize>,
+}
+
+/// What was used at the beginning of each phase and at the end; of each phase, the processes that were struck and the
+/// seconds of the recovery.
+#[derive(Debug, Default)]
+struct Phases {
     marks: Vec<Mark>,
+    strikes: Vec<u32>,
     recovered: Vec<Option<f64>>,
+}
+
+/// What the threads of the load tell each other.
+#[derive(Debug, Default)]
+struct Signals {
+    /// No further changes.
+    is_quiet: AtomicBool,
+    /// A reorganisation is due.
+    reorganise: AtomicBool,
+    failure: Mutex<Option<LabError>>,
 }
 
 /// The scripts of the chain with the most transactions. That of coinbases is left out, since every block touches it.
@@ -134,6 +171,13 @@ impl Measurement<'_> {
         if settings.rounds == 0 || settings.phase_seconds == 0 || settings.block_seconds == 0 {
             return refuse("--rounds, --phase-seconds and --block-seconds must be at least 1");
         }
+        let [writer_kill, full] = [Fault::WriterKill, Fault::StoreFull].map(|fault| self.failures.contains(&fault));
+        if writer_kill && settings.kills == 0 {
+            return refuse("--kills must be at least 1");
+        }
+        if full && self.hosts.is_some() {
+            return refuse("only a store that the lab starts can have a full disk");
+        }
         if settings.touched == 0 || self.targets.len() < usize::try_from(settings.touched).unwrap_or(0) * 2 {
             return refuse("--touched must be at least 1, and at most half the number of scripts");
         }
@@ -144,11 +188,39 @@ impl Measurement<'_> {
         Duration::from_secs(self.settings.timeout_seconds)
     }
 
-    pub fn run(&self, print_progress: &mut dyn FnMut(&str)) -> Result<ClusterResults, LabError> {
+    pub fn run(mut self, print_progress: &mut dyn FnMut(&str)) -> Result<ClusterResults, LabError> {
         self.check()?;
         let place = Folder::new(&self.work.join("scale-cluster"))?;
+        let left_out = self.leave_out(&place);
+        let mut results = results::begin(&self);
+        left_out.iter().for_each(|reason| print_progress(&format!("left out: {reason}")));
+        results.left_out = left_out;
+        self.run_in(&place, &mut results, print_progress)?;
+        Ok(results)
+    }
+
+    /// Failures that this machine cannot have are left out. Returns which, and why.
+    fn leave_out(&mut self, place: &Folder) -> Vec<String> {
+        if !self.failures.contains(&Fault::StoreFull) {
+            return Vec::new();
+        }
+        match SmallDisk::new(&place.0.join("disk"), 1) {
+            Ok(_) => Vec::new(),
+            Err(error) => {
+                self.failures.retain(|fault| *fault != Fault::StoreFull);
+                vec![format!("{}: {error}", Fault::StoreFull.name())]
+            }
+        }
+    }
+
+    fn run_in(
+        &self,
+        place: &Folder,
+        results: &mut ClusterResults,
+        print_progress: &mut dyn FnMut(&str),
+    ) -> Result<(), LabError> {
         let settings = &self.settings;
-        let nodes = if settings.is_whole { usize::from(settings.servers) } else { 2 };
+        let nodes = if settings.is_whole { usize::from(settings.servers) } else { NODES };
         let home = |number: usize| Home {
             program: self.program,
             network: self.chain.network,
@@ -171,7 +243,6 @@ impl Measurement<'_> {
             print_progress(&format!("node {number} validates the chain and builds its index"));
             home.import(self.folder)?;
         }
-        let mut results = results::begin(self);
         let mut arguments: Vec<Vec<String>> = ports
             .iter()
             .map(|ports| match settings.is_whole {
@@ -179,16 +250,15 @@ impl Measurement<'_> {
                 false => vec![format!("-feedbind=127.0.0.1:{}", ports.feed)],
             })
             .collect();
-        let store = if settings.is_whole { None } else { Some(self.start_store(&place, print_progress)?) };
-        if let (Some(store), Some(home), Some(first)) = (&store, homes.first(), arguments.first_mut()) {
+        let store = if settings.is_whole { None } else { Some(self.start_store(place, print_progress)?) };
+        if let (Some(store), Some(home), Some(writer)) = (&store, homes.get(WRITER), arguments.get_mut(WRITER)) {
             print_progress("the index is written into the store");
             results.load_seconds = Some(load_index(home, &store.url)?);
-            first.push(format!("-index={}", store.url));
+            writer.push(format!("-index={}", store.url));
         }
         let mut world = World::new(&homes, &ports, &callers, arguments, self.timeout(), self.interrupted);
         world.store = store;
-        self.measure(&mut world, &place, &mut results, print_progress)?;
-        Ok(results)
+        self.measure(&mut world, place, results, print_progress)
     }
 
     fn start_store(&self, place: &Folder, print_progress: &mut dyn FnMut(&str)) -> Result<Store, LabError> {
@@ -201,7 +271,8 @@ impl Measurement<'_> {
             interrupted: self.interrupted,
         };
         // Another run may have left a keyspace in a store that runs already.
-        Store::start(self.hosts, &recipe, &format!("lydian_lab_{:.0}", system::unix_seconds()))
+        let small_disk = self.failures.contains(&Fault::StoreFull).then_some(SMALL_DISK_MIB);
+        Store::start(self.hosts, &recipe, small_disk, &format!("lydian_lab_{:.0}", system::unix_seconds()))
     }
 
     /// Everything runs for the first time: the right answers, the front ends, the load.
@@ -226,7 +297,7 @@ impl Measurement<'_> {
         let mut client = world.node(0)?.connect()?;
         let oracle = Oracle::new(&mut client, self.targets, height)?;
         let changes = Changes::new(world.callers, &oracle);
-        let mut payer = Payer::new(Maker::on(self.tip()?, height));
+        let mut payer = Payer::new(Maker::on(facts::tip(self.chain)?, height));
         changes.prepare(&mut payer, usize::try_from(self.settings.touched).unwrap_or(0) * 16)?;
         let backends = if self.settings.is_whole {
             let backend = |ports: &Ports| Backend { port: ports.electrum, check: Check::Electrum };
@@ -255,7 +326,11 @@ impl Measurement<'_> {
             folder: place.0.clone(),
             url: world.store.as_ref().map(|store| store.url.clone()).unwrap_or_default(),
             // The one that fails is followed first; it is not the one that writes the index.
-            feeds: world.ports.iter().rev().map(|ports| ports.feed).collect(),
+            feeds: [FOLLOWED, WRITER]
+                .iter()
+                .filter_map(|node| world.ports.get(*node))
+                .map(|ports| ports.feed)
+                .collect(),
             more: self.front_arguments.to_vec(),
             timeout: self.timeout(),
         });
@@ -292,17 +367,14 @@ impl Measurement<'_> {
             phase: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
         };
-        let is_quiet = AtomicBool::new(false);
-        let failure: Mutex<Option<LabError>> = Mutex::new(None);
+        let signals = Signals::default();
         let hashes: Vec<&str> = changes.oracle.targets.iter().map(|target| target.scripthash.as_str()).collect();
-        let watched: Vec<u16> = match self.settings.is_whole {
-            true => world.ports.iter().map(|ports| ports.electrum).collect(),
-            false => world.fronts.iter().map(|front| front.port).collect(),
-        };
+        let watched = self.server_ports(world);
+        let store = world.store.as_ref().map(|store| commits::parts_of(&store.url)).transpose()?;
         thread::scope(|scope| {
             let stack = || thread::Builder::new().stack_size(STACK_BYTES);
             let failed = |error: std::io::Error| LabError::program("thread", error);
-            let (market, is_quiet, failure, hashes) = (&market, &is_quiet, &failure, &hashes);
+            let (market, signals, hashes) = (&market, &signals, &hashes);
             let work = || {
                 let mut wallets = Vec::new();
                 for number in 0..self.settings.clients {
@@ -313,102 +385,139 @@ impl Measurement<'_> {
                     let listen = move || watch::listen(port, hashes, &market.is_over);
                     watches.push(stack().spawn_scoped(scope, listen).map_err(failed)?);
                 }
-                let driver = scope.spawn(move || self.change(changes, payer, client, &market.phase, is_quiet, failure));
-                let phases = self.phases(world, changes, market, failure, print_progress);
-                is_quiet.store(true, Ordering::Relaxed);
+                let commits = store
+                    .map(|(hosts, keyspace)| scope.spawn(move || commits::watch(&hosts, &keyspace, &market.is_over)));
+                let driver = scope.spawn(move || self.change(changes, payer, client, &market.phase, signals));
+                let phases = self.phases(world, changes, market, signals, print_progress);
+                signals.is_quiet.store(true, Ordering::Relaxed);
                 let changed = driver.join().map_err(|_| LabError::program("changes", "their thread ended"))?;
+                let phases = phases.and_then(|phases| world.wait_for_tip().map(|()| phases));
                 if phases.is_ok() {
                     thread::sleep(SETTLES);
                 }
                 market.is_over.store(true, Ordering::Relaxed);
-                let (marks, recovered) = phases?;
-                if let Some(error) = lock(failure).take() {
+                let phases = phases?;
+                if let Some(error) = lock(&signals.failure).take() {
                     return Err(error);
                 }
                 let lost = || LabError::program("client", "its thread ended");
                 let seen = wallets.into_iter().map(|one| one.join().map_err(|_| lost())).collect::<Result<_, _>>()?;
                 let heard = watches.into_iter().map(|one| one.join().map_err(|_| lost())).collect::<Result<_, _>>()?;
-                Ok(Run { seen, heard, changes: changed, marks, recovered })
+                let commits = commits.map(|one| one.join().map_err(|_| lost())).transpose()?;
+                Ok(Run { seen, heard, changes: changed, phases, commits })
             };
             let run = work();
             // Whatever failed: no thread goes on.
-            is_quiet.store(true, Ordering::Relaxed);
+            signals.is_quiet.store(true, Ordering::Relaxed);
             market.is_over.store(true, Ordering::Relaxed);
             run
         })
     }
 
-    /// Changes until it is quiet, with the phase of each. An error is left in `failure`.
+    fn server_ports(&self, world: &World<'_>) -> Vec<u16> {
+        match self.settings.is_whole {
+            true => world.ports.iter().map(|ports| ports.electrum).collect(),
+            false => world.fronts.iter().map(|front| front.port).collect(),
+        }
+    }
+
+    /// Changes until it is quiet. An error is left in `signals`.
     fn change(
         &self,
         changes: &Changes<'_>,
         mut payer: Payer,
         mut client: Client,
         phase: &AtomicUsize,
-        is_quiet: &AtomicBool,
-        failure: &Mutex<Option<LabError>>,
-    ) -> Vec<(usize, Change)> {
+        signals: &Signals,
+    ) -> Changed {
         let period = Duration::from_secs(self.settings.block_seconds);
         let touched = usize::try_from(self.settings.touched).unwrap_or(1);
-        let mut all = Vec::new();
+        let mut all = Changed::default();
         let sleep_until = |start: Instant, length: Duration| {
-            while !is_quiet.load(Ordering::Relaxed) && start.elapsed() < length {
+            while !signals.is_quiet.load(Ordering::Relaxed) && start.elapsed() < length {
                 thread::sleep(STEP);
             }
         };
-        while !is_quiet.load(Ordering::Relaxed) {
+        while !signals.is_quiet.load(Ordering::Relaxed) {
             let (start, number) = (system::now(), phase.load(Ordering::Relaxed));
-            match changes.round(&mut payer, &mut client, touched, &|| sleep_until(start, period / 2)) {
-                Ok(round) => all.extend(round.map(|change| (number, change))),
+            let is_due = signals.reorganise.load(Ordering::Relaxed);
+            let round = match is_due {
+                true => changes.reorganise(&mut payer, &mut client, touched, &|| {
+                    sleep_until(system::now(), period / PAUSES);
+                }),
+                false => changes.round(&mut payer, &mut client, touched, &|| sleep_until(start, period / 2)),
+            };
+            match round {
+                Ok(round) => all.changes.extend(round.into_iter().map(|change| (number, change))),
                 Err(error) => {
-                    *lock(failure) = Some(error);
+                    *lock(&signals.failure) = Some(error);
                     break;
                 }
+            }
+            if is_due {
+                all.reorganised.push(number);
+                signals.reorganise.store(false, Ordering::Relaxed);
             }
             sleep_until(start, period);
         }
         all
     }
 
-    /// One phase after another. Returns what was used at the beginning of each and at the end, and the seconds of each
-    /// recovery.
+    /// One phase after another.
     fn phases(
         &self,
         world: &mut World<'_>,
         changes: &Changes<'_>,
         market: &Market<'_>,
-        failure: &Mutex<Option<LabError>>,
+        signals: &Signals,
         print_progress: &mut dyn FnMut(&str),
-    ) -> Result<(Vec<Mark>, Vec<Option<f64>>), LabError> {
+    ) -> Result<Phases, LabError> {
         let length = Duration::from_secs(self.settings.phase_seconds);
+        // At least so long, and until a reorganisation that was due is over.
         let wait = |length: Duration| {
             let start = system::now();
-            while start.elapsed() < length {
+            while start.elapsed() < length || signals.reorganise.load(Ordering::Relaxed) {
                 if self.interrupted.load(Ordering::Relaxed) {
                     return Err(LabError::Usage("interrupted".to_owned()));
                 }
-                if let Some(error) = lock(failure).take() {
+                if let Some(error) = lock(&signals.failure).take() {
                     return Err(error);
+                }
+                if start.elapsed() > length + self.timeout() {
+                    return Err(LabError::program("changes", "the chain was not reorganised in time"));
                 }
                 thread::sleep(STEP);
             }
             Ok(())
         };
-        let (mut marks, mut recovered) = (vec![Mark::now(world)], Vec::new());
+        let mut means = Means {
+            changes,
+            oracle: changes.oracle,
+            random: Random::new(1, "scale cluster kills"),
+            kills: self.settings.kills,
+            kill_within: Duration::from_secs(self.settings.block_seconds),
+        };
+        let mut phases = Phases { marks: vec![Mark::now(world)], ..Phases::default() };
         for (number, (name, fault)) in self.plan().into_iter().enumerate() {
             print_progress(&name);
             market.phase.store(number, Ordering::Relaxed);
+            let (mut strikes, mut recovered) = (0, None);
             if let Some(fault) = fault {
-                fault.inject(world, changes)?;
+                signals.reorganise.store(fault.is_whole(), Ordering::Relaxed);
+                strikes = fault.inject(world, &mut means)?;
+                if !fault.is_whole() {
+                    signals.reorganise.store(true, Ordering::Relaxed);
+                }
                 wait(fault.lasts(Duration::from_secs(self.settings.stopped_seconds)).unwrap_or(length))?;
-                recovered.push(fault.undo(world, changes, changes.oracle)?);
+                recovered = Some(fault.undo(world, &means)?);
             } else {
                 wait(length)?;
-                recovered.push(None);
             }
-            marks.push(Mark::now(world));
+            phases.strikes.push(strikes);
+            phases.recovered.push(recovered);
+            phases.marks.push(Mark::now(world));
         }
-        Ok((marks, recovered))
+        Ok(phases)
     }
 
     /// Names and failures of the phases.
@@ -422,18 +531,29 @@ impl Measurement<'_> {
         let plan = self.plan();
         let is_quiet: Vec<bool> = plan.iter().map(|(_, fault)| fault.is_none()).collect();
         results.kinds = results::by_kind(&run.seen, &is_quiet);
-        results.notified = results::notified(&run.changes, &run.heard, &is_quiet, SETTLES);
-        for (number, (name, _)) in plan.into_iter().enumerate() {
-            let (Some(before), Some(after)) = (run.marks.get(number), run.marks.get(number + 1)) else { continue };
+        let announced = |(number, heard): (usize, Heard)| match self.settings.is_whole {
+            true => Announced { heard, block_node: number, pool_node: number },
+            false => Announced { heard, block_node: WRITER, pool_node: FOLLOWED },
+        };
+        let announced: Vec<Announced> = run.heard.into_iter().enumerate().map(announced).collect();
+        results.notified = results::notified(&run.changes.changes, &announced, &is_quiet, SETTLES);
+        results.commits = run.commits;
+        for (number, (name, fault)) in plan.into_iter().enumerate() {
+            let marks = &run.phases.marks;
+            let (Some(before), Some(after)) = (marks.get(number), marks.get(number + 1)) else { continue };
             let mut phase = PhaseResults::new(name, number, &run.seen, before, after);
-            phase.recovered_seconds = run.recovered.get(number).copied().flatten();
+            phase.may_fail = fault.is_some_and(Fault::may_fail);
+            phase.strikes = run.phases.strikes.get(number).copied().unwrap_or(0);
+            phase.recovered_seconds = run.phases.recovered.get(number).copied().flatten();
+            let reorganised = run.changes.reorganised.iter().filter(|phase| **phase == number).count();
+            phase.reorganisations = u32::try_from(reorganised).unwrap_or(u32::MAX);
             results.phases.push(phase);
         }
         results.costs = self.costs(results, &is_quiet);
         results.costs.store_bytes = Estimate::of(&world.rss_bytes(world::Role::Store));
-        results.is_right = results.phases.iter().all(|phase| phase.failed + phase.wrong == 0)
-            && results.notified.missed == 0
-            && results.phases.iter().all(|phase| phase.requests > 0);
+        results.is_right = results.phases.iter().all(PhaseResults::is_right)
+            && results.commits.as_ref().is_none_or(|commits| commits.lost == 0 && commits.seen > 0)
+            && results.notified.missed == 0;
     }
 
     /// The costs of a request in the phases without a failure.
@@ -453,15 +573,5 @@ impl Measurement<'_> {
                 ..results.costs
             },
         }
-    }
-
-    /// The hash of the last block of the files.
-    fn tip(&self) -> Result<BlockHash, LabError> {
-        let mut tip = BlockHash::ZERO;
-        self.chain.each_block(&mut |block| {
-            tip = BlockHash(sha256d(block.get(..80).unwrap_or_default()));
-            Ok(())
-        })?;
-        Ok(tip)
     }
 }

@@ -15,6 +15,7 @@ use lydian_chains::targets::Target;
 use lydian_hash::sha256;
 use lydian_stdx::IgnorePoison;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::RwLock;
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,7 @@ impl About {
 /// The answers about a script between two changes.
 #[derive(Clone, Debug)]
 struct State {
+    status: Value,
     /// As received, and as digests of their content, in the order of [`ABOUT`].
     raw: [[u8; 32]; 4],
     content: [[u8; 32]; 4],
@@ -103,6 +105,8 @@ pub struct Oracle {
     states: Vec<RwLock<Vec<State>>>,
     pub transactions: Vec<Fixed>,
     pub headers: Vec<Fixed>,
+    /// Height and header of each block that is or was the tip during the load.
+    tips: RwLock<HashSet<(u32, String)>>,
 }
 
 impl Oracle {
@@ -115,7 +119,10 @@ impl Oracle {
             states: Vec::new(),
             transactions: Vec::new(),
             headers: Vec::new(),
+            tips: RwLock::default(),
         };
+        let tip = client.call("blockchain.headers.subscribe", &json!([]))?;
+        oracle.expect_tip(height, tip["hex"].as_str().unwrap_or_default());
         for script in 0..targets.len() {
             let (state, history) = oracle.ask(client, script)?;
             oracle.states.push(RwLock::new(vec![state]));
@@ -137,21 +144,35 @@ impl Oracle {
         self.requests.get(script).map_or(&[], |requests| &requests[about.place()])
     }
 
-    /// The script changed: asks the node again. Returns its status.
-    pub fn update(&self, client: &mut Client, script: usize) -> Result<Value, LabError> {
-        let (state, history) = self.ask(client, script)?;
+    /// A block that nodes are about to get.
+    pub fn expect_tip(&self, height: u32, header: &str) {
+        self.tips.write().ignore_poison().insert((height, header.to_owned()));
+    }
+
+    /// Whether this is the answer to a subscription to headers.
+    pub fn is_tip(&self, result: &Value) -> bool {
+        let height = result["height"].as_u64().and_then(|height| u32::try_from(height).ok());
+        let tip = height.zip(result["hex"].as_str().map(str::to_owned));
+        tip.is_some_and(|tip| self.tips.read().ignore_poison().contains(&tip))
+    }
+
+    /// The script changed: asks the node again. Returns its status before and now.
+    pub fn update(&self, client: &mut Client, script: usize) -> Result<(Value, Value), LabError> {
+        let (state, _) = self.ask(client, script)?;
+        let (mut before, now) = (Value::Null, state.status.clone());
         if let Some(states) = self.states.get(script) {
             let mut states = states.write().ignore_poison();
             if let Some(last) = states.last_mut() {
                 last.replaced = Some(system::now());
+                before = last.status.clone();
             }
             states.push(state);
         }
-        Ok(status_of(&history).map_or(Value::Null, Value::from))
+        Ok((before, now))
     }
 
     fn ask(&self, client: &mut Client, script: usize) -> Result<(State, Value), LabError> {
-        let mut state = State { raw: [[0; 32]; 4], content: [[0; 32]; 4], replaced: None };
+        let mut state = State { status: Value::Null, raw: [[0; 32]; 4], content: [[0; 32]; 4], replaced: None };
         let mut history = Value::Null;
         for about in ABOUT {
             let method = about.method();
@@ -166,7 +187,8 @@ impl Oracle {
         }
         // A server keeps the statuses of subscribed scripts, and finds out a moment after its history that one changed.
         let status = About::Status.place();
-        let content = About::Status.content(&status_of(&history).map_or(Value::Null, Value::from));
+        state.status = status_of(&history).map_or(Value::Null, Value::from);
+        let content = About::Status.content(&state.status);
         let content = content.unwrap_or(state.content[status]);
         if content != state.content[status] {
             (state.content[status], state.raw[status]) = (content, [0; 32]);
@@ -222,7 +244,7 @@ mod tests {
         let balance = |confirmed: u32| json!({"confirmed": confirmed, "unconfirmed": 0});
         let about = About::Script(ScriptQuery::Balance);
         let state = |confirmed: u32, replaced: Option<Instant>| {
-            let mut state = State { raw: [[0; 32]; 4], content: [[0; 32]; 4], replaced };
+            let mut state = State { status: Value::Null, raw: [[0; 32]; 4], content: [[0; 32]; 4], replaced };
             state.raw[about.place()] = sha256(&line(&balance(confirmed)));
             state.content[about.place()] = about.content(&balance(confirmed)).unwrap();
             state
@@ -239,7 +261,11 @@ mod tests {
             ])],
             transactions: Vec::new(),
             headers: Vec::new(),
+            tips: RwLock::default(),
         };
+        let tip = |height: u32, hex: &str| oracle.is_tip(&json!({"height": height, "hex": hex}));
+        oracle.expect_tip(7, "aa");
+        assert!(tip(7, "aa") && !tip(8, "aa") && !tip(7, "ab") && !oracle.is_tip(&json!({"height": 7})));
         let judge = |line: &[u8]| oracle.judge(0, about, line, asked);
         assert_eq!(judge(&line(&balance(3))), Verdict::Known { state: 2, stale: None });
         assert_eq!(judge(&line(&balance(2))), Verdict::Known { state: 1, stale: None }, "replaced after the question");

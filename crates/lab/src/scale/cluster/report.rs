@@ -2,6 +2,7 @@
 //!
 //! Input: results. Output: Markdown. Must never: show a figure that was not measured.
 
+use super::commits::Commits;
 use super::results::{ClusterResults, Latencies, PhaseResults};
 use super::world::Role;
 use std::fmt::Write;
@@ -11,7 +12,8 @@ const FIRST_ANSWER: &str = "3 s";
 const BLOCK: &str = "300 ms p99";
 
 pub(super) fn to_markdown(results: &ClusterResults) -> String {
-    let (node, machine, chain, settings) = (&results.node, &results.machine, &results.chain, &results.settings);
+    let (facts, settings) = (&results.facts, &results.settings);
+    let (node, machine, chain) = (&facts.node, &facts.machine, &facts.chain);
     let what = match settings.is_whole {
         true => format!("{} whole nodes", settings.servers),
         false => format!("{} front ends, {} nodes of the store", settings.servers, settings.store_nodes),
@@ -35,27 +37,52 @@ pub(super) fn to_markdown(results: &ClusterResults) -> String {
             let _ = writeln!(text, "\n{name}: {example}");
         }
     }
+    if let Some(example) = &results.notified.missed_example {
+        let _ = writeln!(text, "\nnot announced: {example}");
+    }
     text.push_str(match results.is_right {
-        true => "\nEvery request was answered, and every answer and notification was right.\n",
-        false => "\nNOT RIGHT: requests failed, answers are wrong, or notifications were missed; see --json.\n",
+        true => {
+            "\nEvery answer and notification was right, no acknowledged commit was lost, and no request failed unless \
+             most nodes of the store were down.\n"
+        }
+        false => {
+            "\nNOT RIGHT: answers are wrong, requests failed, a commit was lost, or notifications were missed; see \
+             --json.\n"
+        }
     });
     text
 }
 
 fn phases(text: &mut String, results: &ClusterResults) {
     text.push_str(
-        "| phase | s | requests | /s | failed | wrong | repeated | stale (longest) | p50 | p99 | longest | repair |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        "| phase | s | requests | /s | failed | wrong | repeated | moving | stale (longest) | p50 | p99 | longest | \
+         gap | repair | strikes | reorganisations |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for phase in &results.phases {
         let [p50, p99, most] = show(phase.latencies);
         let repair = phase.recovered_seconds.map_or_else(String::new, |seconds| format!("{seconds:.1} s"));
         let stale = format!("{} ({:.0} ms)", phase.stale, phase.stale_max_ms);
+        let failed = format!("{}{}", phase.failed, if phase.may_fail { " (may)" } else { "" });
         let _ = writeln!(
             text,
-            "| {} | {:.0} | {} | {:.0} | {} | {} | {} | {stale} | {p50} | {p99} | {most} | {repair} |",
-            phase.name, phase.seconds, phase.requests, phase.per_second, phase.failed, phase.wrong, phase.repeated,
+            "| {} | {:.0} | {} | {:.0} | {failed} | {} | {} | {} | {stale} | {p50} | {p99} | {most} | {:.1} ms | \
+             {repair} | {} | {} |",
+            phase.name,
+            phase.seconds,
+            phase.requests,
+            phase.per_second,
+            phase.wrong,
+            phase.repeated,
+            phase.moving,
+            phase.gap_ms,
+            phase.strikes,
+            phase.reorganisations,
         );
+    }
+    text.push_str("\nGap: the longest time in which no client got an answer. May: most nodes of the store are down.\n");
+    for left_out in &results.left_out {
+        let _ = writeln!(text, "Left out: {left_out}");
     }
 }
 
@@ -101,6 +128,8 @@ fn others(text: &mut String, results: &ClusterResults) {
         let _ = writeln!(text, "| {what} | {p50} | {p99} | {most} | {target} |");
     };
     row("block connected to header announced", notified.header, "");
+    row("block connected to first script announced", notified.block_first, "");
+    row("block connected to middle script announced", notified.block_median, "");
     row("block connected to last script announced", notified.block, BLOCK);
     row("block submitted to last script announced", notified.block_submitted, "");
     row("block connected to last script announced, with the failures", notified.block_with_failures, "");
@@ -110,6 +139,10 @@ fn others(text: &mut String, results: &ClusterResults) {
         row("front end started to first answer", Latencies::of(milliseconds), FIRST_ANSWER);
     }
     let _ = writeln!(text, "\nNotifications missed: {}", notified.missed);
+    if let Some(commits) = &results.commits {
+        let Commits { seen, lost, .. } = commits;
+        let _ = writeln!(text, "Commits seen in the store: {seen}, of which {lost} were lost");
+    }
     if let Some(seconds) = results.load_seconds {
         let _ = writeln!(text, "`lydian index load`: {seconds:.1} s");
     }

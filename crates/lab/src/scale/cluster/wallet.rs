@@ -106,6 +106,8 @@ pub struct Sample {
     pub phase: usize,
     pub kind: Kind,
     pub milliseconds: f64,
+    /// When it was answered.
+    pub at: Instant,
 }
 
 /// What went otherwise than it should, in one phase.
@@ -115,6 +117,7 @@ pub struct Trouble {
     pub failed: u64,
     /// Tries after a connection ended or was refused.
     pub repeated: u64,
+    pub moving: u64,
     /// Answers that the node never gave.
     pub wrong: u64,
     /// Answers that the node gave until before the question was sent, and the longest time before.
@@ -212,13 +215,19 @@ impl Wallet<'_> {
         self.market.is_over.load(Ordering::Relaxed)
     }
 
+    /// The number of the phase.
+    fn phase(&self) -> usize {
+        self.market.phase.load(Ordering::Relaxed)
+    }
+
     /// One session; it ends early if its connection does.
     fn session(&mut self, random: &mut Random) {
         self.client = None;
         let headers = request("blockchain.headers.subscribe", &json!([]));
         let Some(answer) = self.ask(Kind::Headers, "blockchain.headers.subscribe", &headers) else { return };
-        if !result_of(&answer.line).is_ok_and(|tip| tip["height"].is_u64()) {
-            self.seen.wrong(answer.phase, "blockchain.headers.subscribe");
+        if !result_of(&answer.line).is_ok_and(|tip| self.market.oracle.is_tip(&tip)) {
+            let said = end_of(&answer.line);
+            self.seen.wrong(answer.phase, &format!("blockchain.headers.subscribe: an answer that ends with {said}"));
         }
         let connection = self.connections;
         let oracle = self.market.oracle;
@@ -280,12 +289,12 @@ impl Wallet<'_> {
     /// Asks until there is an answer. `None` if there is none: the request failed, or the run is over.
     fn ask(&mut self, kind: Kind, method: &str, request: &[u8]) -> Option<Answer> {
         thread::sleep(self.market.pause);
-        let phase = self.market.phase.load(Ordering::Relaxed);
         let start = system::now();
         loop {
             if self.is_over() {
                 return None;
             }
+            let phase = self.phase();
             if start.elapsed() > PATIENCE {
                 return self.fail(phase, format!("{method}: no answer within {} s", PATIENCE.as_secs()));
             }
@@ -296,17 +305,25 @@ impl Wallet<'_> {
             let answer = self.client.as_mut()?.ask(method, request).map(|answer| answer.line.to_vec());
             match answer {
                 Ok(line) => {
-                    if let Some(fault) = refusal(&line) {
-                        return self.fail(phase, format!("{method}: {fault}"));
+                    match refusal(&line) {
+                        Some(fault) if is_moving(&fault) => {
+                            self.seen.trouble(phase).moving += 1;
+                            thread::sleep(AGAIN);
+                            continue;
+                        }
+                        Some(fault) => return self.fail(phase, format!("{method}: {fault}")),
+                        None => {}
                     }
                     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
                     // What began before a failure and was held up by it counts with the failure.
-                    let phase = self.market.phase.load(Ordering::Relaxed);
-                    self.seen.samples.push(Sample { phase, kind, milliseconds });
+                    let phase = self.phase();
+                    self.seen.samples.push(Sample { phase, kind, milliseconds, at: system::now() });
                     return Some(Answer { line, phase, asked });
                 }
                 Err(_) => {
                     self.client = None;
+                    // The failure ended the connection.
+                    let phase = self.phase();
                     self.seen.trouble(phase).repeated += 1;
                 }
             }
@@ -329,7 +346,8 @@ impl Wallet<'_> {
         match Client::connect(&self.market.place) {
             Ok(client) => {
                 let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-                self.seen.samples.push(Sample { phase, kind: Kind::Connect, milliseconds });
+                let kind = Kind::Connect;
+                self.seen.samples.push(Sample { phase, kind, milliseconds, at: system::now() });
                 self.client = Some(client);
                 self.connections += 1;
                 true
@@ -341,6 +359,11 @@ impl Wallet<'_> {
             }
         }
     }
+}
+
+/// Blocks leave the chain just now, and the server asks for another try.
+fn is_moving(fault: &Fault) -> bool {
+    matches!(fault, Fault::Refused { message, .. } if message.ends_with("being reorganised: try again"))
 }
 
 /// The end of a line, for messages.
@@ -364,5 +387,16 @@ mod tests {
     #[test]
     fn a_session_has_seventy_requests() {
         assert_eq!(REQUESTS, 70);
+    }
+
+    #[test]
+    fn only_a_reorganisation_is_waited_for() {
+        let fault = |message: &str| {
+            let error = json!({"jsonrpc": "2.0", "id": 0, "error": {"code": 1, "message": message}});
+            refusal(error.to_string().as_bytes()).unwrap()
+        };
+        assert!(is_moving(&fault("the chain is being reorganised: try again")));
+        assert!(!is_moving(&fault("the store does not answer: try again")));
+        assert!(refusal(br#"{"jsonrpc": "2.0", "id": 0, "result": []}"#).is_none());
     }
 }

@@ -59,6 +59,16 @@ impl Heard {
         };
         self.0.iter().find(|(at, event)| *at >= from && is_it(event)).map(|(at, _)| *at)
     }
+
+    /// The status with which a script was announced last before this moment.
+    pub fn known(&self, hash: &str, before: Instant) -> Option<&Value> {
+        let events = self.0.iter().take_while(|(at, _)| *at < before);
+        let statuses = events.filter_map(|(_, event)| match event {
+            Event::Script { hash: found, status } if found == hash => Some(status),
+            Event::Script { .. } | Event::Ready | Event::Gap | Event::Header(_) => None,
+        });
+        statuses.last()
+    }
 }
 
 /// Listens until the end.
@@ -151,6 +161,7 @@ mod tests {
         assert_eq!((heard.header(7, at(4)), heard.header(10, at(0))), (Some(at(9)), None));
         let (x, y): (Value, Value) = ("x".into(), "y".into());
         assert_eq!(heard.script("a", &[&y, &x], at(2)), Some(at(4)));
+        assert_eq!((heard.known("a", at(9)), heard.known("a", at(4)), heard.known("b", at(9))), (Some(&x), None, None));
         assert_eq!((heard.script("a", &[&y], at(2)), heard.script("b", &[&x], at(2))), (None, None));
     }
 }

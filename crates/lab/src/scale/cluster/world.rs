@@ -14,7 +14,7 @@ use crate::limits::METRICS_BYTES_MAX;
 use crate::runs::{log_end, procfs, rpc, system};
 use crate::scale::balancer::OWN_ADDRESS;
 use crate::scale::node::{Home, Node, PROTOCOL_MAX};
-use crate::store::{Cluster, Join, Recipe};
+use crate::store::{Cluster, Consistency, Join, Recipe};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde_json::json;
@@ -33,6 +33,8 @@ const STOP_PATIENCE: Duration = Duration::from_secs(60);
 const HTTP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The name of the figure that counts reads of the store.
 const READS: &str = "store_reads";
+/// The tables of the index, and a column of each.
+const TABLES: &[(&str, &str)] = &[("pages", "generation"), ("deltas", "series"), ("commits", "id")];
 
 /// Whose CPU time and memory it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -78,17 +80,25 @@ pub struct Store {
     /// `None` for one that runs already.
     pub cluster: Option<Cluster>,
     pub url: String,
+    pub keyspace: String,
 }
 
 impl Store {
     /// Starts a cluster, or uses the one at `hosts`.
-    pub fn start(hosts: Option<&str>, recipe: &Recipe<'_>, keyspace: &str) -> Result<Store, LabError> {
+    pub fn start(
+        hosts: Option<&str>,
+        recipe: &Recipe<'_>,
+        small_disk_mib: Option<u32>,
+        keyspace: &str,
+    ) -> Result<Store, LabError> {
+        let interrupted = || LabError::Usage("interrupted".to_owned());
         let cluster = match hosts {
             Some(_) => None,
-            None => Some(Cluster::start(recipe)?.ok_or_else(|| LabError::Usage("interrupted".to_owned()))?),
+            None => Some(Cluster::start_with(recipe, small_disk_mib)?.ok_or_else(interrupted)?),
         };
         let hosts = cluster.as_ref().map_or_else(|| hosts.unwrap_or_default().to_owned(), Cluster::hosts);
-        Ok(Store { cluster, url: format!("cassandra://{hosts}/{keyspace}") })
+        let url = format!("cassandra://{hosts}/{keyspace}");
+        Ok(Store { cluster, url, keyspace: keyspace.to_owned() })
     }
 
     /// The cluster that the lab started.
@@ -161,7 +171,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn check_interrupted(&self) -> Result<(), LabError> {
+    pub fn check_interrupted(&self) -> Result<(), LabError> {
         match self.interrupted.load(Ordering::Relaxed) {
             true => Err(LabError::Usage("interrupted".to_owned())),
             false => Ok(()),
@@ -218,8 +228,8 @@ impl<'a> World<'a> {
         self.take_node(number)?.stop().map(|_| ())
     }
 
+    /// It must not get changes any more.
     pub fn pause_node(&mut self, number: usize) -> Result<(), LabError> {
-        self.leave_out(number);
         signal(self.node(number)?.pid(), Signal::STOP)
     }
 
@@ -249,12 +259,67 @@ impl<'a> World<'a> {
         self.store()?.node_mut(number)?.stop()
     }
 
-    pub fn start_store_node(&mut self, number: usize) -> Result<(), LabError> {
+    /// Starts a node of the store that ended; [`World::wait_for_store`] waits for it.
+    pub fn start_store_node(&mut self, number: usize, join: Join) -> Result<(), LabError> {
+        self.store()?.start_node(number, join)
+    }
+
+    /// Waits until all nodes of the store know each other.
+    pub fn wait_for_store(&mut self) -> Result<(), LabError> {
         let (timeout, interrupted) = (self.timeout, self.interrupted);
-        let cluster = self.store()?;
-        cluster.start_node(number, Join::Plainly)?;
-        cluster.wait(timeout, interrupted)?;
+        self.store()?.wait(timeout, interrupted)?;
         self.check_interrupted()
+    }
+
+    pub fn restart_store_node(&mut self, number: usize) -> Result<(), LabError> {
+        self.start_store_node(number, Join::Plainly)?;
+        self.wait_for_store()
+    }
+
+    fn tables(&self) -> Vec<(String, &'static str)> {
+        let keyspace = self.store.as_ref().map(|store| store.keyspace.clone()).unwrap_or_default();
+        TABLES.iter().map(|(table, column)| (format!("{keyspace}.{table}"), *column)).collect()
+    }
+
+    /// Rows of the index that one node of the store has itself.
+    fn rows_of(&mut self, number: usize) -> Result<u64, LabError> {
+        let tables = self.tables();
+        let node = self.store()?.node_mut(number)?;
+        tables.iter().map(|(table, column)| node.count(table, column)).sum()
+    }
+
+    /// Reads every row of the index from all replicas, which gives them to those that lack them.
+    pub fn read_from_all(&mut self) -> Result<(), LabError> {
+        let tables = self.tables();
+        let node = self.store()?.node_mut(0)?;
+        tables.iter().try_for_each(|(table, _)| node.read_from_all(table).map(|_| ()))
+    }
+
+    /// Waits until this node of the store has as many rows of the index as the first one, and not none.
+    pub fn wait_for_rows(&mut self, number: usize) -> Result<(), LabError> {
+        let start = system::now();
+        loop {
+            let rows = (self.rows_of(0)?, self.rows_of(number)?);
+            if rows.0 > 0 && rows.0 == rows.1 {
+                return Ok(());
+            }
+            self.check_interrupted()?;
+            if start.elapsed() > self.timeout {
+                let reason = format!("node {number} has {} rows, the first one {}", rows.1, rows.0);
+                return Err(LabError::program("Cassandra", reason));
+            }
+            thread::sleep(SLOW_POLL);
+        }
+    }
+
+    /// Lets the tables of the index be written to disk every so many milliseconds, as under heavy load; 0: as usual.
+    pub fn flush_often(&mut self, through: usize, milliseconds: u32) -> Result<(), LabError> {
+        let tables = self.tables();
+        let node = self.store()?.node_mut(through)?;
+        tables.iter().try_for_each(|(table, _)| {
+            let statement = format!("ALTER TABLE {table} WITH memtable_flush_period_in_ms = {milliseconds}");
+            node.query(&statement, Consistency::One).map(|_| ())
+        })
     }
 
     pub fn store_nodes(&self) -> usize {
@@ -319,6 +384,31 @@ impl<'a> World<'a> {
         process.stop(Signal::KILL, STOP_PATIENCE)
     }
 
+    /// Waits until every server has the tip of the first node.
+    pub fn wait_for_tip(&self) -> Result<(), LabError> {
+        let places: Vec<Place> = match self.fronts.is_empty() {
+            true => self.nodes.iter().flatten().map(Node::place).collect(),
+            false => self.fronts.iter().map(Front::place).collect(),
+        };
+        let start = system::now();
+        for place in places {
+            loop {
+                let tip = |place| Client::connect(place)?.call("blockchain.headers.subscribe", &json!([]));
+                let (wanted, has) = (tip(&self.node(0)?.place())?, tip(&place));
+                if has.as_ref().is_ok_and(|has| *has == wanted) {
+                    break;
+                }
+                self.check_interrupted()?;
+                if start.elapsed() > self.timeout {
+                    let reason = format!("it does not reach the tip {wanted}: {has:?}");
+                    return Err(LabError::program(&place.name, reason));
+                }
+                thread::sleep(SLOW_POLL);
+            }
+        }
+        Ok(())
+    }
+
     /// Keys that all front ends have asked of the store; `None` if they do not say.
     pub fn reads(&self) -> Option<f64> {
         let reads = self.fronts.iter().filter(|front| front.process.is_some()).map(|front| reads(front.health));
@@ -352,7 +442,9 @@ impl<'a> World<'a> {
     pub fn cpu(&self) -> BTreeMap<Role, f64> {
         let mut cpu = self.ended.clone();
         let mut add = |role, used: Used| *cpu.entry(role).or_default() += used.cpu_seconds;
-        self.nodes.iter().flatten().for_each(|node| add(Role::Node, node.used()));
+        // The first node only knows the right answers, if front ends are measured.
+        let measured = usize::from(!self.fronts.is_empty());
+        self.nodes.iter().skip(measured).flatten().for_each(|node| add(Role::Node, node.used()));
         self.fronts.iter().filter_map(|front| front.process.as_ref()).for_each(|one| add(Role::Front, one.used()));
         let cluster = self.store.as_ref().and_then(|store| store.cluster.as_ref());
         cluster.iter().flat_map(|cluster| cluster.nodes()).filter_map(|node| node.used()).for_each(|used| {
