@@ -27,6 +27,9 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
+/// The name of the command.
+pub(crate) const COMMAND: &str = "index";
+
 /// What remains to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {

@@ -87,14 +87,32 @@ impl Course {
 /// The hash of a block that a commit row has; `None` above its tip. Reads the store only if the block is in a
 /// generation, and not its last one.
 pub fn block_hash(store: &Arc<dyn Store>, commit: &Commit, height: u32) -> Result<Option<BlockHash>, WriterError> {
-    if height >= commit.written() {
-        return Ok(commit.delta_hash(height));
+    Ok(block_hashes(store, commit, &[height])?.pop().flatten())
+}
+
+/// The same for several blocks. The generations are read once.
+pub(crate) fn block_hashes(
+    store: &Arc<dyn Store>,
+    commit: &Commit,
+    heights: &[u32],
+) -> Result<Vec<Option<BlockHash>>, WriterError> {
+    let mut blocks = None;
+    let mut hashes = Vec::with_capacity(heights.len());
+    for height in heights.iter().copied() {
+        let is_last = |segment: &&RemoteSegment| segment.facts.heights.end.checked_sub(1) == Some(height);
+        hashes.push(match commit.content.segments.iter().find(is_last) {
+            _ if height >= commit.written() => commit.delta_hash(height),
+            Some(segment) => Some(segment.facts.hash),
+            None => {
+                let known = match blocks.take() {
+                    Some(known) => known,
+                    None => read_blocks(commit, store)?,
+                };
+                blocks.insert(known).hash(height)
+            }
+        });
     }
-    let is_last = |segment: &&RemoteSegment| segment.facts.heights.end == height + 1;
-    if let Some(segment) = commit.content.segments.iter().find(is_last) {
-        return Ok(Some(segment.facts.hash));
-    }
-    Ok(read_blocks(commit, store)?.hash(height))
+    Ok(hashes)
 }
 
 /// The blocks of the row's generations.

@@ -3,7 +3,8 @@
 //! Input: its content. Output: bytes, or the content again. Accepts any bytes: a row whose parts do not fit together
 //! is an error. Size: about 230 bytes for each generation and 32 for each delta, 20 kB on mainnet.
 
-use crate::seal::Sealed;
+use crate::runs::{BlockRun, are_in_order};
+use crate::seal::{BLOCKS_FORMAT, SHARED_FORMAT, Sealed};
 use crate::store::{StoreError, StoredCommit};
 use lydian_index::{Facts, GROUP_BLOCKS, Identity, Profile, RemoteContent, RemoteSegment, Salt, SegmentFacts, Table};
 use lydian_primitives::{BlockHash, ParseError, Reader};
@@ -30,6 +31,11 @@ pub enum Leftover {
         series: u64,
         heights: Range<u32>,
     },
+    /// The blocks of these heights.
+    Blocks {
+        series: u64,
+        heights: Range<u32>,
+    },
 }
 
 /// The commit row.
@@ -50,6 +56,8 @@ pub struct Commit {
     /// The heights of the series whose deltas may be in the store: those below were retired, none above was named.
     pub delta_heights: Range<u32>,
     pub retired: Vec<Retired>,
+    /// The blocks of the chain whose bytes are in the store, in the order of their heights.
+    pub blocks: Vec<BlockRun>,
 }
 
 const DAMAGED: &str = "it cannot be decoded";
@@ -69,6 +77,12 @@ impl Commit {
         Some((height, self.content.hashes.last().copied().or(last)?))
     }
 
+    /// How many blocks are in the store.
+    pub fn stored_blocks(&self) -> u32 {
+        let counts = self.blocks.iter().map(|run| run.heights.end - run.heights.start);
+        counts.fold(0, u32::saturating_add)
+    }
+
     /// The hash of a block that has a delta.
     pub(crate) fn delta_hash(&self, height: u32) -> Option<BlockHash> {
         self.content.hashes.get(height.checked_sub(self.written())? as usize).copied()
@@ -79,28 +93,39 @@ impl Commit {
         let all = |commit: &Commit| -> Vec<RemoteSegment> {
             let retired = commit.retired.iter().filter_map(|retired| match &retired.what {
                 Leftover::Generation(segment) => Some(segment.clone()),
-                Leftover::Deltas { .. } => None,
+                Leftover::Deltas { .. } | Leftover::Blocks { .. } => None,
             });
             commit.content.segments.iter().chain(&commit.writing).cloned().chain(retired).collect()
         };
         let (own, others) = (all(self), all(older));
         let is_new = |one: &RemoteSegment| one.generation >= older.next || others.contains(one);
-        self.next >= older.next
+        let is_run =
+            |run: &BlockRun| run.series >= older.next || older.blocks.iter().any(|other| other.series == run.series);
+        self.blocks.iter().all(is_run)
+            && self.next >= older.next
             && self.series >= older.series
             && self.content.epoch >= older.content.epoch
             && own.iter().all(is_new)
     }
 
     pub(crate) fn store(&self) -> StoredCommit {
-        StoredCommit { sequence: self.sequence, value: Sealed::Commit(self.sequence).seal(&self.encode()) }
+        let value = Sealed::Commit(self.sequence).seal_as(self.format(), &self.encode());
+        StoredCommit { sequence: self.sequence, value }
+    }
+
+    /// A row that names no block is one that every release reads.
+    fn format(&self) -> u16 {
+        let is_of_blocks = |retired: &Retired| matches!(retired.what, Leftover::Blocks { .. });
+        let has_blocks = !self.blocks.is_empty() || self.retired.iter().any(is_of_blocks);
+        if has_blocks { BLOCKS_FORMAT } else { SHARED_FORMAT }
     }
 
     /// The row again. Its sequence must be that of the column.
     pub fn read(stored: &StoredCommit) -> Result<Commit, StoreError> {
         let sealed = Sealed::Commit(stored.sequence);
-        let content = sealed.open(&stored.value)?;
+        let (version, content) = sealed.open_as(BLOCKS_FORMAT, &stored.value)?;
         let mut reader = Reader::new(content);
-        let commit = decode(stored.sequence, &mut reader).map_err(|_| sealed.damaged(DAMAGED))?;
+        let commit = decode(stored.sequence, version, &mut reader).map_err(|_| sealed.damaged(DAMAGED))?;
         let commit = commit.filter(|_| reader.remaining() == 0).ok_or_else(|| sealed.damaged(DAMAGED))?;
         if commit.is_consistent() { Ok(commit) } else { Err(sealed.damaged(INCONSISTENT)) }
     }
@@ -116,10 +141,14 @@ impl Commit {
             end = next;
         }
         let numbers = self.content.segments.iter().chain(&self.writing).map(|segment| segment.generation);
-        let are_given = numbers.chain([self.series]).all(|number| number < self.next);
+        let runs = self.blocks.iter().map(|run| run.series);
+        let are_given = numbers.chain([self.series]).chain(runs).all(|number| number < self.next);
         let is_named = |height: u32| self.delta_heights.contains(&height);
         let deltas = self.tip().map_or(0..0, |(tip, _)| end..tip.saturating_add(1));
-        are_given && self.sequence > 0 && (deltas.is_empty() || (is_named(deltas.start) && is_named(deltas.end - 1)))
+        are_given
+            && self.sequence > 0
+            && are_in_order(&self.blocks)
+            && (deltas.is_empty() || (is_named(deltas.start) && is_named(deltas.end - 1)))
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -152,6 +181,18 @@ impl Commit {
                     out.extend_from_slice(&series.to_le_bytes());
                     put_range(heights, &mut out);
                 }
+                Leftover::Blocks { series, heights } => {
+                    out.push(BLOCKS);
+                    out.extend_from_slice(&series.to_le_bytes());
+                    put_range(heights, &mut out);
+                }
+            }
+        }
+        if self.format() == BLOCKS_FORMAT {
+            put_count(self.blocks.len(), &mut out);
+            for BlockRun { series, heights } in &self.blocks {
+                out.extend_from_slice(&series.to_le_bytes());
+                put_range(heights, &mut out);
             }
         }
         out
@@ -160,6 +201,7 @@ impl Commit {
 
 const GENERATION: u8 = 0;
 const DELTAS: u8 = 1;
+const BLOCKS: u8 = 2;
 
 fn put_count(count: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes());
@@ -214,7 +256,7 @@ fn read_list<T>(
 }
 
 /// `None` if a number is none that a row has.
-fn decode(sequence: u64, reader: &mut Reader<'_>) -> Result<Option<Commit>, ParseError> {
+fn decode(sequence: u64, version: u16, reader: &mut Reader<'_>) -> Result<Option<Commit>, ParseError> {
     let (genesis, salt) = (BlockHash(reader.array()?), Salt::from_bytes(reader.array()?));
     let [bits] = reader.array()?;
     let Some(profile) = Profile::of_bits(bits) else { return Ok(None) };
@@ -230,12 +272,15 @@ fn decode(sequence: u64, reader: &mut Reader<'_>) -> Result<Option<Commit>, Pars
         let what = match kind {
             GENERATION => Leftover::Generation(read_segment(profile, reader)?),
             DELTAS => Leftover::Deltas { series: read_u64(reader)?, heights: read_range(reader)? },
+            BLOCKS => Leftover::Blocks { series: read_u64(reader)?, heights: read_range(reader)? },
             _ => return Ok(None),
         };
         Ok(Some(Retired { since, what }))
     })?;
     let Some(retired) = retired.into_iter().collect() else { return Ok(None) };
+    let run = |reader: &mut Reader<'_>| Ok(BlockRun { series: read_u64(reader)?, heights: read_range(reader)? });
+    let blocks = if version == BLOCKS_FORMAT { read_list(reader, run)? } else { Vec::new() };
     let identity = Identity { genesis, salt, profile };
     let content = RemoteContent { segments, hashes, epoch };
-    Ok(Some(Commit { sequence, identity, writer, next, content, writing, series, delta_heights, retired }))
+    Ok(Some(Commit { sequence, identity, writer, next, content, writing, series, delta_heights, retired, blocks }))
 }

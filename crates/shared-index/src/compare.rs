@@ -3,15 +3,18 @@
 //! Input: a store and the embedded index. Output: what was compared, and the first value that differs. What a commit
 //! row names follows from the chain and the salt alone: so every page of every table, which together have the rows of
 //! every script, and every delta must be the same bytes. Reads all of them from a quorum, in batches of the size of an
-//! upload's. Writes nothing.
+//! upload's. Writes nothing. Blocks are compared as far as this node has them.
 
+use crate::block_upload::BlockSource;
+use crate::blocks::{self, BlockHead};
 use crate::commit::Commit;
 use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
 use crate::plan::Plan;
 use crate::seal::Sealed;
-use crate::store::{CommitRead, DeltaHeight, DeltaKey, Key, Replicas, Store, StoreError};
+use crate::store::{BlockHeight, CommitRead, DeltaHeight, DeltaKey, Key, Replicas, Store, StoreError};
 use crate::upload::{Budget, Upload};
 use crate::writer::{Source, WriterError, check_identity};
+use lydian_primitives::BlockHash;
 
 /// What was compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +26,9 @@ pub struct Compared {
     /// Values that are equal, and their bytes.
     pub values: u64,
     pub bytes: u64,
+    /// Blocks that are equal, and those that the store has and this node does not.
+    pub blocks: u64,
+    pub other_blocks: u64,
     /// The first difference; `None` if there is none.
     pub difference: Option<String>,
 }
@@ -31,11 +37,12 @@ const BUDGET: Budget = Budget { writes: WRITES_MAX, bytes: WRITE_BYTES_MAX };
 
 const OTHER_SEGMENTS: &str = "the store does not have the segments of this node's index yet";
 
-/// Compares all values that the commit row names. `told`: gets the number of values after each batch, and returns
-/// whether to go on. `None` if it did not.
+/// Compares all values that the commit row names, blocks with those of a source. `told`: gets the number of values
+/// after each batch, and returns whether to go on. `None` if it did not.
 pub fn compare(
     store: &dyn Store,
     index: &dyn Source,
+    blocks: &dyn BlockSource,
     told: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<Compared>, WriterError> {
     let keyspace = store.keyspace()?.name;
@@ -55,6 +62,7 @@ pub fn compare(
     comparison.found.difference = other_blocks(&commit, &plan);
     comparison.segments(&commit, &plan)?;
     comparison.deltas(&commit, &plan)?;
+    comparison.blocks(&commit, &plan, blocks)?;
     Ok((!comparison.is_stopped).then_some(comparison.found))
 }
 
@@ -120,6 +128,61 @@ impl Comparison<'_> {
             }
         }
         if self.is_over() { Ok(()) } else { self.batch(&batch) }
+    }
+
+    fn blocks(&mut self, commit: &Commit, plan: &Plan, source: &dyn BlockSource) -> Result<(), WriterError> {
+        let mut batch: Vec<(Key, Vec<u8>)> = Vec::new();
+        for run in &commit.blocks {
+            let mut total = Some(0);
+            for height in run.heights.clone() {
+                if self.is_over() {
+                    return Ok(());
+                }
+                let at = BlockHeight { series: run.series, height };
+                let Some(hash) = plan.export.hash(height)? else { return Ok(()) };
+                let bytes = match source.block(height, &hash) {
+                    Ok(bytes) => bytes,
+                    Err(reason) => {
+                        self.found.difference = Some(reason);
+                        return Ok(());
+                    }
+                };
+                let Some(bytes) = bytes else {
+                    (total, self.found.other_blocks) = (None, self.found.other_blocks + 1);
+                    continue;
+                };
+                // The head counts the bytes of the run, of which this node may not have all blocks.
+                let below = match total {
+                    Some(total) => total,
+                    None => self.total(at, hash)?.saturating_sub(bytes.len() as u64),
+                };
+                total = Some(below.saturating_add(bytes.len() as u64));
+                let Some(values) = blocks::values(at, hash, below, &bytes) else {
+                    let key = blocks::key(at, hash, 0);
+                    self.found.difference = Some(format!("{key}: what this node has there is another block"));
+                    return Ok(());
+                };
+                batch.extend(values);
+                self.found.blocks += 1;
+                while batch.len() >= BUDGET.writes {
+                    let rest = batch.split_off(BUDGET.take(batch.iter()));
+                    self.batch(&std::mem::replace(&mut batch, rest))?;
+                }
+            }
+        }
+        while !self.is_over() && !batch.is_empty() {
+            let rest = batch.split_off(BUDGET.take(batch.iter()));
+            self.batch(&std::mem::replace(&mut batch, rest))?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a run up to a block, as its head has them; 0 if it cannot be read, which is a difference.
+    fn total(&self, at: BlockHeight, hash: BlockHash) -> Result<u64, StoreError> {
+        let key = blocks::key(at, hash, 0);
+        let found = self.store.read(&[key], Replicas::Quorum)?.pop().flatten();
+        let content = found.as_deref().and_then(|value| Sealed::Value(key).open(value).ok());
+        Ok(content.and_then(|content| BlockHead::decode(content, &hash)).map_or(0, |head| head.total))
     }
 
     fn batch(&mut self, expected: &[(Key, Vec<u8>)]) -> Result<(), WriterError> {

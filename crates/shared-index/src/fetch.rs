@@ -28,7 +28,7 @@ const DIRECTORIES_MAX: usize = 4_096;
 const FILTERS_AT_ONCE: usize = 64;
 
 /// Values that one question asks for at the same time, so that others get their turn.
-const READS_AT_ONCE: usize = 256;
+pub(crate) const READS_AT_ONCE: usize = 256;
 
 /// How long a question waits while the reads of others are under way.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -59,7 +59,7 @@ impl Fetcher {
     }
 
     /// The contents of values that the commit row names.
-    fn read(&self, keys: &[Key]) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub(crate) fn read(&self, keys: &[Key]) -> Result<Vec<Vec<u8>>, StoreError> {
         let mut contents = Vec::with_capacity(keys.len());
         for keys in keys.chunks(READS_AT_ONCE) {
             let turn = self.turns.wait(keys.len())?;

@@ -15,3 +15,6 @@ pub const PART_BYTES_MAX: usize = 64 << 10;
 /// Maximum reads of values that a front end has under way, whatever the number of questions. The next ones wait in the
 /// order in which they came.
 pub const READS_MAX: usize = 1_024;
+
+/// Maximum blocks whose bytes are in the store without a row that names them.
+pub const BLOCKS_PER_COMMIT_MAX: u32 = 256;

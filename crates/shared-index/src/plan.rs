@@ -4,6 +4,7 @@
 //! or none if nothing changes. Nothing is written here, and no clock is read.
 
 use crate::commit::{Commit, Leftover, Retired};
+use crate::runs;
 use crate::store::{DeltaHeight, DeltaKey};
 use lydian_index::{Export, IndexError, RemoteContent, RemoteSegment, SegmentFacts};
 use lydian_primitives::BlockHash;
@@ -148,6 +149,7 @@ pub(crate) fn compose(
     }
     let content = RemoteContent { segments, hashes, epoch: commit.content.epoch };
     let mut next = Commit { content, ..commit.clone() };
+    let mut blocks = Vec::new();
     let are_left = match commit.tip() {
         Some((height, hash)) => {
             next.tip().is_none_or(|(tip, _)| tip < height) || plan.export.hash(height)? != Some(hash)
@@ -161,6 +163,8 @@ pub(crate) fn compose(
             return Ok(None);
         }
         next.content.epoch += 1;
+        let end = next.tip().map_or(0, |(height, _)| height.saturating_add(1));
+        blocks = runs::cut(&mut next, fork(commit, plan)?.min(end));
     }
     // A clock that was wrong would keep them for ever.
     next.retired.iter_mut().for_each(|retired| retired.since = retired.since.min(now));
@@ -169,8 +173,30 @@ pub(crate) fn compose(
     let left: Vec<Leftover> = left.cloned().map(Leftover::Generation).collect();
     next.writing.retain(|segment| !next.content.segments.contains(segment));
     let deltas = take_series(&mut next, plan.export.sealed());
-    next.retired.extend(left.into_iter().chain(deltas).map(|what| Retired { since: now, what }));
+    next.retired.extend(left.into_iter().chain(deltas).chain(blocks).map(|what| Retired { since: now, what }));
     Ok(Some(next))
+}
+
+/// A height below which all blocks of the row are on the chain of the index: the fork, unless it is in a generation.
+fn fork(commit: &Commit, plan: &Plan) -> Result<u32, IndexError> {
+    let (mut low, mut high) = (commit.written(), commit.tip().map_or(0, |(height, _)| height.saturating_add(1)));
+    let first = low;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match commit.delta_hash(middle) == plan.export.hash(middle)? {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    if low > first {
+        return Ok(low);
+    }
+    for segment in commit.content.segments.iter().rev() {
+        if plan.has(&segment.facts)? {
+            return Ok(segment.facts.heights.end);
+        }
+    }
+    Ok(0)
 }
 
 /// The hashes of the blocks behind the generations: those whose deltas the store has, and then those of the index.

@@ -71,12 +71,12 @@ pub enum Refreshed {
 #[derive(Debug)]
 pub struct SharedIndex {
     store: Arc<dyn Store>,
-    fetcher: Arc<Fetcher>,
+    pub(crate) fetcher: Arc<Fetcher>,
     /// The keyspace, for messages.
     name: String,
-    tables: Current<RemoteTables>,
+    pub(crate) tables: Current<RemoteTables>,
     /// The row of the tables.
-    row: Current<Row>,
+    pub(crate) row: Current<Row>,
     /// Why no newer row is taken any more, if so. Held while one is read.
     refused: Mutex<Option<StoreError>>,
     /// The number of newer rows taken so far, and what is signalled with each.
@@ -86,9 +86,9 @@ pub struct SharedIndex {
 
 /// A commit row, and what it was read from.
 #[derive(Debug)]
-struct Row {
+pub(crate) struct Row {
     stored: StoredCommit,
-    commit: Commit,
+    pub(crate) commit: Commit,
 }
 
 impl SharedIndex {

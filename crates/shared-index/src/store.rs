@@ -4,8 +4,8 @@
 //! and may be made from several threads. The driver has all operations of a batch under way at the same time: the
 //! caller bounds the batch ([`crate::limits`]).
 //!
-//! Three kinds of values are stored. Pages and deltas are immutable: a key is written with the same bytes however
-//! often, and a key that was removed is never written again. The commit row alone changes, by compare-and-set.
+//! Four kinds of values are stored. Pages, deltas and blocks are immutable: a key is written with the same bytes
+//! however often, and a key that was removed is never written again. The commit row alone changes, by compare-and-set.
 //! Values are opaque to the driver: [`crate::seal`] gives them a checksum that covers the key.
 
 use lydian_index::Table;
@@ -47,11 +47,29 @@ pub struct DeltaKey {
     pub hash: BlockHash,
 }
 
+/// The blocks of a height, which are removed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockHeight {
+    /// A number that the commit row gives. Heights that a reorganisation reaches get another one.
+    pub series: u64,
+    pub height: u32,
+}
+
+/// The key of a part of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockKey {
+    pub at: BlockHeight,
+    pub hash: BlockHash,
+    /// 0: the head, with the header and the size. The bytes of the block are in the parts from 1 on.
+    pub part: u32,
+}
+
 /// The key of an immutable value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     Page(PageKey),
     Delta(DeltaKey),
+    Block(BlockKey),
 }
 
 /// What [`Store::remove`] takes: a partition of the store.
@@ -59,6 +77,7 @@ pub enum Key {
 pub enum Partition {
     Bucket(Bucket),
     Deltas(DeltaHeight),
+    Blocks(BlockHeight),
 }
 
 impl Key {
@@ -67,6 +86,7 @@ impl Key {
         match self {
             Key::Page(key) => Partition::Bucket(key.bucket),
             Key::Delta(key) => Partition::Deltas(key.at),
+            Key::Block(key) => Partition::Blocks(key.at),
         }
     }
 }
@@ -194,6 +214,9 @@ impl fmt::Display for Key {
             }
             Key::Delta(DeltaKey { at: DeltaHeight { series, height }, hash }) => {
                 write!(f, "the delta of block {hash} at height {height} of series {series}")
+            }
+            Key::Block(BlockKey { at: BlockHeight { series, height }, hash, part }) => {
+                write!(f, "part {part} of block {hash} at height {height} of series {series}")
             }
         }
     }

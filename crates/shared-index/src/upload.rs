@@ -7,9 +7,10 @@ use crate::commit::Leftover;
 use crate::filter::{self, FILTER_PAGES};
 use crate::parts::{self, Parts};
 use crate::seal::Sealed;
-use crate::store::{Bucket, DeltaHeight, Key, PageKey, Partition, Store, StoreError};
+use crate::store::{BlockHeight, Bucket, DeltaHeight, Key, PageKey, Partition, Store, StoreError};
 use lydian_index::{Export, Facts, IndexError, MergedPages, RemoteSegment, Table};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// How much may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +161,10 @@ impl Removal {
 
 /// A partition of what is removed, counted from the first.
 fn partition(what: &Leftover, mut at: u64) -> Option<Partition> {
+    let height_of = |heights: &Range<u32>, at: u64| {
+        let height = heights.start.checked_add(u32::try_from(at).ok()?)?;
+        heights.contains(&height).then_some(height)
+    };
     match what {
         Leftover::Generation(RemoteSegment { generation, facts }) => {
             for (table, facts) in facts.tables.iter().filter(|(table, _)| *table != Table::Lists) {
@@ -172,8 +177,10 @@ fn partition(what: &Leftover, mut at: u64) -> Option<Partition> {
             None
         }
         Leftover::Deltas { series, heights } => {
-            let height = heights.start.checked_add(u32::try_from(at).ok()?)?;
-            heights.contains(&height).then_some(Partition::Deltas(DeltaHeight { series: *series, height }))
+            height_of(heights, at).map(|height| Partition::Deltas(DeltaHeight { series: *series, height }))
+        }
+        Leftover::Blocks { series, heights } => {
+            height_of(heights, at).map(|height| Partition::Blocks(BlockHeight { series: *series, height }))
         }
     }
 }

@@ -10,8 +10,9 @@
 //! 2. *Commit*: deltas of new blocks are written, then the row that names them, and the generations that are complete.
 //!    While larger generations are being written, the row names those that it had.
 //! 3. *Write* a batch of a generation, those of low heights first.
-//! 4. *Remove* a batch of what no row has named for an hour ([`KEEP_SECONDS`]). Between two batches of a generation,
-//!    which may take hours, there is one of these.
+//! 4. *Store* a batch of blocks, if the store is to have them ([`Writer::with_blocks`]), and name them in the row.
+//! 5. *Remove* a batch of what no row has named for an hour ([`KEEP_SECONDS`]). Between two batches of a generation or
+//!    of blocks, which may take hours, there is one of these.
 //!
 //! Every change of the row is a compare-and-set of its sequence. A writer that loses it to another process stops. What
 //! was acknowledged before a failure is not written again by this process.
@@ -21,9 +22,10 @@
 //! removal meets anything that a row names.
 
 use crate::ahead::{Ahead, Course};
+use crate::block_upload::{BlockSource, BlockUpload, Task};
 use crate::commit::{Commit, Retired, WriterId};
 use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, Target};
 use crate::seal::Sealed;
 use crate::store::{CommitRead, Key, Keyspace, Store, StoreError, StoredCommit, Swap};
 use crate::upload::{Budget, Removal, Upload};
@@ -54,6 +56,8 @@ pub enum Step {
     Committed(Option<u32>),
     /// So many bytes of a generation were written.
     Wrote(usize),
+    /// So many bytes of blocks were written.
+    Stored(usize),
     /// Something that was due was removed.
     Removed,
     /// An earlier change of the row turned out to be applied.
@@ -146,12 +150,14 @@ pub struct Writer {
     swapped_from: Option<u64>,
     plan: Option<Plan>,
     upload: Option<Upload>,
+    /// What writes blocks; `None`: the store gets none from this process.
+    blocks: Option<BlockUpload>,
     /// Generations that this process wrote completely and the row names as being written.
     finished: Vec<RemoteSegment>,
     /// Deltas that a quorum has and no row names yet.
     acknowledged: HashSet<Key>,
     removal: Option<Removal>,
-    /// A batch of a generation was the last: now is the turn of what is to be removed.
+    /// A batch of a generation or of blocks was the last: now is the turn of what is to be removed.
     has_uploaded: bool,
     course: Course,
     /// How often the store was too slow lately, and the batches since that were not.
@@ -180,6 +186,7 @@ impl Writer {
             swapped_from: None,
             plan: None,
             upload: None,
+            blocks: None,
             finished: Vec::new(),
             acknowledged: HashSet::new(),
             removal: None,
@@ -201,6 +208,23 @@ impl Writer {
         self
     }
 
+    /// The same for a store that is to have the bytes of the blocks too, as far as the source has them.
+    #[must_use]
+    pub fn with_blocks(mut self, source: Box<dyn BlockSource>) -> Writer {
+        self.blocks = Some(BlockUpload::new(source));
+        self
+    }
+
+    /// Why no more blocks are written: the source failed.
+    pub fn block_fault(&self) -> Option<&str> {
+        self.blocks.as_ref()?.fault()
+    }
+
+    /// How many blocks the store has, as far as this writer knows.
+    pub fn stored_blocks(&self) -> u32 {
+        self.known.as_ref().map_or(0, |commit| commit.stored_blocks())
+    }
+
     /// Does what is due next. `now`: seconds since 1970. After an error that [may pass](WriterError::may_pass), the
     /// caller waits a moment.
     pub fn step(&mut self, now: u64) -> Result<Step, WriterError> {
@@ -209,7 +233,7 @@ impl Writer {
             Err(WriterError::Store(StoreError::TimedOut { .. })) => {
                 (self.slow, self.calm) = ((self.slow + 1).min(SLOW_MAX), 0);
             }
-            Ok(Step::Wrote(_) | Step::Committed(_)) => {
+            Ok(Step::Wrote(_) | Step::Stored(_) | Step::Committed(_)) => {
                 self.calm += 1;
                 if self.calm == CALM_BATCHES {
                     (self.slow, self.calm) = (self.slow.saturating_sub(1), 0);
@@ -259,13 +283,19 @@ impl Writer {
             let step = Step::Committed(next.tip().map(|(height, _)| height));
             return self.swap(commit, next, step);
         }
-        // The rest takes longer, and needs segments only.
-        plan.export.forget_rows();
         let is_due = |retired: &&Retired| now >= retired.since.saturating_add(KEEP_SECONDS);
         let due = commit.retired.iter().find(is_due);
         if let Some(due) = due.filter(|_| std::mem::take(&mut self.has_uploaded)) {
             return self.remove(commit, due);
         }
+        if self.next_upload(commit, plan).is_none()
+            && let Some(step) = self.store_blocks(commit, plan)?
+        {
+            self.has_uploaded = true;
+            return Ok(step);
+        }
+        // The rest takes longer, and needs segments only.
+        plan.export.forget_rows();
         if let Some(written) = self.upload(commit, plan)? {
             self.has_uploaded = true;
             return Ok(Step::Wrote(written));
@@ -312,6 +342,7 @@ impl Writer {
             series: 0,
             delta_heights: 0..0,
             retired: Vec::new(),
+            blocks: Vec::new(),
         };
         self.swap_from(None, first, Step::Reserved)
     }
@@ -383,13 +414,35 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a batch of the first generation that is reserved and not complete. `None` if there is none.
-    fn upload(&mut self, commit: &Commit, plan: &Plan) -> Result<Option<usize>, WriterError> {
-        let next = plan.targets.iter().find_map(|target| {
+    /// Writes a batch of blocks, or changes the row for them. `None` if there is nothing to do.
+    fn store_blocks(&mut self, commit: &Commit, plan: &mut Plan) -> Result<Option<Step>, WriterError> {
+        let budget = self.budget();
+        let Some(blocks) = &mut self.blocks else { return Ok(None) };
+        let hashes = match blocks.next(commit, plan, self.store.as_ref())? {
+            Task::Nothing => return Ok(None),
+            Task::Reserve(next) => return self.swap(commit, next, Step::Reserved).map(Some),
+            Task::Write(hashes) => hashes,
+        };
+        // The rest takes longer.
+        plan.export.forget_rows();
+        let written = blocks.send(&hashes, self.store.as_ref(), budget)?;
+        match blocks.name(commit) {
+            Some(next) => self.swap(commit, next, Step::Stored(written)).map(Some),
+            None => Ok((written > 0).then_some(Step::Stored(written))),
+        }
+    }
+
+    /// The first generation that is reserved and not complete.
+    fn next_upload<'a>(&self, commit: &'a Commit, plan: &'a Plan) -> Option<(&'a Target, &'a RemoteSegment)> {
+        plan.targets.iter().find_map(|target| {
             let reserved = commit.writing.iter().find(|segment| segment.facts == target.facts)?;
             (!self.finished.contains(reserved)).then_some((target, reserved))
-        });
-        let Some((target, reserved)) = next else { return Ok(None) };
+        })
+    }
+
+    /// Writes a batch of the first generation that is reserved and not complete. `None` if there is none.
+    fn upload(&mut self, commit: &Commit, plan: &Plan) -> Result<Option<usize>, WriterError> {
+        let Some((target, reserved)) = self.next_upload(commit, plan) else { return Ok(None) };
         let mut upload = match self.upload.take().filter(|upload| upload.segment == *reserved) {
             Some(upload) => upload,
             None => Upload::new(reserved.clone(), plan.export.pages(target.parts.clone())?),

@@ -19,10 +19,10 @@ use commits::Commits;
 use errors::refused;
 use futures_util::future::try_join_all;
 use lydian_shared_index::{
-    Bucket, CommitRead, DeltaHeight, DeltaKey, Key, Keyspace, PageKey, Partition, Replicas, Store, StoreError,
-    StoredCommit, Swap,
+    BlockHeight, BlockKey, Bucket, CommitRead, DeltaHeight, DeltaKey, Key, Keyspace, PageKey, Partition, Replicas,
+    Store, StoreError, StoredCommit, Swap,
 };
-use schema::Statements;
+use schema::{BlockStatements, Statements};
 use scylla::response::query_result::QueryResult;
 use scylla::statement::Consistency;
 use scylla::statement::bound::BoundStatement;
@@ -52,9 +52,9 @@ impl CassandraStore {
         let patience = Patience { attempt: ATTEMPT_MAX, total: ANSWER_MAX };
         let (name, keyspace) = (settings.address.to_string(), settings.address.keyspace().to_owned());
         let driver = Driver::connect(&settings.address, patience)?;
-        schema::check(&driver, &keyspace, &name)?;
+        let has_blocks = schema::check(&driver, &keyspace, &name)?;
         driver.check_clocks(settings.now, &name)?;
-        let statements = Arc::new(Statements::prepare(&driver, &keyspace)?);
+        let statements = Arc::new(Statements::prepare(&driver, &keyspace, has_blocks)?);
         let commits = Commits::new(driver.requests(), Arc::clone(&statements), ATTEMPT_MAX);
         Ok(CassandraStore { driver, statements, commits, name, keyspace })
     }
@@ -129,10 +129,16 @@ impl Store for CassandraStore {
 }
 
 impl Statements {
+    fn blocks(&self) -> Result<&BlockStatements, StoreError> {
+        let reason = "the keyspace has no table `blocks`: `lydian index load` adds it, with any data directory";
+        self.blocks.as_ref().ok_or_else(|| refused(reason.to_owned()))
+    }
+
     fn select(&self, key: &Key) -> Result<BoundStatement, StoreError> {
         match key {
             Key::Page(key) => bind(&self.select_page, &page_values(key)?),
             Key::Delta(key) => bind(&self.select_delta, &delta_values(key)?),
+            Key::Block(key) => bind(&self.blocks()?.select, &block_values(key)?),
         }
     }
 
@@ -146,6 +152,10 @@ impl Statements {
                 let (series, height, hash) = delta_values(key)?;
                 bind(&self.insert_delta, &(series, height, hash, value))
             }
+            Key::Block(key) => {
+                let (series, height, hash, part) = block_values(key)?;
+                bind(&self.blocks()?.insert, &(series, height, hash, part, value))
+            }
         }
     }
 
@@ -153,6 +163,7 @@ impl Statements {
         match partition {
             Partition::Bucket(bucket) => bind(&self.delete_bucket, &bucket_values(bucket)?),
             Partition::Deltas(at) => bind(&self.delete_deltas, &height_values(at)?),
+            Partition::Blocks(at) => bind(&self.blocks()?.delete, &block_height_values(at)?),
         }
     }
 }
@@ -173,6 +184,15 @@ fn height_values(at: &DeltaHeight) -> Result<(i64, i64), StoreError> {
 fn delta_values(key: &DeltaKey) -> Result<(i64, i64, &[u8]), StoreError> {
     let (series, height) = height_values(&key.at)?;
     Ok((series, height, key.hash.0.as_slice()))
+}
+
+fn block_height_values(at: &BlockHeight) -> Result<(i64, i64), StoreError> {
+    Ok((signed(at.series)?, i64::from(at.height)))
+}
+
+fn block_values(key: &BlockKey) -> Result<(i64, i64, &[u8], i64), StoreError> {
+    let (series, height) = block_height_values(&key.at)?;
+    Ok((series, height, key.hash.0.as_slice(), i64::from(key.part)))
 }
 
 /// The value column of the row, if there is one.

@@ -1,9 +1,10 @@
 //! The keyspace, its tables, and the statements on them.
 //!
-//! Tables: `pages` with a partition for each page and its parts, `deltas` with a partition for each height, `commits`
-//! with the one row that changes, `layout` with the version of these tables. Rows of `pages` and `deltas` are written
-//! once, so that size-tiered compaction with precise Bloom filters reads about one file for each row. Rows are small
-//! enough for one frame of the protocol.
+//! Tables: `pages` with a partition for each page and its parts, `deltas` with a partition for each height, `blocks`
+//! with one for the parts of the blocks of each height, `commits` with the one row that changes, `layout` with the
+//! version of these tables. A keyspace of an earlier release has no `blocks`. Rows of `pages`, `deltas` and `blocks`
+//! are written once, so that size-tiered compaction with precise Bloom filters reads about one file for each row. Rows
+//! are small enough for one frame of the protocol.
 
 use super::commits::NO_COMMIT;
 use super::errors::{refused, store_error, unavailable};
@@ -42,6 +43,14 @@ const TABLES: &[(&str, &str)] = &[
     ("layout", "(id int PRIMARY KEY, version int)"),
 ];
 
+/// The table of blocks, which only `-storeblocks` needs.
+const BLOCKS: (&str, &str) = (
+    "blocks",
+    "(series bigint, height bigint, hash blob, part bigint, value blob, \
+     PRIMARY KEY ((series, height), hash, part)) WITH bloom_filter_fp_chance = 0.001 \
+     AND compression = {'class': 'LZ4Compressor', 'chunk_length_in_kb': 16}",
+);
+
 /// Prepared once for each keyspace.
 pub(super) struct Statements {
     pub(super) select_page: PreparedStatement,
@@ -50,13 +59,38 @@ pub(super) struct Statements {
     pub(super) insert_delta: PreparedStatement,
     pub(super) delete_bucket: PreparedStatement,
     pub(super) delete_deltas: PreparedStatement,
+    /// `None`: the keyspace has no table of blocks.
+    pub(super) blocks: Option<BlockStatements>,
     pub(super) commit: PreparedStatement,
     pub(super) swap: PreparedStatement,
     pub(super) raise_fence: PreparedStatement,
 }
 
+/// Those of the table of blocks.
+pub(super) struct BlockStatements {
+    pub(super) select: PreparedStatement,
+    pub(super) insert: PreparedStatement,
+    pub(super) delete: PreparedStatement,
+}
+
+impl BlockStatements {
+    fn prepare(driver: &Driver, keyspace: &str) -> Result<BlockStatements, StoreError> {
+        let idempotent = |text: String| prepare(driver, text, true);
+        let of_height = "series = ? AND height = ?";
+        Ok(BlockStatements {
+            select: idempotent(format!(
+                "SELECT value FROM {keyspace}.blocks WHERE {of_height} AND hash = ? AND part = ?"
+            ))?,
+            insert: idempotent(format!(
+                "INSERT INTO {keyspace}.blocks (series, height, hash, part, value) VALUES (?, ?, ?, ?, ?)"
+            ))?,
+            delete: idempotent(format!("DELETE FROM {keyspace}.blocks WHERE {of_height}"))?,
+        })
+    }
+}
+
 impl Statements {
-    pub(super) fn prepare(driver: &Driver, keyspace: &str) -> Result<Statements, StoreError> {
+    pub(super) fn prepare(driver: &Driver, keyspace: &str, has_blocks: bool) -> Result<Statements, StoreError> {
         let idempotent = |text: String| prepare(driver, text, true);
         let once = |text: String| prepare(driver, text, false);
         let of_page = "generation = ? AND table_number = ? AND page = ?";
@@ -72,6 +106,7 @@ impl Statements {
             ))?,
             delete_bucket: idempotent(format!("DELETE FROM {keyspace}.pages WHERE {of_page}"))?,
             delete_deltas: idempotent(format!("DELETE FROM {keyspace}.deltas WHERE {of_height}"))?,
+            blocks: has_blocks.then(|| BlockStatements::prepare(driver, keyspace)).transpose()?,
             commit: idempotent(format!("SELECT sequence, fence, value FROM {keyspace}.commits WHERE id = {ONLY}"))?,
             swap: once(format!(
                 "UPDATE {keyspace}.commits SET sequence = ?, value = ? WHERE id = {ONLY} IF sequence = ? AND fence = ?"
@@ -109,17 +144,18 @@ pub(crate) fn create(settings: &Settings, replication: u32) -> Result<(), StoreE
     }
     let strategy = format!("{{'class': 'NetworkTopologyStrategy', 'replication_factor': {replication}}}");
     change(&driver, format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {strategy}"))?;
-    for (table, columns) in TABLES {
+    for (table, columns) in TABLES.iter().chain([&BLOCKS]) {
         change(&driver, format!("CREATE TABLE IF NOT EXISTS {keyspace}.{table} {columns}"))?;
     }
     let row = format!("(id, sequence, fence) VALUES ({ONLY}, {NO_COMMIT}, 0) IF NOT EXISTS");
     change(&driver, format!("INSERT INTO {keyspace}.commits {row}"))?;
     run(&driver, format!("INSERT INTO {keyspace}.layout (id, version) VALUES ({ONLY}, ?)"), (LAYOUT,))?;
-    check(&driver, keyspace, &name)
+    check(&driver, keyspace, &name).map(|_| ())
 }
 
-/// Refuses a keyspace that is not one of an index, or that keeps a single copy.
-pub(super) fn check(driver: &Driver, keyspace: &str, name: &str) -> Result<(), StoreError> {
+/// Refuses a keyspace that is not one of an index, or that keeps a single copy. Returns whether it has the table of
+/// blocks.
+pub(super) fn check(driver: &Driver, keyspace: &str, name: &str) -> Result<bool, StoreError> {
     let copies = replication(driver, keyspace, name)?;
     if copies < REPLICATION_MIN {
         return Err(single_copy(name, copies));
@@ -135,7 +171,7 @@ pub(super) fn check(driver: &Driver, keyspace: &str, name: &str) -> Result<(), S
     let layout = run(driver, format!("SELECT version FROM {keyspace}.layout WHERE id = {ONLY}"), ())?;
     let layout = layout.into_rows_result().map_err(|error| refused(error.to_string()))?;
     match layout.maybe_first_row::<(i32,)>() {
-        Ok(Some((LAYOUT,))) => Ok(()),
+        Ok(Some((LAYOUT,))) => Ok(found.contains(BLOCKS.0)),
         Ok(Some((other,))) => Err(refused(format!("{name}: tables of version {other}, expected {LAYOUT}"))),
         Ok(None) => Err(refused(format!("{name}: the keyspace was not created completely: create it again"))),
         Err(error) => Err(refused(format!("{name}: {error}"))),

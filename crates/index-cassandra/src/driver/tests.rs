@@ -16,8 +16,8 @@ use lydian_lab::store::{Cluster, Consistency, Join, Recipe, install};
 use lydian_oracle::Scratch;
 use lydian_primitives::BlockHash;
 use lydian_shared_index::{
-    Bucket, CommitRead, DeltaHeight, DeltaKey, Key, PageKey, Partition, Replicas, Store, StoreError, StoredCommit,
-    Swap, Table,
+    BlockHeight, BlockKey, Bucket, CommitRead, DeltaHeight, DeltaKey, Key, PageKey, Partition, Replicas, Store,
+    StoreError, StoredCommit, Swap, Table,
 };
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -91,6 +91,10 @@ fn delta(height: u32, byte: u8) -> Key {
     Key::Delta(DeltaKey { at: DeltaHeight { series: 7, height }, hash: BlockHash([byte; 32]) })
 }
 
+fn block(height: u32, byte: u8, part: u32) -> Key {
+    Key::Block(BlockKey { at: BlockHeight { series: 8, height }, hash: BlockHash([byte; 32]), part })
+}
+
 /// A value of a page that names its key.
 fn value(key: &Key, size: usize) -> Vec<u8> {
     let text = key.to_string();
@@ -143,6 +147,15 @@ fn keyspaces_are_refused(bench: &Bench) {
     bench.run_cql(&format!("CREATE KEYSPACE other WITH replication = {three}"));
     assert!(refusal(&bench.at("other")).contains("no table `pages`"));
     create(&bench.at("later"), 3).unwrap();
+    // A keyspace of a release without blocks: it is used, and gets the table by being created again.
+    bench.run_cql("DROP TABLE later.blocks");
+    let part = sized((block(1, 1, 0), 92));
+    let without = CassandraStore::open(&bench.at("later")).unwrap();
+    without.write(&[sized((page(1, 0), 10))]).unwrap();
+    let refused = without.write(std::slice::from_ref(&part)).unwrap_err().to_string();
+    assert!(refused.contains("no table `blocks`: `lydian index load` adds it"), "{refused}");
+    create(&bench.at("later"), 3).unwrap();
+    CassandraStore::open(&bench.at("later")).unwrap().write(&[part]).unwrap();
     bench.run_cql("UPDATE later.layout SET version = 2 WHERE id = 0");
     assert!(refusal(&bench.at("later")).contains("version 2, expected 1"));
 
@@ -158,21 +171,25 @@ fn values_are_kept_and_removed(store: &CassandraStore) {
     // The sizes of a page, of a part, and of the delta of a block that is as full as it can be.
     let mut values: Vec<(Key, Vec<u8>)> = (0..200).map(|number| (page(number, 0), 4_096)).map(sized).collect();
     values.extend([(page(3, 1), 65_536), (page(3, 2), 10), (delta(9, 1), 4_000_000), (delta(9, 2), 1)].map(sized));
+    // The parts of two blocks at one height, and of one at another.
+    let parts = (0..100).map(|part| (block(9, 1, part), 16_384));
+    values.extend(parts.chain([(block(9, 2, 0), 92), (block(10, 1, 0), 92)]).map(sized));
     store.write(&values).unwrap();
     store.write(&values[..10]).unwrap();
     let keys: Vec<Key> = values.iter().map(|(key, _)| *key).collect();
     for (found, (key, expected)) in store.read(&keys, Replicas::Quorum).unwrap().iter().zip(&values) {
         assert_eq!(found.as_ref().map(|value| value == expected), Some(true), "{key}");
     }
-    let missing = [page(1_000, 0), page(0, 0), delta(9, 3), page(3, 3)];
+    let missing = [page(1_000, 0), page(0, 0), delta(9, 3), page(3, 3), block(9, 1, 100), block(9, 3, 0)];
     let found = store.read(&missing, Replicas::Quorum).unwrap();
-    assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false, false]);
+    assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false, false, false, false]);
     assert_eq!(store.read(&[], Replicas::One).unwrap(), Vec::<Option<Vec<u8>>>::new());
 
     let Key::Page(fat) = page(3, 0) else { unreachable!() };
-    store.remove(&[Partition::Bucket(fat.bucket), delta(9, 0).partition()]).unwrap();
-    let removed = [page(3, 0), page(3, 1), page(3, 2), delta(9, 1), delta(9, 2)];
+    store.remove(&[Partition::Bucket(fat.bucket), delta(9, 0).partition(), block(9, 0, 0).partition()]).unwrap();
+    let removed = [page(3, 0), page(3, 1), page(3, 2), delta(9, 1), delta(9, 2), block(9, 1, 7), block(9, 2, 0)];
     assert!(store.read(&removed, Replicas::Quorum).unwrap().iter().all(Option::is_none));
+    assert!(store.read(&[block(10, 1, 0)], Replicas::Quorum).unwrap()[0].is_some());
     assert!(store.read(&[page(4, 0)], Replicas::Quorum).unwrap()[0].is_some());
 
     let above = Key::Page(PageKey { bucket: Bucket { generation: 1 << 63, ..fat.bucket }, part: 0 });

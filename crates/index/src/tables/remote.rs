@@ -287,6 +287,18 @@ impl RemoteTables {
         let at = height.checked_sub(known.segment.facts.heights.start)?;
         known.blocks.get(at as usize).map(|row| row.hash)
     }
+
+    /// The height of a block. Looks at the hashes of all blocks, those of the last ones first: a few milliseconds on
+    /// mainnet.
+    pub fn height_of(&self, hash: &BlockHash) -> Option<u32> {
+        if let Some(above) = self.hashes.iter().rposition(|other| other == hash) {
+            return self.written().checked_add(u32::try_from(above).ok()?);
+        }
+        self.known.iter().rev().find_map(|known| {
+            let at = known.blocks.iter().rposition(|row| row.hash == *hash)?;
+            known.segment.facts.heights.start.checked_add(u32::try_from(at).ok()?)
+        })
+    }
 }
 
 /// The tables of a segment.

@@ -140,6 +140,8 @@ pub(crate) enum ValueProblem {
     },
     /// `-index` with `-addressindex=0`.
     StoreWithoutIndex,
+    /// `-storeblocks` without `-index`.
+    BlocksWithoutStore,
     /// `-electrum`, `-esplora`, `-feedbind` or `-page` with `-server=0`.
     WalletsWithoutServer {
         option: &'static str,
@@ -281,6 +283,9 @@ impl fmt::Display for ValueProblem {
             Self::Store { text, error } => write!(f, "Invalid -index: {text:?}: {error}."),
             Self::StoreWithoutIndex => {
                 f.write_str("-index needs the index that it writes: it cannot be combined with -addressindex=0.")
+            }
+            Self::BlocksWithoutStore => {
+                f.write_str("-storeblocks needs the store that the blocks are written to: -index=cassandra://...")
             }
             Self::CertificateWithoutKey { certificate, key } => {
                 write!(f, "-{certificate} and -{key} must be given together.")

@@ -135,7 +135,7 @@ const SHARED: &[&str] = &[
 /// Whether a front end obeys the option.
 pub(super) fn is_of_front_end(option: &Opt) -> bool {
     let is_of_group = [group::ELECTRUM, group::ESPLORA, group::CHAIN].contains(&option.group);
-    let is_of_node = ["addressindex", "signetseednode"].contains(&option.name);
+    let is_of_node = ["addressindex", "signetseednode", "storeblocks"].contains(&option.name);
     option.commands.contains(&COMMAND) || SHARED.contains(&option.name) || is_of_group && !is_of_node
 }
 

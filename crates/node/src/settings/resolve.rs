@@ -17,6 +17,7 @@ use super::unused;
 use super::values::{self, DBCACHE_MIB_DEFAULT};
 use super::words::Words;
 use crate::host::Host;
+use crate::index;
 use lydian_consensus::{Chain, Params};
 use lydian_disk::{Disk, PathKind};
 use lydian_mempool::pool::BlockOptions;
@@ -77,6 +78,10 @@ pub(crate) fn load(
     }
     warn_of_sections(&sources, notices);
     let mut settings = settle(params, datadir, &sources, host, notices)?;
+    // `lydian index load` has the address behind it.
+    if settings.store_blocks && settings.shared_index.is_none() && words.command != Some(index::COMMAND) {
+        return Err(ValueProblem::BlocksWithoutStore.into());
+    }
     check_foreign(&sources, notices)?;
     warn_of_memory(settings.dbcache_bytes, host, notices);
     warn_of_relative_datadir(&sources, host, notices);

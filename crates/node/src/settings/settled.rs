@@ -88,6 +88,8 @@ pub(crate) struct Settings {
     pub(crate) feed: FeedSettings,
     /// `-index`: the store that the index is written to.
     pub(crate) shared_index: Option<lydian_index_cassandra::Address>,
+    /// `-storeblocks`: the store gets the blocks too.
+    pub(crate) store_blocks: bool,
     /// Of `lydian serve`.
     pub(crate) front: FrontSettings,
     pub(crate) page: PageSettings,
@@ -234,6 +236,7 @@ impl Settings {
             esplora: EsploraSettings::default(),
             feed: FeedSettings::default(),
             shared_index: None,
+            store_blocks: false,
             front: FrontSettings { filter_bytes: filter_bytes(FILTERS_MB_DEFAULT), ..FrontSettings::default() },
             page: PageSettings::default(),
             mocktime: None,

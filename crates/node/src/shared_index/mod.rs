@@ -2,8 +2,10 @@
 //! Output: the store, or one sentence. `work::shared_writer` writes the index, `work::shared_tasks` loads and compares
 //! it without a node.
 
+mod blocks;
 mod status;
 
+pub(crate) use blocks::{FileBlocks, NoBlocks};
 pub(crate) use status::status;
 
 use crate::clock::now_micros;

@@ -2,11 +2,13 @@
 //!
 //! Input: settings and an address. Output: text or JSON, and an exit code. Reads the commit row and files, so that it
 //! works beside a running node, and without a data directory; blocks of the store's generations only if the data
-//! directory is that far behind. Two chains are compared by the hashes of their blocks.
+//! directory is that far behind, or for the size of blocks in the store, which the head of the last one has. Two chains
+//! are compared by the hashes of their blocks.
 
 use super::{code_of, open_store};
 use crate::clock::now;
 use crate::daemon::complain;
+use crate::display::megabytes;
 use crate::exit;
 use crate::index::print_json;
 use crate::info::is_running;
@@ -17,7 +19,7 @@ use lydian_disk::Disk;
 use lydian_index::{ADDRESSINDEX_NAME, IndexKind, TXINDEX_NAME, TXOSPENDERINDEX_NAME, Table, hash_at, inspect};
 use lydian_index_cassandra::Address;
 use lydian_primitives::BlockHash;
-use lydian_shared_index::{Commit, CommitRead, Retired, Store, WriterError, block_hash};
+use lydian_shared_index::{Commit, CommitRead, Retired, Store, WriterError, block_hash, stored_bytes};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -36,6 +38,10 @@ struct Document {
     writing: usize,
     /// Blocks behind the generations.
     deltas: usize,
+    /// Blocks whose bytes are in the store, their size, and the height of the first one.
+    blocks: u32,
+    block_bytes: u64,
+    first_block: Option<u32>,
     /// What no row names any more; it is removed an hour after.
     retired: usize,
     oldest_retired_s: Option<u64>,
@@ -93,7 +99,9 @@ fn look(settings: &Settings, disk: &dyn Disk, address: &Address) -> Result<Docum
     let row = store.commit(CommitRead::Quorum)?.map(|stored| Commit::read(&stored)).transpose()?;
     let own = Own::read(settings, disk, row.as_ref().and_then(Commit::tip).map(|(height, _)| height));
     let is_other = row.as_ref().map_or(Ok(None), |row| is_other_branch(&store, row, &own))?;
-    Ok(Document::new(address.to_string(), replication, row.as_ref(), own.height, is_other))
+    let document = Document::new(address.to_string(), replication, row.as_ref(), own.height, is_other);
+    let block_bytes = row.as_ref().map_or(Ok(0), |row| stored_bytes(&store, row))?;
+    Ok(Document { block_bytes, ..document })
 }
 
 impl Own {
@@ -147,6 +155,11 @@ impl Document {
             generations: row.map(generations).unwrap_or_default(),
             writing: row.map_or(0, |row| row.writing.len()),
             deltas: row.map_or(0, |row| row.content.hashes.len()),
+            blocks: row.map_or(0, Commit::stored_blocks),
+            block_bytes: 0,
+            first_block: row
+                .and_then(|row| row.blocks.iter().find(|run| !run.heights.is_empty()))
+                .map(|run| run.heights.start),
             retired: retired.len(),
             oldest_retired_s: since.map(|since| u64::from(now()).saturating_sub(since)),
             own_height,
@@ -194,6 +207,7 @@ fn print(screen: &Screen, document: &Document) {
     let (generations, pages) = (document.generations.len() as u64, document.pages());
     row("pages", &format!("{} in {}", commas(pages), count(generations, "generation")));
     row("deltas", &count(document.deltas as u64, "block"));
+    row("blocks", &document.blocks());
     if document.writing > 0 {
         row("writing", &count(document.writing as u64, "generation"));
     }
@@ -205,6 +219,22 @@ fn print(screen: &Screen, document: &Document) {
 }
 
 impl Document {
+    /// The blocks whose bytes are in the store.
+    fn blocks(&self) -> String {
+        let Some(first) = self.first_block else {
+            return "none: front ends have them from nodes".to_owned();
+        };
+        let tip = self.height.map_or(0, |height| height.saturating_add(1));
+        let mut text = format!("{}, {} MB", count(self.blocks.into(), "block"), megabytes(self.block_bytes));
+        if first > 0 {
+            text = format!("{text}, from height {} on", commas(first.into()));
+        }
+        match tip.saturating_sub(self.blocks) {
+            0 => text,
+            missing => format!("{text}; {} not", commas(missing.into())),
+        }
+    }
+
     /// How far the store is behind, and whether that is good.
     fn lag(&self) -> (String, bool) {
         let Some(own) = self.own_height else {
@@ -236,7 +266,9 @@ mod tests {
     use super::*;
     use crate::shared_index::documented::assert_fields;
     use lydian_index::{Facts, Identity, Profile, RemoteContent, RemoteSegment, Salt, SegmentFacts};
-    use lydian_shared_index::{Key, Keyspace, Leftover, Partition, Replicas, StoreError, StoredCommit, Swap, WriterId};
+    use lydian_shared_index::{
+        BlockRun, Key, Keyspace, Leftover, Partition, Replicas, StoreError, StoredCommit, Swap, WriterId,
+    };
 
     /// A store that must not be asked.
     #[derive(Debug)]
@@ -294,6 +326,7 @@ mod tests {
             series: 0,
             delta_heights: 256..301,
             retired: vec![Retired { since: 1, what: Leftover::Deltas { series: 0, heights: 0..256 } }],
+            blocks: vec![BlockRun { series: 2, heights: 100..300 }],
         }
     }
 
@@ -301,6 +334,10 @@ mod tests {
     fn the_document_has_the_fields_that_are_documented() {
         let document = Document::new("cassandra://h:9042/k".to_owned(), 3, Some(&row()), Some(305), Some(false));
         assert_fields("status", &document);
+        let document = Document { block_bytes: 4_200_000, ..document };
+        assert_eq!(document.blocks(), "200 blocks, 4.2 MB, from height 100 on; 101 not");
+        let document = Document { first_block: None, ..document };
+        assert_eq!(document.blocks(), "none: front ends have them from nodes");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `lydian index load cassandra://...` writes the index of a data directory to a store, and `verify` compares both.
 //!
 //! Input: a session, which holds the lock of the data directory. Output: text or JSON, and an exit code. No block is
-//! read and none validated: the index is as the last checkpoint of a node left it. The store is left as it is by
-//! `verify`; `load` creates the keyspace if there is none, continues where an earlier one was stopped, and may be
-//! stopped at any moment. It never takes the store back: after a crash of the node, the store may be further than the
-//! last checkpoint.
+//! validated, and with `-storeblocks` they are read: the index is as the last checkpoint of a node left it. The store
+//! is left as it is by `verify`; `load` creates the keyspace if there is none, continues where an earlier one was
+//! stopped, and may be stopped at any moment. It never takes the store back: after a crash of the node, the store may
+//! be further than the last checkpoint.
 
 use super::opening::secret;
 use crate::clock::{Stopwatch, now};
@@ -14,11 +14,14 @@ use crate::exit;
 use crate::index::print_json;
 use crate::run::Session;
 use crate::screen::{Screen, Tone, commas, count};
-use crate::shared_index::{code_of, open_or_create, open_store};
+use crate::shared_index::{FileBlocks, NoBlocks, code_of, open_or_create, open_store};
+use lydian_chain::ChainError;
 use lydian_index::{IndexError, IndexKind, Profile, TABLES_DIR, TxIndex, TxIndexReader, inspect};
 use lydian_index_cassandra::Address;
 use lydian_primitives::BlockHash;
-use lydian_shared_index::{Ahead, Compared, Step, StoreError, Writer, WriterError, WriterId, compare};
+use lydian_shared_index::{
+    Ahead, BlockSource, Commit, CommitRead, Compared, Step, Store, StoreError, Writer, WriterError, WriterId, compare,
+};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +45,12 @@ pub(crate) enum SharedTask {
 enum Problem {
     Writer(WriterError),
     Thread(io::Error),
+    /// The block files.
+    Blocks(ChainError),
+    /// They do not have the chain of the index.
+    NoBlocks,
+    /// A block cannot be written.
+    Block(String),
     /// The data directory has no index of scripts; whether the keyspace exists.
     NoIndex(bool),
     /// The store has this block, and not the one of the data directory.
@@ -54,6 +63,11 @@ impl fmt::Display for Problem {
         match self {
             Problem::Writer(error) => error.fmt(f),
             Problem::Thread(error) => write!(f, "a thread could not be started: {error}"),
+            Problem::Blocks(error) => error.fmt(f),
+            Problem::NoBlocks => f.write_str(
+                "the block files do not have the blocks of the index: start the node and wait until it has loaded them",
+            ),
+            Problem::Block(reason) => f.write_str(reason),
             Problem::NoIndex(is_ready) => {
                 if *is_ready {
                     f.write_str("the keyspace is ready, but ")?;
@@ -74,8 +88,8 @@ impl Problem {
     fn code(&self) -> u8 {
         match self {
             Problem::Writer(error) => code_of(error),
-            Problem::Thread(_) => exit::DISK,
-            Problem::NoIndex(_) | Problem::OtherBranch(..) => exit::DIRECTORY,
+            Problem::Thread(_) | Problem::Blocks(_) | Problem::Block(_) => exit::DISK,
+            Problem::NoBlocks | Problem::NoIndex(_) | Problem::OtherBranch(..) => exit::DIRECTORY,
             Problem::Interrupted => exit::INTERRUPTED,
         }
     }
@@ -84,6 +98,12 @@ impl Problem {
 impl From<WriterError> for Problem {
     fn from(error: WriterError) -> Problem {
         Problem::Writer(error)
+    }
+}
+
+impl From<ChainError> for Problem {
+    fn from(error: ChainError) -> Problem {
+        Problem::Blocks(error)
     }
 }
 
@@ -134,6 +154,11 @@ fn open_index(session: &Session<'_>) -> Result<Option<(TxIndex, TxIndexReader)>,
     Ok(Some((index, reader)))
 }
 
+/// The blocks of the data directory.
+fn open_blocks(session: &Session<'_>, reader: &TxIndexReader) -> Result<FileBlocks, Problem> {
+    FileBlocks::open(&session.disk, session.settings, reader.tip())?.ok_or(Problem::NoBlocks)
+}
+
 fn display(session: &Session<'_>, style: Style) -> Result<Display, Problem> {
     Display::start(style, session.settings.threads, Box::new(|_| {}), |_| {}).map_err(Problem::Thread)
 }
@@ -147,6 +172,9 @@ struct Loaded {
     is_further: bool,
     /// What this run wrote of pages, with their heads.
     page_bytes: u64,
+    /// The blocks that the store has, and what this run wrote of them.
+    blocks: u32,
+    block_bytes: u64,
     seconds: f64,
 }
 
@@ -157,8 +185,12 @@ fn load(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Pr
     let (_index, reader) = open_index(session)?.ok_or(Problem::NoIndex(true))?;
     let watch = Stopwatch::start();
     let own = reader.tip();
+    let blocks = session.settings.store_blocks.then(|| open_blocks(session, &reader)).transpose()?;
     let mut writer = Writer::open(store, Box::new(reader), WriterId(secret()))?.of_fixed_index();
-    let (mut page_bytes, mut failures) = (0_u64, 0);
+    if let Some(blocks) = blocks {
+        writer = writer.with_blocks(Box::new(blocks));
+    }
+    let (mut page_bytes, mut block_bytes, mut failures) = (0_u64, 0_u64, 0);
     let is_further = loop {
         if session.stop.is_asked() {
             return Err(Problem::Interrupted);
@@ -172,14 +204,18 @@ fn load(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Pr
             }
             Ok(step) => {
                 failures = 0;
-                if let Step::Wrote(bytes) = step {
-                    page_bytes = page_bytes.saturating_add(bytes as u64);
+                match step {
+                    Step::Wrote(bytes) => page_bytes = page_bytes.saturating_add(bytes as u64),
+                    Step::Stored(bytes) => block_bytes = block_bytes.saturating_add(bytes as u64),
+                    _ => {}
                 }
-                let blocks = count(writer.lag().into(), "block");
-                display.show(Doing::Something(format!(
-                    "writing the index: {} MB, {blocks} behind",
-                    megabytes(page_bytes)
-                )));
+                let behind = count(writer.lag().into(), "block");
+                let mut words = format!("writing the index: {} MB, {behind} behind", megabytes(page_bytes));
+                if block_bytes > 0 {
+                    let blocks = count(writer.stored_blocks().into(), "block");
+                    words = format!("writing blocks: {} MB, the store has {blocks}", megabytes(block_bytes));
+                }
+                display.show(Doing::Something(words));
             }
             Err(error) if error.may_pass() && failures < FAILURES_MAX => {
                 failures += 1;
@@ -189,10 +225,13 @@ fn load(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Pr
             Err(error) => return Err(error.into()),
         }
     };
+    if let Some(reason) = writer.block_fault() {
+        return Err(Problem::Block(reason.to_owned()));
+    }
     drop(display);
-    let seconds = watch.seconds().wall_seconds;
+    let (blocks, seconds) = (writer.stored_blocks(), watch.seconds().wall_seconds);
     let height = writer.tip().map(|(height, _)| height);
-    let loaded = Loaded { store: address.to_string(), height, is_further, page_bytes, seconds };
+    let loaded = Loaded { store: address.to_string(), height, is_further, page_bytes, blocks, block_bytes, seconds };
     let screen = Screen::new();
     if session.settings.json {
         print_json(&screen, &loaded);
@@ -205,7 +244,7 @@ fn load(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Pr
 impl Loaded {
     /// `own`: the height of the data directory.
     fn sentence(&self, own: Option<u32>) -> String {
-        let Loaded { store, height, is_further, page_bytes, seconds } = self;
+        let Loaded { store, height, is_further, page_bytes, blocks, block_bytes, seconds } = self;
         let height = height_text(*height);
         if *is_further {
             let own = height_text(own);
@@ -214,7 +253,13 @@ impl Loaded {
                  nothing was written"
             );
         }
-        format!("{store} has the index up to {height}: {} MB of pages in {seconds:.1} s", megabytes(*page_bytes))
+        let mut what = format!("{} MB of pages", megabytes(*page_bytes));
+        let mut has = format!("the index up to {height}");
+        if *blocks > 0 {
+            what = format!("{what} and {} MB of blocks", megabytes(*block_bytes));
+            has = format!("{has} and {}", count((*blocks).into(), "block"));
+        }
+        format!("{store} has {has}: {what} in {seconds:.1} s")
     }
 }
 
@@ -235,7 +280,22 @@ struct Verified {
     height: Option<u32>,
     values: u64,
     bytes: u64,
+    blocks: u64,
+    other_blocks: u64,
     difference: Option<String>,
+}
+
+/// The blocks to compare; none if the store has none, or this node.
+fn blocks_to_compare(
+    session: &Session<'_>,
+    store: &dyn Store,
+    reader: &TxIndexReader,
+) -> Result<Box<dyn BlockSource>, Problem> {
+    let row = store.commit(CommitRead::Quorum)?.map(|stored| Commit::read(&stored)).transpose()?;
+    match row.is_some_and(|row| row.stored_blocks() > 0) {
+        true => Ok(Box::new(open_blocks(session, reader)?)),
+        false => Ok(Box::new(NoBlocks)),
+    }
 }
 
 fn verify(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, Problem> {
@@ -247,23 +307,31 @@ fn verify(session: &Session<'_>, address: &Address, style: Style) -> Result<u8, 
         display.show(Doing::Something(format!("comparing with the store: {} values", commas(values))));
         !session.stop.is_asked()
     };
-    let found = compare(store.as_ref(), &reader, &mut told)?.ok_or(Problem::Interrupted)?;
+    let source = blocks_to_compare(session, store.as_ref(), &reader)?;
+    let found = compare(store.as_ref(), &reader, source.as_ref(), &mut told)?.ok_or(Problem::Interrupted)?;
     drop(display);
-    let Compared { sequence, height, values, bytes, difference } = found;
+    let Compared { sequence, height, values, bytes, blocks, other_blocks, difference } = found;
     let is_equal = difference.is_none();
     let result = difference.as_deref().unwrap_or("equal").to_owned();
-    let verified = Verified { store: address.to_string(), is_equal, sequence, height, values, bytes, difference };
+    let store = address.to_string();
+    let verified = Verified { store, is_equal, sequence, height, values, bytes, blocks, other_blocks, difference };
     session.log.info(format!("Index in {address} compared: {result}"));
     let screen = Screen::new();
     match (session.settings.json, is_equal) {
         (true, _) => print_json(&screen, &verified),
         (false, true) => {
-            let text = format!(
+            let mut text = format!(
                 "{address}: equal to the index of this node up to {}, {}, {} MB",
                 height_text(height),
                 count(values, "value"),
                 megabytes(bytes)
             );
+            if blocks + other_blocks > 0 {
+                text = format!("{text}; {} of them", count(blocks, "block"));
+            }
+            if other_blocks > 0 {
+                text = format!("{text}, and {} not compared: this node has pruned them", commas(other_blocks));
+            }
             screen.line(&screen.tone(Tone::Good, &text));
         }
         (false, false) => screen.line(&screen.tone(Tone::Bad, &format!("{address}: NOT EQUAL: {result}"))),
@@ -279,17 +347,39 @@ mod tests {
     #[test]
     fn the_documents_have_the_fields_that_are_documented() {
         let (store, height) = ("cassandra://h:9042/k".to_owned(), Some(120_000));
-        let mut loaded =
-            Loaded { store: store.clone(), height, is_further: false, page_bytes: 7_000_000, seconds: 2.0 };
+        let mut loaded = Loaded {
+            store: store.clone(),
+            height,
+            is_further: false,
+            page_bytes: 7_000_000,
+            blocks: 0,
+            block_bytes: 0,
+            seconds: 2.0,
+        };
         assert_fields("load", &loaded);
         let text = "cassandra://h:9042/k has the index up to height 120,000: 7.0 MB of pages in 2.0 s";
+        assert_eq!(loaded.sentence(Some(120_000)), text);
+        (loaded.blocks, loaded.block_bytes) = (120_001, 9_500_000);
+        let text = "cassandra://h:9042/k has the index up to height 120,000 and 120,001 blocks: 7.0 MB of pages and \
+                    9.5 MB of blocks in 2.0 s";
         assert_eq!(loaded.sentence(Some(120_000)), text);
         loaded.is_further = true;
         let text = "cassandra://h:9042/k has the index up to height 120,000 already, the data directory up to height \
                     119,990, its last checkpoint: nothing was written";
         assert_eq!(loaded.sentence(Some(119_990)), text);
         let difference = Some("a delta is missing".to_owned());
-        let verified = Verified { store, is_equal: false, sequence: 3, height, values: 4, bytes: 5, difference };
+        let (blocks, other_blocks) = (6, 7);
+        let verified = Verified {
+            store,
+            is_equal: false,
+            sequence: 3,
+            height,
+            values: 4,
+            bytes: 5,
+            blocks,
+            other_blocks,
+            difference,
+        };
         assert_fields("verify", &verified);
     }
 }

@@ -17,7 +17,7 @@ use lydian_engine::{Engine, InitialDownload, Standing};
 use lydian_index::TxIndexReader;
 use lydian_index_cassandra::Address;
 use lydian_rpc::Warning;
-use lydian_shared_index::{Step, Writer, WriterError, WriterId};
+use lydian_shared_index::{EngineBlocks, Step, Writer, WriterError, WriterId};
 use lydian_stdx::{IgnorePoison, lock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -83,6 +83,7 @@ impl SharedWriter {
             writer: None,
             failures: 0,
             has_waited: false,
+            stores_blocks: session.settings.store_blocks,
             progress: Arc::clone(&progress),
             initial_download: Arc::clone(&session.initial_download),
             log: Arc::clone(&session.log),
@@ -135,6 +136,8 @@ struct Work {
     failures: u32,
     /// The log says that the store is further.
     has_waited: bool,
+    /// `-storeblocks`. False once that has failed.
+    stores_blocks: bool,
     progress: Arc<Progress>,
     initial_download: Arc<InitialDownload>,
     log: Arc<Log>,
@@ -150,7 +153,11 @@ enum Next {
 
 impl Work {
     fn connect(&mut self) -> Result<(), WriterError> {
-        let writer = Writer::open(open_store(&self.address)?, Box::new(self.reader.clone()), self.id)?;
+        let mut writer = Writer::open(open_store(&self.address)?, Box::new(self.reader.clone()), self.id)?;
+        if self.stores_blocks {
+            writer = writer.with_blocks(Box::new(EngineBlocks::new(&self.engine)));
+            self.log.info(format!("Index: the blocks that this node has are written to {} too", self.address));
+        }
         self.shows(&writer);
         self.writer = Some(writer);
         Ok(())
@@ -227,6 +234,10 @@ impl Work {
         let step = writer.step(now().into());
         if let Some(writer) = &self.writer {
             self.shows(writer);
+        }
+        if let Some(fault) = self.writer.as_ref().and_then(Writer::block_fault).filter(|_| self.stores_blocks) {
+            self.log.error(format!("Blocks are no longer written to {}: {fault}", self.address));
+            self.stores_blocks = false;
         }
         step
     }

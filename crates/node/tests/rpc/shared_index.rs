@@ -54,7 +54,7 @@ pub(crate) mod cluster {
     use lydian_lab::store::{Cluster, Join, Recipe, install};
     use lydian_oracle::Scratch;
     use lydian_oracle::copy_folder;
-    use lydian_primitives::hex;
+    use lydian_primitives::{RawBlock, hex};
     use lydian_shared_index::{Bucket, Key, PageKey, SharedIndex, Table};
     use lydian_stdx::SplitMix64;
     use serde_json::{Value, json};
@@ -108,7 +108,8 @@ pub(crate) mod cluster {
             let cluster = start_cluster(&scratch.path().join("cluster"));
             let address = format!("cassandra://{}/lydian_node", cluster.hosts());
             let page = lydian_oracle::free_port().unwrap();
-            let options = [format!("-index={address}"), "-page=1".to_owned(), format!("-pageport={page}")];
+            let page_port = format!("-pageport={page}");
+            let options = [format!("-index={address}"), "-storeblocks".to_owned(), "-page=1".to_owned(), page_port];
             fs::create_dir(scratch.path().join("new")).unwrap();
             let folder = scratch.path().join("new");
             let (code, text) = complaint(&command(&folder, &[&options[0], "-server=0", "-listen=0", "-noconnect"]));
@@ -145,6 +146,15 @@ pub(crate) mod cluster {
                 let tip = self.node.result("getbestblockhash", "[]");
                 let status = self.status();
                 (status["hash"] == tip).then_some(status)
+            })
+        }
+
+        /// Until the store has all blocks of the chain of the node.
+        fn wait_for_blocks(&self) -> Value {
+            wait("the store does not get the blocks", || {
+                let count = self.node.result("getblockcount", "[]").as_u64().unwrap() + 1;
+                let status = self.status();
+                (status["blocks"] == count).then_some(status)
             })
         }
 
@@ -205,6 +215,7 @@ pub(crate) mod cluster {
         mine(&world.node, 8, 7);
         let status = world.wait_for_tip();
         assert_eq!(status["height"], height + 2);
+        world.wait_for_blocks();
     }
 
     fn a_store_that_is_down_delays_no_block(world: &mut World) {
@@ -228,14 +239,18 @@ pub(crate) mod cluster {
     /// so is every answer about every script and transaction.
     fn a_loaded_store_is_equal(world: &mut World) {
         let scripts = scripts(&world.node);
+        world.wait_for_blocks();
         world.stop();
-        let (code, loaded) = document(&world.node.folder, &["index", "load", &world.address]);
+        let (code, loaded) = document(&world.node.folder, &["index", "load", &world.address, "-storeblocks"]);
         assert_eq!(code, Some(0), "{loaded}");
         let (code, verified) = document(&world.node.folder, &["index", "verify", &world.address]);
         assert!(code == Some(0) && verified["is_equal"] == true, "{verified}");
         println!("{verified}");
         let status = world.status();
         assert_eq!((&status["lag_blocks"], &status["height"]), (&json!(0), &verified["height"]));
+        let blocks = verified["height"].as_u64().unwrap() + 1;
+        assert_eq!((&verified["blocks"], &verified["other_blocks"]), (&json!(blocks), &json!(0)));
+        assert_eq!((&status["blocks"], &status["first_block"]), (&json!(blocks), &json!(0)));
 
         let settings = Settings { address: world.address.parse().unwrap(), now };
         let disk = Arc::new(lydian_disk::RealDisk);
@@ -243,7 +258,16 @@ pub(crate) mod cluster {
         let dir = IndexKind::Tables.dir(&world.node.folder.join("regtest"));
         let any = Profile { has_scripts: false, has_txids: false };
         let (_index, own) = TxIndex::open(disk, &dir, params.genesis_hash, any, || [0, 0]).unwrap();
-        let other = SharedIndex::open(open(&settings).unwrap(), &params.genesis_hash).unwrap().snapshot();
+        let shared = SharedIndex::open(open(&settings).unwrap(), &params.genesis_hash).unwrap();
+        let mut bytes = 0;
+        for (height, hash) in (0..).zip(shared.hashes(0, usize::MAX)) {
+            let block = RawBlock::new(shared.stored_block(height, &hash).unwrap().unwrap()).parse().unwrap();
+            assert!(block.hash() == hash && block.merkle_root() == block.header().merkle_root, "{height}");
+            bytes += block.as_bytes().len();
+        }
+        assert_eq!(status["block_bytes"], bytes);
+        println!("{blocks} blocks of {bytes} bytes are whole");
+        let other = shared.snapshot();
         assert_eq!(own.tip().map(|Tip { height, hash }| (height, hash)), other.tip().map(|tip| (tip.height, tip.hash)));
         let mut events = 0;
         for script in &scripts {

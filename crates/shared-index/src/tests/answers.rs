@@ -4,7 +4,8 @@ use super::hooked::Hooked;
 use super::seeds::world_row;
 use super::sim::{Faults, SimStore, World};
 use crate::{
-    Bucket, Compared, DeltaHeight, DeltaKey, Key, PageKey, SharedIndex, Step, Table, Writer, WriterId, compare,
+    BlockHeight, BlockKey, Bucket, Compared, DeltaHeight, DeltaKey, EngineBlocks, Key, PageKey, SharedIndex, Step,
+    Table, Writer, WriterId, compare,
 };
 use lydian_chains::plan::MixSettings;
 use lydian_chains::presets::mainnet_mix;
@@ -99,7 +100,9 @@ fn spoilt_values_are_different(world: &Arc<Mutex<World>>, compare: &dyn Fn() -> 
     let bucket = Bucket { generation: commit.content.segments[0].generation, table: Table::Numbers, page: 0 };
     let at = DeltaHeight { series: commit.series, height: 400 };
     let hash = commit.delta_hash(400).unwrap();
-    for key in [Key::Page(PageKey { bucket, part: 0 }), Key::Delta(DeltaKey { at, hash })] {
+    let of_block = BlockHeight { series: commit.blocks[0].series, height: 400 };
+    let part = |part| Key::Block(BlockKey { at: of_block, hash, part });
+    for key in [Key::Page(PageKey { bucket, part: 0 }), Key::Delta(DeltaKey { at, hash }), part(0), part(1)] {
         let kept = RefCell::new(None);
         lock(world).spoil(&key, &[0, 1, 2], |value| *kept.borrow_mut() = value.take());
         assert_eq!(compare().difference, Some(format!("{key} is missing on a quorum of replicas")));
@@ -116,14 +119,17 @@ fn every_script_of_a_chain_has_the_answers_of_the_embedded_index() {
         node.grow(MixSettings { blocks: 432, full: 0, seed: 5, reuse_per_mille: 300 });
         let world = World::new(1, Faults::default());
         let store = SimStore::new(&world, usize::MAX);
-        let mut writer = Writer::open(store.clone(), Box::new(node.reader.clone()), WriterId([1; 16])).unwrap();
+        let writer = Writer::open(store.clone(), Box::new(node.reader.clone()), WriterId([1; 16])).unwrap();
+        let blocks = EngineBlocks::new(&node.engine);
+        let mut writer = writer.with_blocks(Box::new(EngineBlocks::new(&node.engine)));
         while writer.step(0).unwrap() != Step::Idle {}
         let commit = world_row(&world);
         assert_eq!((commit.content.segments.len(), commit.content.hashes.len()), (1, 177));
         let values = lock(&world).values_count();
-        let compare = || compare(store.as_ref(), &node.reader, &mut |_| true).unwrap().unwrap();
+        let compare = || compare(store.as_ref(), &node.reader, &blocks, &mut |_| true).unwrap().unwrap();
         let found = compare();
         assert_eq!((found.difference, found.height, found.values), (None, Some(432), values as u64));
+        assert_eq!((found.blocks, found.other_blocks), (433, 0));
         spoilt_values_are_different(&world, &compare);
         let shared = Arc::new(SharedIndex::open(store.clone(), &node.reader.identity().genesis).unwrap());
         let chain: Arc<dyn Chain> = Arc::new(NodeChain::new(&node.engine));
@@ -139,6 +145,11 @@ fn every_script_of_a_chain_has_the_answers_of_the_embedded_index() {
             assert_eq!(other.balance(script).unwrap(), own.balance(script).unwrap());
             assert_eq!(other.coins(script).unwrap(), own.coins(script).unwrap());
             assert_eq!(other.status(script).unwrap(), own.status(script).unwrap());
+        }
+        for (height, hash) in (0..).zip(shared.hashes(0, usize::MAX)) {
+            let info = node.engine.header_info(&hash).unwrap();
+            let block = node.engine.raw_block(&info).unwrap().unwrap();
+            assert_eq!(shared.stored_block(height, &hash).unwrap().as_deref(), Some(block.as_bytes()));
         }
         for txid in &node.txids {
             let located = |index: &NodeIndex| index.locate(txid).unwrap().map(|found| (found.number, found.block));

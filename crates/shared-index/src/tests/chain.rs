@@ -226,6 +226,8 @@ pub(super) struct Story {
     pub(super) identity: Identity,
     /// The chain and the height of each block that there ever was.
     pub(super) blocks: BTreeMap<BlockHash, (Arc<Model>, u32)>,
+    /// The bytes of these blocks.
+    pub(super) raw: HashMap<BlockHash, Block>,
     _index: TxIndex,
 }
 
@@ -276,7 +278,8 @@ impl Story {
             }
             states.push(State { export, model });
         }
-        Story { states, identity: reader.identity(), blocks, _index: index }
+        let raw = chain.all.into_iter().map(|(hash, step)| (hash, step.block)).collect();
+        Story { states, identity: reader.identity(), blocks, raw, _index: index }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::chain::{COMPACT, FULL, GENESIS, SHORT};
 use super::seeds::{SimIndex, world_row};
 use super::sim::{Faults, SimStore, World};
+use crate::blocks;
 use crate::filter::filter_key;
 use crate::limits::{WRITE_BYTES_MAX, WRITES_MAX};
 use crate::parts::{Directory, Parts, encode};
@@ -10,9 +11,9 @@ use crate::seal::Sealed;
 use crate::store::*;
 use crate::upload::Budget;
 use crate::writer::{KEEP_SECONDS, Step, Writer, WriterError};
-use crate::{Commit, Leftover, ReaderError, Retired, SharedIndex, WriterId};
+use crate::{BlockRun, Commit, Leftover, ReaderError, Retired, SharedIndex, WriterId};
 use lydian_index::{Facts, Identity, Profile, RemoteContent, RemoteSegment, Salt, ScriptHash, SegmentFacts, Table};
-use lydian_primitives::{BlockHash, to_hex};
+use lydian_primitives::{BlockHash, Header, to_hex};
 use lydian_stdx::lock;
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -49,7 +50,18 @@ fn commit() -> Commit {
         series: 0,
         delta_heights: 256..257,
         retired: vec![Retired { since: 1_700_000_000, what: deltas }],
+        blocks: Vec::new(),
     }
+}
+
+/// The same with blocks from height 100 on.
+fn commit_with_blocks() -> Commit {
+    let mut commit = commit();
+    commit.next = 6;
+    commit.blocks = vec![BlockRun { series: 4, heights: 100..256 }, BlockRun { series: 5, heights: 256..257 }];
+    let what = Leftover::Blocks { series: 4, heights: 256..512 };
+    commit.retired.push(Retired { since: 1_700_000_100, what });
+    commit
 }
 
 #[test]
@@ -61,20 +73,40 @@ fn the_values_on_the_page_are_read_and_written() {
     let delta = Key::Delta(DeltaKey { at, hash: BlockHash([0xbb; 32]) });
     let seal = |key, content: &[u8]| to_hex(&Sealed::Value(key).seal(content));
     let stored = commit().store();
+    let mut block = [0; 80];
+    block[0] = 1;
+    let hash = Header::parse(&block).hash();
+    let block = blocks::values(BlockHeight { series: 4, height: 100 }, hash, 1_000, &block).unwrap();
     let values = [
         ("page", seal(page_key(Table::Sizes, 5, 0), b"page")),
         ("lists", seal(page_key(Table::Events, 5, part), &content)),
         ("events", seal(page_key(Table::Events, 5, 0), &encode(Table::Events, b"page", &directory))),
         ("delta", seal(delta, b"rows")),
+        ("head", to_hex(&block[0].1)),
+        ("block", to_hex(&block[1].1)),
         ("commit", to_hex(&stored.value)),
+        ("blocks", to_hex(&commit_with_blocks().store().value)),
     ];
     assert_eq!(values.clone().map(|(name, _)| (name, example(name))), values);
     assert_eq!(Commit::read(&stored), Ok(commit()));
+    assert_eq!(Commit::read(&commit_with_blocks().store()), Ok(commit_with_blocks()));
+}
+
+/// A row without blocks is that of releases which do not know them; they refuse one with blocks.
+#[test]
+fn a_row_has_the_newer_format_if_it_names_blocks_or_removes_some() {
+    let format = |commit: &Commit| commit.store().value[16];
+    assert_eq!((format(&commit()), format(&commit_with_blocks())), (1, 2));
+    let mut commit = commit_with_blocks();
+    commit.blocks.clear();
+    assert_eq!((format(&commit), Commit::read(&commit.store()).as_ref()), (2, Ok(&commit)));
+    commit.retired.pop();
+    assert_eq!(format(&commit), 1);
 }
 
 #[test]
 fn every_damaged_byte_of_a_value_is_noticed() {
-    let stored = commit().store();
+    let stored = commit_with_blocks().store();
     for at in 0..stored.value.len() {
         let mut value = stored.value.clone();
         value[at] ^= 1;
@@ -98,16 +130,18 @@ fn every_damaged_byte_of_a_value_is_noticed() {
 
 #[test]
 fn a_row_whose_parts_do_not_fit_together_is_damaged() {
-    let good = commit();
+    let good = commit_with_blocks();
     let with = |change: fn(&mut Commit)| {
         let mut commit = good.clone();
         change(&mut commit);
         Commit::read(&commit.store())
     };
     assert!(with(|_| ()).is_ok());
-    let bad: [fn(&mut Commit); 6] = [
+    let bad: [fn(&mut Commit); 8] = [
         |commit| commit.next = 3,
-        |commit| commit.series = 4,
+        |commit| commit.next = 5,
+        |commit| commit.blocks[1].heights.start = 255,
+        |commit| commit.series = 6,
         |commit| commit.delta_heights = 257..258,
         |commit| commit.delta_heights = 0..256,
         |commit| commit.content.segments[0].facts.heights = 0..255,
@@ -120,12 +154,12 @@ fn a_row_whose_parts_do_not_fit_together_is_damaged() {
 
 #[test]
 fn a_newer_format_is_refused() {
-    let mut payload = b"LyCm\x02\x00".to_vec();
+    let mut payload = b"LyCm\x03\x00".to_vec();
     payload.extend_from_slice(&9_u64.to_le_bytes());
     let mut value = Vec::new();
     lydian_disk::record::encode_record(&payload, 0, &mut value);
     let error = Commit::read(&StoredCommit { sequence: 9, value }).unwrap_err();
-    let text = "the store of the index is refused: commit row 9 has format 2; this release reads format 1";
+    let text = "the store of the index is refused: commit row 9 has format 3; this release reads format 2";
     assert_eq!(error.to_string(), text);
 }
 

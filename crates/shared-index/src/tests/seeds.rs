@@ -8,8 +8,9 @@ use super::sim::{Faults, Lie, SimStore, World};
 use crate::plan::Plan;
 use crate::store::*;
 use crate::writer::{KEEP_SECONDS, Source, Step, Writer, WriterError};
-use crate::{Commit, Leftover, ReaderError, SharedIndex, WriterId};
-use lydian_index::{Export, Identity, Table, TxIndexReader};
+use crate::{BlockRun, BlockSource, Commit, Leftover, ReaderError, SharedIndex, WriterId};
+use lydian_index::{Export, Identity, Place, Table, TxIndexReader};
+use lydian_primitives::{BlockHash, Height};
 use lydian_stdx::{SplitMix64, lock};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -24,11 +25,17 @@ const LYING_SEEDS: u64 = 40;
 pub(super) struct SimIndex {
     story: &'static Story,
     at: Arc<Mutex<usize>>,
+    /// The height below which the node has pruned its blocks.
+    pruned: Arc<Mutex<u32>>,
 }
 
 impl SimIndex {
     pub(super) fn new(story: &'static Story, at: usize) -> SimIndex {
-        SimIndex { story, at: Arc::new(Mutex::new(at)) }
+        SimIndex { story, at: Arc::new(Mutex::new(at)), pruned: Arc::default() }
+    }
+
+    pub(super) fn prune(&self, height: u32) {
+        *lock(&self.pruned) = height;
     }
 
     pub(super) fn set(&self, at: usize) {
@@ -47,6 +54,18 @@ impl Source for SimIndex {
 
     fn export(&self) -> Option<Export> {
         Some(self.story.states[self.at()].export.clone())
+    }
+}
+
+impl BlockSource for SimIndex {
+    fn first_from(&self, height: u32) -> Option<u32> {
+        let tip = self.export()?.tip()?.height.0;
+        Some(height.max(*lock(&self.pruned))).filter(|height| *height <= tip)
+    }
+
+    fn block(&self, height: u32, hash: &BlockHash) -> Result<Option<Vec<u8>>, String> {
+        let is_here = height >= *lock(&self.pruned);
+        Ok(is_here.then(|| self.story.raw[hash].as_bytes().to_vec()))
     }
 }
 
@@ -71,6 +90,8 @@ struct Case {
     allowed: Option<&'static str>,
     /// Two nodes may leave values of each other.
     is_single: bool,
+    /// The nodes write their blocks too.
+    has_blocks: bool,
     counts: BTreeMap<&'static str, u64>,
 }
 
@@ -111,6 +132,7 @@ impl Case {
             now: 1_700_000_000,
             allowed: None,
             is_single: true,
+            has_blocks: seed % 3 == 1,
             counts: BTreeMap::new(),
         };
         let nodes = if case.random.below(4) == 0 { 2 } else { 1 };
@@ -150,7 +172,11 @@ impl Case {
             let id = writer_id(&mut self.random);
             let index = Box::new(self.nodes[node].index.clone());
             match Writer::open(store, index, id) {
-                Ok(writer) => self.nodes[node].writer = Some(writer),
+                Ok(writer) => {
+                    let blocks = Box::new(self.nodes[node].index.clone());
+                    let writer = if self.has_blocks { writer.with_blocks(blocks) } else { writer };
+                    self.nodes[node].writer = Some(writer);
+                }
                 Err(error) => assert!(error.may_pass(), "{error}"),
             }
             return true;
@@ -179,6 +205,7 @@ impl Case {
                     Step::Committed(_) => "committed",
                     Step::Reserved => "reserved",
                     Step::Wrote(_) => "wrote",
+                    Step::Stored(_) => "wrote blocks",
                     Step::Removed => "removed",
                     Step::Adopted => "an earlier swap was adopted",
                     Step::Idle | Step::Waits(_) => unreachable!(),
@@ -244,6 +271,35 @@ impl Case {
         let has_two_rows = lock(&self.world).lie == Some(Lie::TwoRows);
         let reader = if has_two_rows { self.readers[at].reader() } else { self.readers[at].snapshot() };
         self.ask(&reader, 6);
+        self.ask_blocks(at, 4);
+    }
+
+    /// Asks a reader for blocks, which are those of the chain, or errors, or nothing.
+    fn ask_blocks(&mut self, at: usize, questions: usize) {
+        // The other seeds go as they did without blocks.
+        let Some(tip) = self.readers[at].tip().filter(|_| self.has_blocks) else { return };
+        for _ in 0..questions {
+            let height = u32::try_from(self.random.below(tip.height.0 as usize + 1)).unwrap();
+            let Some(hash) = self.readers[at].hashes(height, 1).pop() else { continue };
+            let expected = self.story.raw[&hash].as_bytes();
+            let place = self.random.below(expected.len());
+            let size = 1 + self.random.below(expected.len() - place);
+            let number = |value: usize| u32::try_from(value).unwrap();
+            let range = Place { height: Height(height), offset: number(place), size: number(size) };
+            let part = self.readers[at].stored_transactions(&[(range, hash)]);
+            let part = part.map(|found| found.map(|mut found| found.pop().unwrap() == expected[place..place + size]));
+            let whole = self.readers[at].stored_block(height, &hash).map(|found| found.map(|found| found == expected));
+            for found in [part, whole] {
+                match found {
+                    Ok(Some(is_equal)) => {
+                        assert!(is_equal, "block {hash} at {height}");
+                        self.count("a block was read");
+                    }
+                    Ok(None) => self.count("a block was not in the store"),
+                    Err(error) => self.unanswered(&error.to_string()),
+                }
+            }
+        }
     }
 
     fn failed(&mut self, error: &ReaderError) {
@@ -318,6 +374,10 @@ impl Case {
                 let at = self.nodes[node].index.at();
                 let next = if self.random.below(4) == 0 { self.random.below(self.story.states.len()) } else { at + 1 };
                 self.nodes[node].index.set(next.min(self.story.states.len() - 1));
+                if self.has_blocks && self.random.below(8) == 0 {
+                    let height = self.random.below(300);
+                    self.nodes[node].index.prune(u32::try_from(height).unwrap());
+                }
             }
             for _ in 0..1 + self.random.below(4) {
                 let steps = self.random.below(40);
@@ -340,7 +400,10 @@ impl Case {
         index.set(last);
         let store = SimStore::new(&self.world, usize::MAX);
         let id = writer_id(&mut self.random);
-        let mut writer = Writer::open(store.clone(), Box::new(index), id).unwrap();
+        let mut writer = Writer::open(store.clone(), Box::new(index.clone()), id).unwrap();
+        if self.has_blocks {
+            writer = writer.with_blocks(Box::new(index.clone()));
+        }
         // A reader of the last row keeps its answers for an hour.
         let old = self.readers.last().map(SharedIndex::snapshot);
         let settle = |writer: &mut Writer, now: u64| while writer.step(now).unwrap() != Step::Idle {};
@@ -356,6 +419,10 @@ impl Case {
             assert_eq!(self.readers[at].tip(), state.export.tip());
             let snapshot = self.readers[at].snapshot();
             self.ask(&snapshot, 5);
+            self.ask_blocks(at, 3);
+            let tip = state.export.tip().unwrap().height.0;
+            let first = if self.has_blocks { *lock(&index.pruned) } else { tip + 1 };
+            assert!((first..=tip).all(|height| self.readers[at].has_block(height)), "blocks from {first} on");
         }
         if let Some(old) = old {
             // What it needs may have been removed.
@@ -384,6 +451,10 @@ impl Case {
                 Partition::Deltas(DeltaHeight { series, height }) => {
                     assert!(series == commit.series && commit.delta_heights.contains(&height), "{partition:?}");
                 }
+                Partition::Blocks(BlockHeight { series, height }) => {
+                    let is_named = |run: &BlockRun| run.series == series && run.heights.contains(&height);
+                    assert!(commit.blocks.iter().any(is_named), "{partition:?}");
+                }
             }
         }
         drop(world);
@@ -406,7 +477,9 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// What must happen under so many seeds.
-const KINDS: [&str; 22] = [
+const KINDS: [&str; 25] = [
+    "a block was not in the store",
+    "a block was read",
     "a call that succeeded timed out",
     "a message was late",
     "a message was lost",
@@ -429,6 +502,7 @@ const KINDS: [&str; 22] = [
     "committed",
     "removed",
     "reserved",
+    "wrote blocks",
 ];
 
 #[test]
@@ -469,6 +543,7 @@ fn a_store_and_a_reader_that_lie_are_noticed() {
         (Lie::MissingIsEmpty, "outputs"),
         (Lie::EarlyAcknowledgement, "commit row"),
         (Lie::LostLists, "names part 1 of page"),
+        (Lie::LostBlocks, "names block"),
         (Lie::BlindSwap, "a sequence that does not follow"),
         (Lie::TwoRows, "one row, one tip"),
     ];

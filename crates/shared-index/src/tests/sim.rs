@@ -14,6 +14,7 @@ use crate::parts::{self, Directory};
 use crate::seal::Sealed;
 use crate::store::*;
 use lydian_index::{RemoteSegment, Table};
+use lydian_primitives::BlockHash;
 use lydian_stdx::{SplitMix64, lock};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -46,6 +47,8 @@ pub(crate) enum Lie {
     EarlyAcknowledgement,
     /// The parts of long lists are lost.
     LostLists,
+    /// A part of each block is lost.
+    LostBlocks,
     /// A swap does not compare the sequence.
     BlindSwap,
     /// A reader answers with the row of the moment instead of one for all of an answer.
@@ -111,6 +114,8 @@ pub(crate) struct World {
     pub(crate) reads: u64,
     /// The value of every key that a client ever wrote.
     written: HashMap<Key, Arc<[u8]>>,
+    /// The blocks among them.
+    blocks: HashMap<BlockHeight, Vec<BlockHash>>,
     /// What a client ever removed; writers that do not know of each other may write there.
     removed: HashSet<Partition>,
     pub(crate) has_one_writer: bool,
@@ -131,6 +136,7 @@ impl World {
             counts: HashMap::new(),
             reads: 0,
             written: HashMap::new(),
+            blocks: HashMap::new(),
             removed: HashSet::new(),
             has_one_writer: true,
         }))
@@ -237,6 +243,29 @@ impl World {
             let key = Key::Delta(DeltaKey { at: DeltaHeight { series: commit.series, height }, hash: *hash });
             assert!(self.copies(&key) >= QUORUM, "commit row {} names {key}", commit.sequence);
         }
+        self.check_blocks(commit, old);
+    }
+
+    /// Every height of a run has a block whose parts are all on a quorum of replicas.
+    fn check_blocks(&self, commit: &Commit, old: Option<&Commit>) {
+        let is_old = |series, height: u32| {
+            let mut runs = old.into_iter().flat_map(|old| &old.blocks);
+            runs.any(|run| run.series == series && run.heights.contains(&height))
+        };
+        for run in &commit.blocks {
+            for height in run.heights.clone().filter(|height| !is_old(run.series, *height)) {
+                let at = BlockHeight { series: run.series, height };
+                let hashes = self.blocks.get(&at).map(Vec::as_slice).unwrap_or_default();
+                let is_whole = |hash: &BlockHash| {
+                    let key = |part| Key::Block(BlockKey { at, hash: *hash, part });
+                    let head = &self.written[&key(0)];
+                    let size = u32::from_le_bytes(Sealed::Value(key(0)).open(head).unwrap()[8..12].try_into().unwrap());
+                    let parts = size.div_ceil(16 << 10);
+                    (0..=parts).all(|part| self.copies(&key(part)) >= QUORUM)
+                };
+                assert!(hashes.iter().any(is_whole), "commit row {} names block {at:?}", commit.sequence);
+            }
+        }
     }
 
     /// A key, and those of the lists that its value says it has.
@@ -254,6 +283,11 @@ impl World {
 
     /// A client writes: the same value as ever, and nothing that was removed.
     fn check_written(&mut self, key: &Key, value: &[u8]) {
+        if let Key::Block(BlockKey { at, hash, part: 0 }) = key
+            && !self.written.contains_key(key)
+        {
+            self.blocks.entry(*at).or_default().push(*hash);
+        }
         let first = self.written.entry(*key).or_insert_with(|| value.into());
         assert!(**first == *value, "{key} was written with two values");
         let is_removed = self.has_one_writer && self.removed.contains(&key.partition());
@@ -407,10 +441,14 @@ impl Store for SimStore {
         assert!(values.len() <= WRITES_MAX && (bytes <= WRITE_BYTES_MAX || values.len() == 1));
         let mut world = lock(&self.world);
         values.iter().for_each(|(key, value)| world.check_written(key, value));
-        let is_lost = |key: &Key| matches!(key, Key::Page(PageKey { part: 1..1_000, .. }));
-        let loses_lists = world.lie == Some(Lie::LostLists);
+        let lie = world.lie;
         drop(world);
-        let kept = values.iter().filter(|(key, _)| !loses_lists || !is_lost(key));
+        let is_lost = |key: &Key| match key {
+            Key::Page(PageKey { part: 1..1_000, .. }) => lie == Some(Lie::LostLists),
+            Key::Block(BlockKey { part: 1, .. }) => lie == Some(Lie::LostBlocks),
+            _ => false,
+        };
+        let kept = values.iter().filter(|(key, _)| !is_lost(key));
         self.send_all(kept.map(|(key, value)| Message::Write(*key, value.as_slice().into())).collect())
     }
 

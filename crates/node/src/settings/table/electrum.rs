@@ -182,4 +182,12 @@ pub(super) const OPTIONS: &[Opt] = &[
         set: Set::Value(|settings, setting| electrum::store(setting).map(|address| settings.shared_index = address)),
         ..TEXT
     },
+    Opt {
+        name: "storeblocks",
+        is_own: true,
+        group: group::ELECTRUM,
+        help: "Also write the bytes of the blocks to the store of -index, or of lydian index load, as far as they were not pruned: front ends then answer with blocks and transactions while no node runs. About 700 GB for each copy on mainnet",
+        set: Set::Switch(|settings, is_on| settings.store_blocks = is_on),
+        ..SWITCH
+    },
 ];

@@ -132,6 +132,7 @@ const FORMS: &[(&str, &str, Option<&str>)] = &[
     ("pagekey", "k.pem", None),
     ("addressindex", "compact", Some("-addressindex=x")),
     ("index", "cassandra://db.example/lydian", Some("-index=db.example/lydian")),
+    ("storeblocks", "1", Some("-storeblocks -regtest")),
     ("uacomment", "me", Some("-uacomment=me/")),
     ("v2transport", "0", None),
     ("whitebind", "127.0.0.1:1234", Some("-whitebind=127.0.0.1")),
@@ -242,6 +243,7 @@ fn every_option_is_read_and_refuses_what_it_cannot_take() {
             "pagecert" | "pagekey" => vec!["-pagecert=a.pem", "-pagekey=a.pem"],
             "proxyrandomize" => vec!["-proxy=127.0.0.1"],
             "feed" | "healthbind" | "filters" => vec!["-index=cassandra://a/b", "-feed=127.0.0.1:3003", "-electrum"],
+            "storeblocks" => vec!["-index=cassandra://a/b"],
             "signetseednode" | "signetchallenge" => vec!["-signet"],
             _ => Vec::new(),
         };
