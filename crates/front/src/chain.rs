@@ -2,7 +2,8 @@
 //!
 //! Input: heights and hashes. Output: the answers of [`Chain`]. Tip and hashes are those of the index; headers, blocks
 //! and transactions are those of nodes, of the blocks that the index names: what a node on another branch has is never
-//! part of an answer. A node that does not have a block yet is asked again for a second.
+//! part of an answer. A node that does not have a block yet is asked again for a second. Blocks and transactions that
+//! the store has are read there, and so is what follows from them if no node answers.
 //!
 //! Memory: headers and txids of the last blocks that were asked for ([`KEPT_HEADERS_MAX`], [`KEPT_TXIDS_MAX`]).
 
@@ -10,6 +11,7 @@ use crate::client::nodes::Nodes;
 use crate::limits::{HEADERS_MAX, KEPT_HEADERS_MAX, KEPT_TXIDS_MAX, PLACES_MAX};
 use crate::message::{Answer, Question};
 use crate::recent::Recent;
+use crate::stored::{StoredBlocks, or_of_nodes, or_of_store};
 use lydian_chain::UndoParts;
 use lydian_engine::Tip;
 use lydian_index::Place;
@@ -39,6 +41,7 @@ fn pause() {
 pub(crate) struct RemoteChain {
     index: Arc<SharedIndex>,
     nodes: Arc<Nodes>,
+    stored: StoredBlocks,
     headers: Mutex<Recent<BlockHash, Header>>,
     txids: Mutex<Recent<BlockHash, Arc<[Txid]>>>,
     /// Whether the first block was pruned, once a node has said so. A node that has it has all.
@@ -48,6 +51,7 @@ pub(crate) struct RemoteChain {
 impl RemoteChain {
     pub(crate) fn new(index: Arc<SharedIndex>, nodes: Arc<Nodes>) -> RemoteChain {
         RemoteChain {
+            stored: StoredBlocks::new(Arc::clone(&index)),
             index,
             nodes,
             headers: Mutex::new(Recent::new(KEPT_HEADERS_MAX / 2)),
@@ -119,7 +123,8 @@ impl RemoteChain {
             }
             _ => None,
         };
-        let found = self.ask_about(Height(from.saturating_add(above - 1)), last, &question, take)?;
+        let of_nodes = self.ask_about(Height(from.saturating_add(above - 1)), last, &question, take);
+        let found = or_of_store(of_nodes, || self.stored.headers(from, hashes))?;
         if let Some(headers) = &found {
             let mut kept = lock(&self.headers);
             headers.iter().zip(hashes).for_each(|(header, hash)| kept.put(*hash, *header, 1));
@@ -231,7 +236,9 @@ impl Chain for RemoteChain {
             Answer::Txids(Some((of, txids))) if of == hash => Some(txids),
             _ => None,
         };
-        let found = self.ask_about(height, &hash, &Question::Txids(height), take)?;
+        let of_nodes = self.ask_about(height, &hash, &Question::Txids(height), take);
+        let of_store = || Ok(self.stored.block(&hash)?.map(|block| block.txs().map(|tx| tx.txid()).collect()));
+        let found: Option<Vec<Txid>> = or_of_store(of_nodes, of_store)?;
         let Some(txids) = found else { return Err(QueryError::Moving) };
         lock(&self.txids).put(hash, txids.as_slice().into(), txids.len());
         Ok(Some((hash, txids)))
@@ -242,7 +249,8 @@ impl Chain for RemoteChain {
             Answer::BlockInfo(Some(info)) if info.hash == *hash && info.header.hash() == *hash => Some(info),
             _ => None,
         };
-        let Some(info) = self.ask_by_hash(hash, &Question::BlockInfo(*hash), take)? else { return Ok(None) };
+        let of_nodes = self.ask_by_hash(hash, &Question::BlockInfo(*hash), take);
+        let Some(info) = or_of_store(of_nodes, || self.stored.info(hash))? else { return Ok(None) };
         let tip = self.tip()?;
         let around = self.index.hashes(info.height, 2);
         let is_active = around.first() == Some(hash);
@@ -259,7 +267,7 @@ impl Chain for RemoteChain {
             Answer::Block(Some(bytes)) => RawBlock::new(bytes).parse().ok().filter(|block| block.hash() == *hash),
             _ => None,
         };
-        self.ask_by_hash(hash, &Question::Block(*hash), take)
+        or_of_nodes(self.stored.block(hash), || self.ask_by_hash(hash, &Question::Block(*hash), take))
     }
 
     fn spent(&self, hash: &BlockHash, block: &Block) -> Result<Option<Vec<SpentOutput>>, QueryError> {
@@ -268,7 +276,11 @@ impl Chain for RemoteChain {
             Answer::Spent(Some(spent)) if spent.len() == inputs => Some(spent),
             _ => None,
         };
-        self.ask_by_hash(hash, &Question::Spent(*hash), take)
+        match self.ask_by_hash(hash, &Question::Spent(*hash), take) {
+            // The outputs are looked up one by one.
+            Err(QueryError::Failed(_)) if self.stored.height_of(hash).is_some() => Ok(None),
+            found => found,
+        }
     }
 
     fn undo(&self, hash: &BlockHash, bytes_max: usize) -> Result<Option<UndoParts>, QueryError> {
@@ -285,7 +297,11 @@ impl Chain for RemoteChain {
             }
             _ => None,
         };
-        Ok(self.nodes.ask(&question, take)?.flatten())
+        match self.nodes.ask(&question, take) {
+            Ok(found) => Ok(found.flatten()),
+            Err(_) if self.stored.height_of(hash).is_some() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn transaction(&self, place: Place) -> Result<Option<Transaction>, QueryError> {
@@ -296,13 +312,17 @@ impl Chain for RemoteChain {
         let hashes: Option<Vec<BlockHash>> = places.iter().map(|place| self.hash_at(place.height)).collect();
         let Some(hashes) = hashes else { return Ok(vec![None; places.len()]) };
         let known: Vec<(Place, BlockHash)> = places.iter().copied().zip(hashes).collect();
-        Ok(match self.fetch_transactions(&known)? {
+        let stored = self.stored.transactions(&known);
+        Ok(match or_of_nodes(stored, || self.fetch_transactions(&known))? {
             Some(found) => found.into_iter().map(Some).collect(),
             None => vec![None; places.len()],
         })
     }
 
     fn is_pruned(&self, height: Height) -> bool {
+        if self.stored.has(height) {
+            return false;
+        }
         let ask = |height: Height| {
             let take = |answer: Answer| match answer {
                 Answer::Pruned(pruned) => <[bool; 1]>::try_from(pruned).ok().map(|[is_pruned]| is_pruned),

@@ -4,10 +4,9 @@
 //!
 //! **Values.** The pages of the embedded index's segments (a segment in the store is a *generation*), what each block
 //! above them adds (a *delta*), the bytes of blocks if they are wanted, and one commit row that names generations,
-//! deltas and blocks. All but the row are immutable,
-//! and their keys are never used for anything else; the commit row is replaced by compare-and-set, after everything
-//! that it names was acknowledged by a quorum. So a reader that has a commit row has one state of the index, whatever
-//! the writer, other writers and late messages do.
+//! deltas and blocks. All but the row are immutable, and their keys are never used for anything else; the commit row is
+//! replaced by compare-and-set, after everything that it names was acknowledged by a quorum. So a reader that has a
+//! commit row has one state of the index, whatever the writer, other writers and late messages do.
 //!
 //! [`Writer`] writes, [`SharedIndex`] reads. [`seal`] is the form of all values, [`commit`] the row, [`parts`] the
 //! form of pages with long lists, [`blocks`] that of blocks, of which [`runs`] says where they are; [`block_upload`]

@@ -27,15 +27,15 @@ use std::thread;
 use std::time::Duration;
 
 /// A node with its index in a store, and transactions in its mempool.
-struct Fixture {
-    world: World,
-    maker: Maker,
-    store: Arc<MemoryStore>,
-    writer: Writer,
+pub struct Fixture {
+    pub world: World,
+    pub maker: Maker,
+    pub store: Arc<MemoryStore>,
+    pub writer: Writer,
 }
 
 impl Fixture {
-    fn new() -> Fixture {
+    pub fn new() -> Fixture {
         Fixture::of_seed(8)
     }
 
@@ -66,13 +66,13 @@ impl Fixture {
     }
 
     /// A link to a feed of this node.
-    fn feed(&self) -> (Feed, Link) {
+    pub fn feed(&self) -> (Feed, Link) {
         let (feed, link) = (Feed::start(&self.world), Link::new());
         link.lead_to(Some(feed.address()));
         (feed, link)
     }
 
-    fn front(&self, links: &[&Link], clock: fn() -> Duration) -> Result<Front, FrontError> {
+    pub fn front(&self, links: &[&Link], clock: fn() -> Duration) -> Result<Front, FrontError> {
         start_front(&self.world, &Settings { store: &self.store, links, clock }).0
     }
 

@@ -21,6 +21,7 @@ mod memory;
 #[path = "../../../query/tests/all/model.rs"]
 mod model;
 mod node;
+mod stored;
 mod stories;
 mod undo;
 mod wallets;

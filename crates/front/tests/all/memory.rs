@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    values: Mutex<HashMap<Key, Vec<u8>>>,
+    pub values: Mutex<HashMap<Key, Vec<u8>>>,
     row: Mutex<Option<StoredCommit>>,
     pub is_down: AtomicBool,
     /// How often the commit row was read.

@@ -9,7 +9,7 @@ use lydian_mempool::Mempool;
 use lydian_primitives::{Transaction, Txid};
 use lydian_query::{CallError, Calls, Chain, NodeChain, NodePool, Query};
 use lydian_serve::{Event, Log, TlsIdentity};
-use lydian_shared_index::{Step, Writer, WriterId};
+use lydian_shared_index::{EngineBlocks, Step, Writer, WriterId};
 use lydian_stdx::Current;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -133,6 +133,15 @@ impl Events {
 pub fn index_writer(world: &World, store: &Arc<MemoryStore>) -> Writer {
     let (_, _, reader) = world.parts();
     let mut writer = Writer::open(Arc::clone(store) as Arc<_>, Box::new(reader), WriterId([1; 16])).unwrap();
+    write_index(&mut writer, world);
+    writer
+}
+
+/// The same for a store that gets the blocks too.
+pub fn blocks_writer(world: &World, store: &Arc<MemoryStore>) -> Writer {
+    let (engine, _, reader) = world.parts();
+    let writer = Writer::open(Arc::clone(store) as Arc<_>, Box::new(reader), WriterId([2; 16])).unwrap();
+    let mut writer = writer.with_blocks(Box::new(EngineBlocks::new(&engine)));
     write_index(&mut writer, world);
     writer
 }

@@ -182,7 +182,7 @@ fn a_subscription_is_not_older_than_a_history() {
     let index = Arc::new(NodeIndex::new(reader, Arc::clone(&chain) as Arc<_>, &engine)) as Arc<dyn ScriptIndex>;
     let query = Query::new(Settings { chain, index: Ok(index), pool: Arc::clone(&pool) as Arc<dyn Pool> });
     let query = Arc::new(query);
-    let source = Source { query: Arc::clone(&query), prompt: query, calls: Arc::new(Nothing) };
+    let source = Source { query: Arc::clone(&query), prompt: query, calls: Arc::new(Nothing), is_remote: false };
     let identity = Identity { name: "test".to_owned(), genesis: world.params.genesis_hash, chain: world.params.chain };
     let settings = ServerSettings {
         addresses: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
