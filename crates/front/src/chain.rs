@@ -153,12 +153,14 @@ impl RemoteChain {
             _ => None,
         };
         let question = Question::Headers { from: Height(first), count };
-        let found = self.ask_about(Height(height), hash, &question, take)?;
-        if let Some(headers) = &found {
-            let mut kept = lock(&self.headers);
-            headers.iter().zip(&hashes).for_each(|(header, hash)| kept.put(*hash, *header, 1));
-        }
-        Ok(found.and_then(|headers| headers.get(at).copied()))
+        let of_nodes = self.ask_about(Height(height), hash, &question, take);
+        let of_store = || Ok(self.stored.headers(height, &[*hash])?.map(|headers| (height, headers)));
+        let found = or_of_store(of_nodes.map(|found| found.map(|headers| (first, headers))), of_store)?;
+        let Some((from, headers)) = found else { return Ok(None) };
+        let mut kept = lock(&self.headers);
+        let hashes = hashes.iter().skip((from - first) as usize);
+        headers.iter().zip(hashes).for_each(|(header, hash)| kept.put(*hash, *header, 1));
+        Ok(headers.get((height - from) as usize).copied())
     }
 
     /// The headers that are kept, if all are.

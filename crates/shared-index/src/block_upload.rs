@@ -32,7 +32,7 @@ pub trait BlockSource: fmt::Debug + Send {
 pub(crate) enum Task {
     Nothing,
     /// A number for blocks, in this row.
-    Reserve(Commit),
+    Reserve(Box<Commit>),
     /// Blocks with these hashes, and what is left of the ones before.
     Write(Vec<BlockHash>),
 }
@@ -126,7 +126,7 @@ impl BlockUpload {
             && self.fault.is_none()
             && let Some(next) = self.begin(commit, plan, store, tip)?
         {
-            return Ok(Task::Reserve(next));
+            return Ok(Task::Reserve(Box::new(next)));
         }
         let Some(pending) = &self.pending else { return Ok(Task::Nothing) };
         let end = pending.end.min(pending.named.saturating_add(BLOCKS_PER_COMMIT_MAX));

@@ -100,7 +100,8 @@ mod tests {
         assert_eq!(gaps(&runs, 300), [gap(100..300, 2)]);
         assert_eq!((gaps(&runs, 100), gaps(&[], 5)), (vec![], vec![gap(0..5, 0)]));
         assert_eq!(gaps(&[run(1, 4..4)], 6), [gap(0..4, 0), gap(4..6, 1)]);
-        let wrong: [&[BlockRun]; 3] = [&[run(1, 0..5), run(2, 4..6)], &[run(1, 3..5), run(2, 0..2)], &[run(1, 5..4)]];
+        let backwards = [run(1, std::ops::Range { start: 5, end: 4 })];
+        let wrong: [&[BlockRun]; 3] = [&[run(1, 0..5), run(2, 4..6)], &[run(1, 3..5), run(2, 0..2)], &backwards];
         assert!(wrong.iter().all(|runs| !are_in_order(runs)));
     }
 }

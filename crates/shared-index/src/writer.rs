@@ -420,7 +420,7 @@ impl Writer {
         let Some(blocks) = &mut self.blocks else { return Ok(None) };
         let hashes = match blocks.next(commit, plan, self.store.as_ref())? {
             Task::Nothing => return Ok(None),
-            Task::Reserve(next) => return self.swap(commit, next, Step::Reserved).map(Some),
+            Task::Reserve(next) => return self.swap(commit, *next, Step::Reserved).map(Some),
             Task::Write(hashes) => hashes,
         };
         // The rest takes longer.

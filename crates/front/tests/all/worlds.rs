@@ -175,7 +175,9 @@ fn a_node_that_is_behind_is_waited_for_and_then_left() {
     write_index(&mut pair.writer, &pair.writing);
     pair.row_is_read();
     pair.compare(OTHER);
-    let Health::Fresh { height: 107 } = pair.front.health() else { panic!("{:?}", pair.front.health()) };
+    // It says so after 3 seconds, which may be over by now.
+    let health = pair.front.health();
+    assert!(matches!(health, Health::Fresh { height: 107 } | Health::Stale { .. }), "{health:?}");
     pair.leave_other(0);
     let query = pair.query();
     until("the front end has the block", || is_settled(&query, &pair.writing));

@@ -6,6 +6,7 @@ use super::copies::small_chain;
 use lydian_lab::scale::ScaleReport;
 use lydian_lab::scale::cluster::{Fault, Measurement, Settings};
 use lydian_oracle::Scratch;
+use std::io::Write as _;
 use std::sync::atomic::AtomicBool;
 
 #[test]
@@ -44,9 +45,10 @@ fn wallets_at_front_ends_get_right_answers_while_parts_of_the_installation_fail(
         command_line: Vec::new(),
         interrupted: &AtomicBool::new(false),
     };
-    let results = measurement.run(&mut |step| println!("{step}")).unwrap();
+    let mut output = std::io::stdout();
+    let results = measurement.run(&mut |step| drop(writeln!(output, "{step}"))).unwrap();
     let text = results.to_markdown();
-    println!("{text}");
+    writeln!(output, "{text}").unwrap();
     assert!(results.is_right(), "{text}");
     assert_eq!(results.phases.len(), 1 + failures.len(), "{text}");
     for phase in &results.phases {
