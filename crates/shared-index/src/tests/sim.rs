@@ -471,7 +471,7 @@ impl Store for SimStore {
             world.before = None;
             return Ok(world.row.clone());
         }
-        let sees_before = world.before.is_some() && world.chance(200, "a read of the row was stale");
+        let sees_before = world.before.is_some() && world.chance(700, "a read of the row was stale");
         let before = world.before.clone().filter(|_| sees_before);
         Ok(before.unwrap_or_else(|| world.row.clone()))
     }
