@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs the jars of Cassandra and Java 17: make test-store"]
+    #[ignore = "starts three nodes of Cassandra for two minutes: `lydian-lab store install`; then: cargo test --locked --workspace --lib -- --ignored store::tests::a_node_without_its_data, which make test-store runs"]
     fn a_node_without_its_data_is_replaced() {
         const PATIENCE: Duration = Duration::from_secs(300);
         let scratch = Scratch::new("lab-store-replaced");
