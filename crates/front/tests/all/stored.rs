@@ -28,16 +28,19 @@ fn assert_blocks(query: &Query, own: &Query, fixture: &Fixture) {
     }
 }
 
-fn start(fixture: &Fixture) -> (Front, crate::link::Link, crate::node::Feed) {
+/// A front end of one node, whose blocks are in the store.
+fn start() -> (Fixture, Front, crate::link::Link, crate::node::Feed) {
+    let mut fixture = Fixture::new();
+    fixture.writer = blocks_writer(&fixture.world, &fixture.store);
     let (feed, link) = fixture.feed();
-    (start_front(&fixture.world, &Settings { store: &fixture.store, links: &[&link], clock }).0.unwrap(), link, feed)
+    let settings = Settings { store: &fixture.store, links: &[&link], clock };
+    let front = start_front(&fixture.world, &settings).0.unwrap();
+    (fixture, front, link, feed)
 }
 
 #[test]
 fn without_nodes_blocks_and_transactions_come_from_the_store() {
-    let mut fixture = Fixture::new();
-    fixture.writer = blocks_writer(&fixture.world, &fixture.store);
-    let (front, link, feed) = start(&fixture);
+    let (mut fixture, front, link, feed) = start();
     let query = front.source().query;
     let own = fixture.world.query();
     // Nothing was asked of the node before it goes.
@@ -57,9 +60,7 @@ fn without_nodes_blocks_and_transactions_come_from_the_store() {
 
 #[test]
 fn parts_that_are_missing_or_damaged_are_asked_of_nodes_and_are_an_error_without_them() {
-    let mut fixture = Fixture::new();
-    fixture.writer = blocks_writer(&fixture.world, &fixture.store);
-    let (front, link, feed) = start(&fixture);
+    let (fixture, front, link, feed) = start();
     let query = front.source().query;
     let block = fixture.world.chain[60].clone();
     let (hash, txid) = (block.hash(), block.tx(block.tx_count() - 1).txid());
@@ -94,9 +95,7 @@ fn parts_that_are_missing_or_damaged_are_asked_of_nodes_and_are_an_error_without
 /// The node is asked for nothing that the store has, but for its mempool meanwhile.
 #[test]
 fn blocks_of_the_store_are_not_asked_of_nodes() {
-    let mut fixture = Fixture::new();
-    fixture.writer = blocks_writer(&fixture.world, &fixture.store);
-    let (front, _link, _feed) = start(&fixture);
+    let (fixture, front, _link, _feed) = start();
     let query = front.source().query;
     let requests = || front.figures().nodes[0].requests;
     let before = requests();

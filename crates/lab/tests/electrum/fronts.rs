@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::sync::atomic::AtomicBool;
 
 #[test]
-#[ignore = "starts three nodes of Cassandra for two minutes: `lydian-lab store install`; then: cargo test --locked --workspace --features lydian-node/cassandra --test electrum -- --ignored fronts::, which make test-store runs"]
+#[ignore = "starts three nodes of Cassandra for two minutes: `lydian-lab store install`; then: cargo test --locked --workspace --features lydian-node/cassandra --test rpc --test electrum -- --ignored fronts:: (`--test rpc` builds the program with the feature), which make test-store runs"]
 fn wallets_at_front_ends_get_right_answers_while_parts_of_the_installation_fail() {
     let scratch = Scratch::new("lab-fronts");
     let (folder, chain, targets) = small_chain(&scratch);
