@@ -34,6 +34,16 @@ pub struct Fixture {
     pub writer: Writer,
 }
 
+/// Connects so many blocks of a new maker.
+pub fn grow(world: &mut World, seed: u64, shape: Shape, blocks: usize) -> Maker {
+    let mut maker = Maker::new(seed, shape, world.params.clone());
+    for _ in 0..blocks {
+        let block = maker.block(&world.chain, &[], 0);
+        world.connect(block);
+    }
+    maker
+}
+
 impl Fixture {
     pub fn new() -> Fixture {
         Fixture::of_seed(8)
@@ -42,11 +52,7 @@ impl Fixture {
     fn of_seed(seed: u64) -> Fixture {
         let mut world = World::new(7, FULL);
         let shape = Shape { txs: 2, fresh_percent: 30, fan_percent: 0, has_witness: false };
-        let mut maker = Maker::new(seed, shape, world.params.clone());
-        for _ in 0..106 {
-            let block = maker.block(&world.chain, &[], 0);
-            world.connect(block);
-        }
+        let maker = grow(&mut world, seed, shape, 106);
         let store = Arc::new(MemoryStore::default());
         let writer = index_writer(&world, &store);
         let mut fixture = Fixture { world, maker, store, writer };

@@ -4,6 +4,7 @@
 
 use crate::compare::{Asked, Extent};
 use crate::draft::{Maker, Shape};
+use crate::faults::grow;
 use crate::link::Link;
 use crate::memory::MemoryStore;
 use crate::node::{Events, Feed, Settings, clock, index_writer, is_settled, start_front, until, write_index};
@@ -52,12 +53,8 @@ impl Story {
         let mut random = SplitMix64::new(seed);
         let shape = Shape { txs: 3, fresh_percent: 20, fan_percent: 0, has_witness: random.below(2) == 0 };
         let mut world = World::new(seed, if seed.is_multiple_of(2) { FULL } else { COMPACT });
-        let mut maker = Maker::new(random.next_u64(), shape, world.params.clone());
+        let maker = grow(&mut world, random.next_u64(), shape, TRUNK);
         let asked = Asked::new(random.next_u64());
-        for _ in 0..TRUNK {
-            let block = maker.block(&world.chain, &[], 0);
-            world.connect(block);
-        }
         let store = Arc::new(MemoryStore::default());
         let writer = index_writer(&world, &store);
         let links = [Link::new(), Link::new()];

@@ -1,6 +1,7 @@
 //! What the transactions of a block spend comes from the node's undo data, as far as these can be those of the block.
 
-use crate::draft::{Maker, Shape};
+use crate::draft::Shape;
+use crate::faults::grow;
 use crate::link::Link;
 use crate::memory::MemoryStore;
 use crate::node::{Feed, Settings, clock, index_writer, is_settled, start_front};
@@ -81,11 +82,7 @@ impl Fixture {
     fn new(seed: u64) -> Fixture {
         let mut world = World::new(seed, FULL);
         let shape = Shape { txs: 4, fresh_percent: 20, fan_percent: 30, has_witness: true };
-        let mut maker = Maker::new(seed, shape, world.params.clone());
-        for _ in 0..130 {
-            let block = maker.block(&world.chain, &[], 0);
-            world.connect(block);
-        }
+        grow(&mut world, seed, shape, 130);
         let store = Arc::new(MemoryStore::default());
         let _writer = index_writer(&world, &store);
         let (engine, ..) = world.parts();

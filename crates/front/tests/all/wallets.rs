@@ -1,7 +1,8 @@
 //! An Electrum server whose notifier is late: a wallet that subscribes gets the status of the history that it could
 //! have read before, and every wallet is notified once the notifier has looked.
 
-use crate::draft::{Maker, Shape};
+use crate::draft::Shape;
+use crate::faults::grow;
 use crate::world::{FULL, World};
 use lydian_electrum::{Clock, Identity, Live, Server, Settings as ServerSettings};
 use lydian_hash::sha256;
@@ -171,11 +172,7 @@ impl Wallet {
 fn a_subscription_is_not_older_than_a_history() {
     let mut world = World::new(71, FULL);
     let shape = Shape { txs: 2, fresh_percent: 30, fan_percent: 0, has_witness: false };
-    let mut maker = Maker::new(71, shape, world.params.clone());
-    for _ in 0..106 {
-        let block = maker.block(&world.chain, &[], 0);
-        world.connect(block);
-    }
+    let mut maker = grow(&mut world, 71, shape, 106);
     let (engine, mempool, reader) = world.parts();
     let chain = Arc::new(NodeChain::new(&engine));
     let pool = Arc::new(Late { own: NodePool::new(&mempool, &engine), is_late: AtomicBool::new(false) });
