@@ -9,7 +9,7 @@ use super::oracle::Oracle;
 use super::world::World;
 use crate::error::LabError;
 use crate::runs::system;
-use crate::store::{Join, SMALL_DISK};
+use crate::store::SMALL_DISK;
 use lydian_chains::rng::Random;
 use std::thread;
 use std::time::Duration;
@@ -213,8 +213,7 @@ impl Fault {
                 world.wait_for_store()?;
             }
             Fault::StoreReplace => {
-                world.start_store_node(LOSER, Join::AsReplacement)?;
-                world.wait_for_store()?;
+                world.replace_store_node(LOSER)?;
                 world.wait_for_rows(LOSER)?;
             }
             Fault::StoreRepair => {
@@ -228,7 +227,7 @@ impl Fault {
                 world.flush_often(0, 0)?;
             }
             Fault::StoreQuorum => {
-                (1..world.store_nodes()).try_for_each(|number| world.start_store_node(number, Join::Plainly))?;
+                (1..world.store_nodes()).try_for_each(|number| world.start_store_node(number))?;
                 world.wait_for_store()?;
             }
             Fault::FrontKill => {

@@ -260,8 +260,15 @@ impl<'a> World<'a> {
     }
 
     /// Starts a node of the store that ended; [`World::wait_for_store`] waits for it.
-    pub fn start_store_node(&mut self, number: usize, join: Join) -> Result<(), LabError> {
-        self.store()?.start_node(number, join)
+    pub fn start_store_node(&mut self, number: usize) -> Result<(), LabError> {
+        self.store()?.start_node(number, Join::Plainly)
+    }
+
+    /// Starts a node of the store without data in the place of the one that had them, and waits until it has joined.
+    pub fn replace_store_node(&mut self, number: usize) -> Result<(), LabError> {
+        let (timeout, interrupted) = (self.timeout, self.interrupted);
+        self.store()?.replace_node(number, timeout, interrupted)?;
+        self.check_interrupted()
     }
 
     /// Waits until all nodes of the store know each other.
@@ -272,7 +279,7 @@ impl<'a> World<'a> {
     }
 
     pub fn restart_store_node(&mut self, number: usize) -> Result<(), LabError> {
-        self.start_store_node(number, Join::Plainly)?;
+        self.start_store_node(number)?;
         self.wait_for_store()
     }
 
