@@ -25,7 +25,7 @@ use lydian_engine::Tip;
 use lydian_primitives::BlockHash;
 use lydian_query::{Chain, Pool, Query, ScriptIndex, Settings, Source};
 use lydian_shared_index::{ReaderError, Refreshed, SharedIndex, Store};
-use lydian_stdx::{AbortOnPanic, IgnorePoison, lock};
+use lydian_stdx::{AbortOnPanic, Current, IgnorePoison, lock};
 use std::fmt;
 use std::fmt::Debug;
 use std::sync::atomic::Ordering;
@@ -33,6 +33,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio_rustls::rustls::ClientConfig;
 
 /// Threads of the runtime.
 const WORKERS: usize = 2;
@@ -460,6 +461,8 @@ impl Shared {
 /// A front end.
 pub struct Front {
     shared: Arc<Shared>,
+    /// `None` without [`FrontSettings::roots`].
+    trusted: Option<Current<ClientConfig>>,
     source: Source,
     threads: Vec<JoinHandle<()>>,
     runtime: Option<Runtime>,
@@ -476,7 +479,8 @@ impl Front {
     pub fn start(settings: FrontSettings, log: Arc<dyn FrontLog>) -> Result<Front, FrontError> {
         let FrontSettings { store, nodes, token, roots, genesis, filter_bytes, clock } = settings;
         let threads = |error: std::io::Error| FrontError::Threads { reason: error.to_string() };
-        let routes = routes(nodes, token.as_deref(), roots.as_deref())?;
+        let trusted = roots.as_deref().map(read_roots).transpose()?.map(Current::new);
+        let routes = routes(nodes, token.as_deref(), trusted.as_ref())?;
         let store = Arc::new(CountedStore::new(store));
         let index = SharedIndex::open(Arc::clone(&store) as Arc<dyn Store>, &genesis).map_err(FrontError::Index)?;
         let index = Arc::new(index);
@@ -501,7 +505,7 @@ impl Front {
         let (wake, woken) = (Mutex::new((false, false)), Condvar::new());
         let shared = Shared { index, store, nodes, pool, streams, times, wake, woken, clock, log };
         let shared = Arc::new(shared);
-        let mut front = Front { shared, source, threads: Vec::new(), runtime: Some(runtime) };
+        let mut front = Front { shared, trusted, source, threads: Vec::new(), runtime: Some(runtime) };
         front.spawn("front-index", Shared::run_index).map_err(threads)?;
         front.spawn("front-pool", Shared::run_pool).map_err(threads)?;
         if filter_bytes > 0 {
@@ -538,6 +542,14 @@ impl Front {
             (false, true) => Err(FrontError::Refused { reasons }),
             (false, false) => Err(FrontError::NoAnswer { reasons }),
         }
+    }
+
+    /// Trusts other certificates from now on, in PEM like [`FrontSettings::roots`]; open connections go on. Without
+    /// certificates at the start, it does nothing. If they cannot be read, those of before stay.
+    pub fn trust(&self, pem: &[u8]) -> Result<(), FrontError> {
+        let read = read_roots(pem)?;
+        self.trusted.iter().for_each(|trusted| trusted.set(read.clone()));
+        Ok(())
     }
 
     /// What servers answer from.
@@ -601,16 +613,23 @@ impl Drop for Front {
     }
 }
 
-fn routes(nodes: Vec<NodeAddress>, token: Option<&str>, roots: Option<&[u8]>) -> Result<Vec<Route>, FrontError> {
+fn read_roots(pem: &[u8]) -> Result<ClientConfig, FrontError> {
+    trusted(pem).map_err(|reason| FrontError::Roots { reason })
+}
+
+fn routes(
+    nodes: Vec<NodeAddress>,
+    token: Option<&str>,
+    trusted: Option<&Current<ClientConfig>>,
+) -> Result<Vec<Route>, FrontError> {
     if nodes.is_empty() {
         return Err(FrontError::NoNodes);
     }
-    let tls = roots.map(trusted).transpose().map_err(|reason| FrontError::Roots { reason })?;
     let route = |address: NodeAddress| {
-        if address.is_tls() && tls.is_none() {
+        if address.is_tls() && trusted.is_none() {
             return Err(FrontError::NoRoots { node: address.to_string() });
         }
-        Route::new(address, tls.as_ref(), token).ok_or(FrontError::Token)
+        Route::new(address, trusted, token).ok_or(FrontError::Token)
     };
     nodes.into_iter().map(route).collect()
 }

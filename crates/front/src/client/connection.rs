@@ -14,6 +14,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use lydian_stdx::Current;
 use std::fmt;
 use std::fmt::Display;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl Display for NodeFault {
 }
 
 /// Reads the certificates that nodes may have.
-pub(crate) fn trusted(pem: &[u8]) -> Result<Arc<ClientConfig>, String> {
+pub(crate) fn trusted(pem: &[u8]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let added = certificate.map_err(|error| error.to_string())?;
@@ -65,13 +66,13 @@ pub(crate) fn trusted(pem: &[u8]) -> Result<Arc<ClientConfig>, String> {
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// How to reach a node.
 pub(crate) struct Route {
     pub(crate) address: NodeAddress,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    tls: Option<(Current<ClientConfig>, ServerName<'static>)>,
     authorization: Option<HeaderValue>,
 }
 
@@ -84,9 +85,9 @@ impl fmt::Debug for Route {
 
 impl Route {
     /// `None` if the address needs TLS and there is no configuration of it, or the token is no header.
-    pub(crate) fn new(address: NodeAddress, tls: Option<&Arc<ClientConfig>>, token: Option<&str>) -> Option<Route> {
+    pub(crate) fn new(address: NodeAddress, tls: Option<&Current<ClientConfig>>, token: Option<&str>) -> Option<Route> {
         let tls = match address.is_tls() {
-            true => Some((TlsConnector::from(Arc::clone(tls?)), address.server_name()?)),
+            true => Some((tls?.clone(), address.server_name()?)),
             false => None,
         };
         let authorization = match token {
@@ -106,8 +107,8 @@ impl Route {
             let stream = stream.map_err(|error| NodeFault::passing(format!("cannot connect: {error}")))?;
             stream.set_nodelay(true).map_err(NodeFault::passing)?;
             match &self.tls {
-                Some((connector, name)) => {
-                    let stream = connector.connect(name.clone(), stream).await;
+                Some((trusted, name)) => {
+                    let stream = TlsConnector::from(trusted.get()).connect(name.clone(), stream).await;
                     over(stream.map_err(|error| NodeFault::passing(format!("TLS fails: {error}")))?).await
                 }
                 None => {

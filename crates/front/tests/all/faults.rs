@@ -338,9 +338,12 @@ fn a_feed_with_tls_is_read_with_its_certificate_only() {
     let fixture = Fixture::new();
     let made = [TlsIdentity::self_made().unwrap(), TlsIdentity::self_made().unwrap()];
     let identity = TlsIdentity::from_pem(made[0].certificate.as_bytes(), made[0].key.as_bytes()).unwrap();
-    let feed = Feed::start_with(&fixture.world, Some(Current::new(identity)));
+    let identity = Current::new(identity);
+    let feed = Feed::start_with(&fixture.world, Some(identity.clone()));
+    let link = Link::new();
+    link.lead_to(Some(feed.address()));
     let start = |roots: Option<&str>| {
-        let nodes = vec![format!("https://localhost:{}", feed.address().port()).parse().unwrap()];
+        let nodes = vec![format!("https://localhost:{}", link.port).parse().unwrap()];
         let settings = Settings { store: &fixture.store, links: &[], clock };
         start_front_on(&fixture.world, &settings, nodes, roots.map(|pem| pem.as_bytes().to_vec())).0
     };
@@ -351,6 +354,15 @@ fn a_feed_with_tls_is_read_with_its_certificate_only() {
     assert!(error.contains(": TLS fails: invalid peer certificate"), "{error}");
     let error = start(None).unwrap_err().to_string();
     assert!(error.ends_with(" needs a certificate to trust"), "{error}");
-    let error = start(Some("no PEM")).unwrap_err().to_string();
-    assert_eq!(error, "the certificates of the nodes cannot be read: there is no certificate in it");
+    let unreadable = "the certificates of the nodes cannot be read: there is no certificate in it";
+    assert_eq!(start(Some("no PEM")).unwrap_err().to_string(), unreadable);
+    // The node gets a new certificate: a front end that runs trusts it once it has read it.
+    identity.set(TlsIdentity::from_pem(made[1].certificate.as_bytes(), made[1].key.as_bytes()).unwrap());
+    link.lead_to(Some(feed.address()));
+    let query = front.source().query;
+    assert!(query.header(8).is_err_and(|error| error.to_string().contains("TLS fails: invalid peer certificate")));
+    assert_eq!(front.trust(b"no PEM").unwrap_err().to_string(), unreadable);
+    assert!(query.header(8).is_err());
+    front.trust(made[1].certificate.as_bytes()).unwrap();
+    until("the new certificate is trusted", || query.header(8) == Ok(*fixture.world.chain[8].header()));
 }

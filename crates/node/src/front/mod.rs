@@ -24,6 +24,7 @@ use crate::exit;
 use crate::host::Host;
 use crate::listening::Listening;
 use crate::log::{Console, Log};
+use crate::reload::Reloader;
 use crate::service;
 use crate::settings::Settings;
 use crate::shared_index::open_store;
@@ -40,6 +41,7 @@ use reports::Reports;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -175,6 +177,7 @@ fn serve(settings: &Settings, disk: &Arc<dyn Disk>, log: &Arc<Log>, leave: &Sync
     let listening = Listening::default();
     let parts = Parts { settings, disk, log, hangups: &hangups, listening: &listening };
     let servers = Servers::start(&parts, &front)?;
+    let _reloader = trust_again(&parts, &front).map_err(Failure::Signals)?;
     monitored.serves(&front, &servers);
     stop.set_open_ended(false);
     service::is_ready();
@@ -209,7 +212,7 @@ fn start_front(settings: &Settings, disk: &dyn Disk, log: &Arc<Log>, address: &A
     let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
     log.info(format!("Index: read from {address}"));
     log.info(format!("Feed: the mempool and the blocks of {}", names.join(", ")));
-    let read = |path| read_whole(disk, path, PEM_SIZE_MAX).map_err(Failure::Roots);
+    let read = |path| read_roots(disk, path);
     let front = FrontSettings {
         roots: settings.feed.certificate.as_deref().map(read).transpose()?,
         store: open_store(address).map_err(Failure::Store)?,
@@ -220,6 +223,24 @@ fn start_front(settings: &Settings, disk: &dyn Disk, log: &Arc<Log>, address: &A
         clock: now,
     };
     Front::start(front, Arc::new(ToFrontLog(Arc::clone(log)))).map_err(Failure::Front)
+}
+
+fn read_roots(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, Failure> {
+    read_whole(disk, path, PEM_SIZE_MAX).map_err(Failure::Roots)
+}
+
+/// The thread that reads `-feedcert` again. If it is wrong, what was trusted stays trusted. `None` without `-feedcert`.
+fn trust_again(parts: &Parts<'_>, front: &Arc<Front>) -> io::Result<Option<Reloader>> {
+    let Some(path) = parts.settings.feed.certificate.clone() else { return Ok(None) };
+    let (disk, log, front) = (Arc::clone(parts.disk), Arc::clone(parts.log), Arc::clone(front));
+    let reload = move || {
+        let read = read_roots(disk.as_ref(), &path);
+        match read.and_then(|pem| front.trust(&pem).map_err(Failure::Front)) {
+            Ok(()) => log.info("Feed: read -feedcert again; new connections to nodes use it"),
+            Err(error) => log.error(format!("Feed: the certificates stay as they were: {error}")),
+        }
+    };
+    Reloader::start(parts.hangups, "feed-reload", reload).map(Some)
 }
 
 /// Looks at the health until the front end is asked to stop. Without current data, the sessions are ended.

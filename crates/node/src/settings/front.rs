@@ -53,9 +53,8 @@ pub(crate) enum FrontProblem {
     OfNode {
         name: &'static str,
     },
-    NoStore,
-    NoFeed,
-    NoServer,
+    /// What must be given and is not.
+    Missing(Vec<Need>),
     Feed(String),
     /// TLS without a certificate.
     NoCertificate {
@@ -68,19 +67,34 @@ pub(crate) enum FrontProblem {
     NoConf,
 }
 
+/// What every front end has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    Store,
+    Feed,
+    Server,
+}
+
+impl Need {
+    fn words(self) -> &'static str {
+        match self {
+            Need::Store => "the index that it reads: -index=cassandra://HOST[:PORT],HOST/KEYSPACE",
+            Need::Feed => "the nodes that it follows: -feed=HOST:PORT,HOST:PORT",
+            Need::Server => "-electrum, -esplora or both",
+        }
+    }
+}
+
 impl fmt::Display for FrontProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FrontProblem::OfNode { name } => {
                 write!(f, "lydian serve has no -{name}: a front end has no data directory and no peers.")
             }
-            FrontProblem::NoStore => {
-                f.write_str("lydian serve needs the index that it reads: -index=cassandra://HOST[:PORT],HOST/KEYSPACE")
+            FrontProblem::Missing(needs) => {
+                let needs: Vec<&str> = needs.iter().copied().map(Need::words).collect();
+                write!(f, "lydian serve needs {}.", needs.join("; and "))
             }
-            FrontProblem::NoFeed => {
-                f.write_str("lydian serve needs the nodes that it follows: -feed=HOST:PORT,HOST:PORT")
-            }
-            FrontProblem::NoServer => f.write_str("lydian serve needs -electrum, -esplora or both."),
             FrontProblem::Feed(error) => write!(f, "Invalid -feed: {error}."),
             FrontProblem::NoCertificate { option } => write!(
                 f,
@@ -199,14 +213,14 @@ fn refuse_of_node(sources: &Sources) -> Result<(), SettingsError> {
 
 /// What must be there, and what needs a certificate. TLS that is only a default is left out without one.
 fn check(settings: &mut Settings) -> Result<(), SettingsError> {
-    if settings.shared_index.is_none() {
-        return Err(FrontProblem::NoStore.into());
-    }
-    if settings.front.nodes.is_empty() {
-        return Err(FrontProblem::NoFeed.into());
-    }
-    if !settings.electrum.is_on && !settings.esplora.is_on {
-        return Err(FrontProblem::NoServer.into());
+    let needs = [
+        (Need::Store, settings.shared_index.is_some()),
+        (Need::Feed, !settings.front.nodes.is_empty()),
+        (Need::Server, settings.electrum.is_on || settings.esplora.is_on),
+    ];
+    let missing: Vec<Need> = needs.iter().filter(|(_, is_given)| !is_given).map(|(need, _)| *need).collect();
+    if !missing.is_empty() {
+        return Err(FrontProblem::Missing(missing).into());
     }
     if !settings.feed.token.0.is_empty() && !is_token(&settings.feed.token.0) {
         return Err(ValueProblem::FeedToken.into());

@@ -69,9 +69,15 @@ fn what_makes_no_front_end_is_refused() {
     for (arguments, expected) in [
         (
             &[feed, "-electrum"][..],
-            "lydian serve needs the index that it reads: -index=cassandra://HOST[:PORT],HOST/KEYSPACE".to_owned(),
+            "lydian serve needs the index that it reads: -index=cassandra://HOST[:PORT],HOST/KEYSPACE.".to_owned(),
         ),
-        (&[INDEX, "-electrum"], "lydian serve needs the nodes that it follows: -feed=HOST:PORT,HOST:PORT".to_owned()),
+        (&[INDEX, "-electrum"], "lydian serve needs the nodes that it follows: -feed=HOST:PORT,HOST:PORT.".to_owned()),
+        (
+            &[],
+            "lydian serve needs the index that it reads: -index=cassandra://HOST[:PORT],HOST/KEYSPACE; and the nodes \
+             that it follows: -feed=HOST:PORT,HOST:PORT; and -electrum, -esplora or both."
+                .to_owned(),
+        ),
         (&[INDEX, feed], "lydian serve needs -electrum, -esplora or both.".to_owned()),
         (&[INDEX, feed, "-electrum", "-prune=0"], of_node("prune")),
         (&[INDEX, feed, "-electrum", "-addressindex"], of_node("addressindex")),
