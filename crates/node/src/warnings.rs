@@ -16,7 +16,7 @@ pub(crate) struct Kind {
 }
 
 /// All of them.
-pub(crate) const WARNINGS: [Kind; 8] = [
+pub(crate) const WARNINGS: [Kind; 9] = [
     Kind {
         id: Warning::UnknownNewRulesActivated,
         name: "unknown_rules",
@@ -39,6 +39,11 @@ pub(crate) const WARNINGS: [Kind; 8] = [
     Kind { id: Warning::DiskNearlyFull, name: "disk", advice: "" },
     Kind { id: Warning::IndexFailed, name: "index", advice: "" },
     Kind { id: Warning::SharedIndex, name: "shared_index", advice: "" },
+    Kind {
+        id: Warning::SharedBlocks,
+        name: "shared_blocks",
+        advice: "\"lydian verify\" checks the block files of this node. Blocks are written again after a restart.",
+    },
 ];
 
 /// The warnings that are set, as the page shows them.

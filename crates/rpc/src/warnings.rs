@@ -24,6 +24,8 @@ pub enum Warning {
     IndexFailed,
     /// One of Lydian's: the index is not written to its store.
     SharedIndex,
+    /// One of Lydian's: blocks are not written to the store of the index any more.
+    SharedBlocks,
 }
 
 /// The active warnings.

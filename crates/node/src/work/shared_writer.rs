@@ -236,7 +236,9 @@ impl Work {
             self.shows(writer);
         }
         if let Some(fault) = self.writer.as_ref().and_then(Writer::block_fault).filter(|_| self.stores_blocks) {
-            self.log.error(format!("Blocks are no longer written to {}: {fault}", self.address));
+            let text = format!("Blocks are no longer written to {}: {fault}", self.address);
+            self.log.error(&text);
+            self.alarm.keep(Warning::SharedBlocks, Some(&text));
             self.stores_blocks = false;
         }
         step

@@ -181,6 +181,7 @@ pub(crate) mod cluster {
         a_reorganisation_reaches_the_store(&world);
         a_store_that_is_down_delays_no_block(&mut world);
         a_loaded_store_is_equal(&mut world);
+        a_damaged_block_ends_the_blocks_only(&mut world);
         others_are_refused(&mut world);
     }
 
@@ -293,6 +294,30 @@ pub(crate) mod cluster {
             }
         }
         all
+    }
+
+    /// The node that was stopped gets blocks without the store, one of which is damaged while it is stopped.
+    fn a_damaged_block_ends_the_blocks_only(world: &mut World) {
+        world.node.start_again(&["-addressindex"]);
+        let height = world.node.result("getblockcount", "[]").as_u64().unwrap();
+        mine(&world.node, 20, 10);
+        // Above those that are read at the start, and above all that the store has.
+        let hash = world.node.result("getblockhash", &json!([height + 5]).to_string());
+        let block = world.node.result("getblock", &json!([hash, 0]).to_string());
+        let header = &hex(block.as_str().unwrap()).unwrap()[..80];
+        world.stop();
+        let blocks = world.node.folder.join("regtest/blocks");
+        let (file, key) = (blocks.join("blk00000.dat"), fs::read(blocks.join("xor.dat")).unwrap());
+        let mut bytes = fs::read(&file).unwrap();
+        let plain: Vec<u8> = bytes.iter().zip(key.iter().cycle()).map(|(byte, key)| byte ^ key).collect();
+        let at = plain.windows(header.len()).position(|window| window == header).unwrap();
+        bytes[at + 100] ^= 1;
+        fs::write(&file, &bytes).unwrap();
+        world.start_again();
+        wait("a warning", || world.warnings().contains("Blocks are no longer written to").then_some(()));
+        world.wait_for_tip();
+        wait("the blocks below the damaged one", || (world.status()["blocks"] == height + 5).then_some(()));
+        world.stop();
     }
 
     fn others_are_refused(world: &mut World) {
