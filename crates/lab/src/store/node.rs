@@ -9,6 +9,7 @@ use super::disk::SmallDisk;
 use super::install::Installed;
 use crate::electrum::process::{Process, Used};
 use crate::error::LabError;
+use crate::runs::log::end_of;
 use crate::runs::{log_end, system};
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::SocketAddrV4;
@@ -20,6 +21,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Rows of an answer: keys only, and whole rows, the largest of which have half a megabyte.
 const COUNTED_AT_ONCE: u32 = 5_000;
 const READ_AT_ONCE: u32 = 8;
+/// Bytes of the log in which errors are looked for, and how many lines of it are shown.
+const ERRORS_BYTES: u64 = 1 << 20;
+const ERROR_LINES: usize = 12;
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -170,9 +174,12 @@ impl Node {
         Connection::open(self.address(), ANSWER_TIMEOUT)?.query(statement, consistency)
     }
 
-    /// The end of its log and its output, for an error.
+    /// The last errors in its log, then the end of the log and of its output. What a node does while it ends may push
+    /// the reason far up.
     pub(super) fn said(&self) -> String {
-        log_end(&self.place.log(), &self.output())
+        let end = log_end(&self.place.log(), &self.output());
+        let errors = errors_of(&end_of(&self.place.log(), ERRORS_BYTES));
+        [errors, end].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n...\n")
     }
 
     pub(super) fn failed(&self, reason: impl std::fmt::Display) -> LabError {
@@ -181,5 +188,39 @@ impl Node {
 
     fn output(&self) -> PathBuf {
         self.place.folder.join("output.txt")
+    }
+}
+
+/// The last lines of errors, each with the first line of its exception: lines that begin with a time and `ERROR`.
+fn errors_of(log: &str) -> String {
+    let mut found = Vec::new();
+    let mut left = 0;
+    for line in log.lines() {
+        let is_error = line.split_ascii_whitespace().nth(2) == Some("ERROR");
+        left = if is_error { 2 } else { left };
+        if left > 0 {
+            found.push(line);
+            left -= 1;
+        }
+    }
+    found.split_off(found.len().saturating_sub(ERROR_LINES)).join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_errors_of_a_log_are_found_with_their_exceptions() {
+        let log = "2026-11-28 09:00:00,000 INFO  [main] Gossiper: ERROR is a word\n\
+                   2026-11-28 09:00:01,000 ERROR [main] CassandraDaemon: Exception encountered during startup\n\
+                   java.lang.IllegalStateException: Unable to contact any seeds\n\
+                   \tat org.apache.cassandra.service.StorageService.bootstrap(StorageService.java:1)\n\
+                   2026-11-28 09:00:02,000 INFO  [hook] StorageService: Cassandra shutdown complete";
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!(errors_of(log), lines[1..3].join("\n"));
+        assert_eq!(errors_of(lines[0]), "");
+        let many = vec![lines[1]; 20].join("\n");
+        assert_eq!(errors_of(&many).lines().count(), ERROR_LINES);
     }
 }
