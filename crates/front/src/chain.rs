@@ -2,10 +2,13 @@
 //!
 //! Input: heights and hashes. Output: the answers of [`Chain`]. Tip and hashes are those of the index; headers, blocks
 //! and transactions are those of nodes, of the blocks that the index names: what a node on another branch has is never
-//! part of an answer. A node that does not have a block yet is asked again for a second. Blocks and transactions that
-//! the store has are read there, and so is what follows from them if no node answers.
+//! part of an answer. A node that does not have a block yet is asked again for a second, and one that has left it for
+//! another branch is asked for it by its hash ([`left`]). Blocks and transactions that the store has are read there,
+//! and so is what follows from them if no node answers.
 //!
 //! Memory: headers and txids of the last blocks that were asked for ([`KEPT_HEADERS_MAX`], [`KEPT_TXIDS_MAX`]).
+
+mod left;
 
 use crate::client::nodes::Nodes;
 use crate::limits::{HEADERS_MAX, KEPT_HEADERS_MAX, KEPT_TXIDS_MAX, PLACES_MAX};
@@ -15,7 +18,7 @@ use crate::stored::{StoredBlocks, or_of_nodes, or_of_store};
 use lydian_chain::UndoParts;
 use lydian_engine::Tip;
 use lydian_index::Place;
-use lydian_primitives::{Block, BlockHash, Header, Height, RawBlock, Transaction, Txid};
+use lydian_primitives::{Block, BlockHash, Header, Height, Transaction, Txid};
 use lydian_query::{BlockInfo, Chain, QueryError, SpentOutput};
 use lydian_shared_index::SharedIndex;
 use lydian_stdx::lock;
@@ -70,6 +73,7 @@ impl RemoteChain {
         question: &Question,
         take: impl Fn(Answer) -> Option<T>,
         is_due: impl Fn() -> bool,
+        of_left: impl Fn() -> Result<Option<T>, QueryError>,
     ) -> Result<Option<T>, QueryError> {
         for _ in 0..TRIES_MAX {
             if let Some(found) = self.nodes.ask(question, &take)? {
@@ -79,20 +83,24 @@ impl RemoteChain {
                 return Ok(None);
             }
             // The nodes are behind the index, or on another branch.
+            if let Some(found) = of_left()? {
+                return Ok(Some(found));
+            }
             pause();
         }
         Err(QueryError::Moving)
     }
 
-    /// Asks about a block of the index. `None`: the index does not have it any more.
+    /// Asks about a block of the index by its height. `of_left` asks by its hash, for nodes that have left the block.
+    /// `None`: the index does not have it any more.
     fn ask_about<T>(
         &self,
-        height: Height,
-        hash: &BlockHash,
+        (height, hash): (Height, &BlockHash),
         question: &Question,
         take: impl Fn(Answer) -> Option<T>,
+        of_left: impl Fn() -> Result<Option<T>, QueryError>,
     ) -> Result<Option<T>, QueryError> {
-        self.ask_until(question, take, || self.hash_at(height) == Some(*hash))
+        self.ask_until(question, take, || self.hash_at(height) == Some(*hash), of_left)
     }
 
     /// Asks about a block by its hash. `None`: no node has it, and it is none of the index's last blocks, which nodes
@@ -103,10 +111,11 @@ impl RemoteChain {
         question: &Question,
         take: impl Fn(Answer) -> Option<T>,
     ) -> Result<Option<T>, QueryError> {
-        self.ask_until(question, take, || {
+        let is_due = || {
             let tip = self.index.tip().map_or(0, |tip| tip.height.0);
             self.index.hashes(tip.saturating_sub(LAST_BLOCKS - 1), LAST_BLOCKS as usize).contains(hash)
-        })
+        };
+        self.ask_until(question, take, is_due, || Ok(None))
     }
 
     /// The headers of these blocks, which follow on each other; `None` if the chain moved.
@@ -123,7 +132,8 @@ impl RemoteChain {
             }
             _ => None,
         };
-        let of_nodes = self.ask_about(Height(from.saturating_add(above - 1)), last, &question, take);
+        let of_left = || left::headers(&self.nodes, from, hashes);
+        let of_nodes = self.ask_about((Height(from.saturating_add(above - 1)), last), &question, take, of_left);
         let found = or_of_store(of_nodes, || self.stored.headers(from, hashes))?;
         if let Some(headers) = &found {
             let mut kept = lock(&self.headers);
@@ -148,14 +158,15 @@ impl RemoteChain {
             Answer::Headers(mut headers) => {
                 let same = headers.iter().zip(&hashes).take_while(|(header, hash)| header.hash() == **hash).count();
                 headers.truncate(same);
-                (same > at).then_some(headers)
+                (same > at).then_some((first, headers))
             }
             _ => None,
         };
         let question = Question::Headers { from: Height(first), count };
-        let of_nodes = self.ask_about(Height(height), hash, &question, take);
+        let of_left = || Ok(left::header(&self.nodes, hash)?.map(|header| (height, vec![header])));
+        let of_nodes = self.ask_about((Height(height), hash), &question, take, of_left);
         let of_store = || Ok(self.stored.headers(height, &[*hash])?.map(|headers| (height, headers)));
-        let found = or_of_store(of_nodes.map(|found| found.map(|headers| (first, headers))), of_store)?;
+        let found = or_of_store(of_nodes, of_store)?;
         let Some((from, headers)) = found else { return Ok(None) };
         let mut kept = lock(&self.headers);
         let hashes = hashes.iter().skip((from - first) as usize);
@@ -184,7 +195,9 @@ impl RemoteChain {
             // The highest one is the one that a node may not have yet.
             let highest = some.iter().max_by_key(|(place, _)| place.height);
             let Some((place, hash)) = highest else { break };
-            match self.ask_about(place.height, hash, &Question::Transactions(some.to_vec()), take)? {
+            let question = Question::Transactions(some.to_vec());
+            let of_left = || left::transactions(&self.nodes, some);
+            match self.ask_about((place.height, hash), &question, take, of_left)? {
                 Some(found) => all.extend(found),
                 None => return Ok(None),
             }
@@ -238,8 +251,10 @@ impl Chain for RemoteChain {
             Answer::Txids(Some((of, txids))) if of == hash => Some(txids),
             _ => None,
         };
-        let of_nodes = self.ask_about(height, &hash, &Question::Txids(height), take);
-        let of_store = || Ok(self.stored.block(&hash)?.map(|block| block.txs().map(|tx| tx.txid()).collect()));
+        let txids = |block: Block| block.txs().map(|tx| tx.txid()).collect::<Vec<Txid>>();
+        let of_left = || Ok(left::block(&self.nodes, &hash)?.map(txids));
+        let of_nodes = self.ask_about((height, &hash), &Question::Txids(height), take, of_left);
+        let of_store = || Ok(self.stored.block(&hash)?.map(txids));
         let found: Option<Vec<Txid>> = or_of_store(of_nodes, of_store)?;
         let Some(txids) = found else { return Err(QueryError::Moving) };
         lock(&self.txids).put(hash, txids.as_slice().into(), txids.len());
@@ -265,10 +280,7 @@ impl Chain for RemoteChain {
     }
 
     fn block(&self, hash: &BlockHash) -> Result<Option<Block>, QueryError> {
-        let take = |answer: Answer| match answer {
-            Answer::Block(Some(bytes)) => RawBlock::new(bytes).parse().ok().filter(|block| block.hash() == *hash),
-            _ => None,
-        };
+        let take = |answer| left::take_block(answer, hash);
         or_of_nodes(self.stored.block(hash), || self.ask_by_hash(hash, &Question::Block(*hash), take))
     }
 

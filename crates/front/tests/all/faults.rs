@@ -310,6 +310,40 @@ fn a_store_that_is_gone_is_an_error_and_never_an_empty_answer() {
     assert!(matches!(query.transaction(&Txid([7; 32])), Err(QueryError::NoTransaction(_))));
 }
 
+/// The nodes have left six blocks for another branch, and the index, whose writer is late, has not: answers are those
+/// of the old branch, from the blocks that the nodes still have.
+#[test]
+fn blocks_that_nodes_have_left_are_answered_while_the_index_has_them() {
+    let mut fixture = Fixture::new();
+    let (_feed, link) = fixture.feed();
+    let front = fixture.front(&[&link], clock).unwrap();
+    let query = front.source().query;
+    let old = fixture.world.chain.clone();
+    let fork = old.len() - 7;
+    let (mut chain, mut branch) = (old[..=fork].to_vec(), Vec::new());
+    for _ in 0..7 {
+        let block = fixture.maker.block(&chain, &[], 100);
+        chain.push(block.clone());
+        branch.push(block);
+    }
+    fixture.world.branch(fork, branch);
+    assert_ne!(fixture.world.tip_hash(), old[old.len() - 1].hash());
+    let tip = u32::try_from(old.len() - 1).unwrap();
+    for height in tip - 5..=tip {
+        let block = &old[height as usize];
+        assert_eq!(query.header(height), Ok(*block.header()));
+        let last = block.txs().last().unwrap();
+        assert_eq!(query.transaction(&last.txid()).unwrap().as_bytes(), last.bytes());
+        let position = u32::try_from(block.txs().count() - 1).unwrap();
+        assert_eq!(query.merkle_at(height, position).unwrap().0, last.txid());
+    }
+    let headers = query.chain().headers(lydian_primitives::Height(tip - 20), 21).unwrap();
+    assert!(headers.iter().eq(old[old.len() - 21..].iter().map(|block| block.header())));
+    assert_eq!(query.chain().tip().unwrap().height.0, tip);
+    write_index(&mut fixture.writer, &fixture.world);
+    until("the front end has the branch", || is_settled(&query, &fixture.world));
+}
+
 #[test]
 fn a_node_on_another_branch_than_the_index_is_left() {
     let (fixture, other) = (Fixture::new(), Fixture::of_seed(9));
@@ -360,9 +394,9 @@ fn a_feed_with_tls_is_read_with_its_certificate_only() {
     identity.set(TlsIdentity::from_pem(made[1].certificate.as_bytes(), made[1].key.as_bytes()).unwrap());
     link.lead_to(Some(feed.address()));
     let query = front.source().query;
-    assert!(query.header(8).is_err_and(|error| error.to_string().contains("TLS fails: invalid peer certificate")));
+    assert!(query.header(40).is_err_and(|error| error.to_string().contains("TLS fails: invalid peer certificate")));
     assert_eq!(front.trust(b"no PEM").unwrap_err().to_string(), unreadable);
-    assert!(query.header(8).is_err());
+    assert!(query.header(40).is_err());
     front.trust(made[1].certificate.as_bytes()).unwrap();
-    until("the new certificate is trusted", || query.header(8) == Ok(*fixture.world.chain[8].header()));
+    until("the new certificate is trusted", || query.header(40) == Ok(*fixture.world.chain[40].header()));
 }
