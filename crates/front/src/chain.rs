@@ -1,12 +1,13 @@
 //! [`RemoteChain`]: the chain as the index has it, with what nodes have of it.
 //!
 //! Input: heights and hashes. Output: the answers of [`Chain`]. Tip and hashes are those of the index; headers, blocks
-//! and transactions are those of nodes, of the blocks that the index names: what a node on another branch has is never
+//! and transactions are those of nodes, checked against these hashes: a block that the index does not name is never
 //! part of an answer. A node that does not have a block yet is asked again for a second, and one that has left it for
 //! another branch is asked for it by its hash ([`left`]). Blocks and transactions that the store has are read there,
 //! and so is what follows from them if no node answers.
 //!
-//! Memory: headers and txids of the last blocks that were asked for ([`KEPT_HEADERS_MAX`], [`KEPT_TXIDS_MAX`]).
+//! Memory: headers and txids of the last blocks that were asked for ([`KEPT_HEADERS_MAX`], [`KEPT_TXIDS_MAX`]), and the
+//! blocks of [`left`].
 
 mod left;
 
@@ -15,8 +16,10 @@ use crate::limits::{HEADERS_MAX, KEPT_HEADERS_MAX, KEPT_TXIDS_MAX, PLACES_MAX};
 use crate::message::{Answer, Question};
 use crate::recent::Recent;
 use crate::stored::{StoredBlocks, or_of_nodes, or_of_store};
+use left::{LeftBlocks, take_block};
 use lydian_chain::UndoParts;
 use lydian_engine::Tip;
+use lydian_hash::merkle_root;
 use lydian_index::Place;
 use lydian_primitives::{Block, BlockHash, Header, Height, Transaction, Txid};
 use lydian_query::{BlockInfo, Chain, QueryError, SpentOutput};
@@ -40,11 +43,18 @@ fn pause() {
     std::thread::park_timeout(PAUSE);
 }
 
+/// Whether the txids are those of the block.
+fn are_of(txids: &[Txid], header: &Header) -> bool {
+    let mut leaves: Vec<[u8; 32]> = txids.iter().map(|txid| txid.0).collect();
+    merkle_root(&mut leaves) == (header.merkle_root, false)
+}
+
 #[derive(Debug)]
 pub(crate) struct RemoteChain {
     index: Arc<SharedIndex>,
     nodes: Arc<Nodes>,
     stored: StoredBlocks,
+    left: LeftBlocks,
     headers: Mutex<Recent<BlockHash, Header>>,
     txids: Mutex<Recent<BlockHash, Arc<[Txid]>>>,
     /// Whether the first block was pruned, once a node has said so. A node that has it has all.
@@ -55,6 +65,7 @@ impl RemoteChain {
     pub(crate) fn new(index: Arc<SharedIndex>, nodes: Arc<Nodes>) -> RemoteChain {
         RemoteChain {
             stored: StoredBlocks::new(Arc::clone(&index)),
+            left: LeftBlocks::new(Arc::clone(&nodes)),
             index,
             nodes,
             headers: Mutex::new(Recent::new(KEPT_HEADERS_MAX / 2)),
@@ -118,28 +129,37 @@ impl RemoteChain {
         self.ask_until(question, take, is_due, || Ok(None))
     }
 
-    /// The headers of these blocks, which follow on each other; `None` if the chain moved.
+    /// The headers of the first of these blocks, which follow on each other: at least one. `None` if the chain moved.
     fn fetch_headers(&self, from: u32, hashes: &[BlockHash]) -> Result<Option<Vec<Header>>, QueryError> {
-        let Some((last, above)) = hashes.last().zip(u32::try_from(hashes.len()).ok()) else {
+        let Some((first, count)) = hashes.first().zip(u32::try_from(hashes.len()).ok()) else {
             return Ok(Some(Vec::new()));
         };
-        let question = Question::Headers { from: Height(from), count: above };
         let take = |answer: Answer| match answer {
-            Answer::Headers(headers) => {
-                let are_same = headers.len() == hashes.len()
-                    && headers.iter().zip(hashes).all(|(header, hash)| header.hash() == *hash);
-                are_same.then_some(headers)
+            Answer::Headers(mut headers) => {
+                let same = headers.iter().zip(hashes).take_while(|(header, hash)| header.hash() == **hash).count();
+                headers.truncate(same);
+                (same > 0).then_some(headers)
             }
             _ => None,
         };
-        let of_left = || left::headers(&self.nodes, from, hashes);
-        let of_nodes = self.ask_about((Height(from.saturating_add(above - 1)), last), &question, take, of_left);
+        let question = Question::Headers { from: Height(from), count };
+        let of_left = || Ok(self.left_header(from, first)?.map(|header| vec![header]));
+        let of_nodes = self.ask_about((Height(from), first), &question, take, of_left);
         let found = or_of_store(of_nodes, || self.stored.headers(from, hashes))?;
         if let Some(headers) = &found {
             let mut kept = lock(&self.headers);
             headers.iter().zip(hashes).for_each(|(header, hash)| kept.put(*hash, *header, 1));
         }
         Ok(found)
+    }
+
+    /// The header of a block that nodes have left, from the store or from them.
+    fn left_header(&self, height: u32, hash: &BlockHash) -> Result<Option<Header>, QueryError> {
+        match self.stored.headers(height, &[*hash]) {
+            Ok(Some(headers)) => Ok(headers.first().copied()),
+            // Nodes are asked, whatever the reason.
+            Ok(None) | Err(_) => self.left.header(hash),
+        }
     }
 
     /// The header at a height, asked for with those around it, one of which is likely to be asked for next. `None` if
@@ -163,7 +183,7 @@ impl RemoteChain {
             _ => None,
         };
         let question = Question::Headers { from: Height(first), count };
-        let of_left = || Ok(left::header(&self.nodes, hash)?.map(|header| (height, vec![header])));
+        let of_left = || Ok(self.left_header(height, hash)?.map(|header| (height, vec![header])));
         let of_nodes = self.ask_about((Height(height), hash), &question, take, of_left);
         let of_store = || Ok(self.stored.headers(height, &[*hash])?.map(|headers| (height, headers)));
         let found = or_of_store(of_nodes, of_store)?;
@@ -185,19 +205,18 @@ impl RemoteChain {
         let mut all = Vec::with_capacity(places.len());
         while let Some(rest) = places.get(all.len()..).filter(|rest| !rest.is_empty()) {
             let some = rest.get(..rest.len().min(PLACES_MAX)).unwrap_or(rest);
+            // Those before the first one that the node does not have.
             let take = |answer: Answer| match answer {
-                Answer::Transactions(found) if !found.is_empty() && found.len() <= some.len() => {
+                Answer::Transactions(found) if found.len() <= some.len() => {
                     let parse = |bytes: Option<Vec<u8>>| Transaction::parse(bytes?).ok();
-                    found.into_iter().map(parse).collect::<Option<Vec<Transaction>>>()
+                    let found: Vec<Transaction> = found.into_iter().map_while(parse).collect();
+                    (!found.is_empty()).then_some(found)
                 }
                 _ => None,
             };
-            // The highest one is the one that a node may not have yet.
-            let highest = some.iter().max_by_key(|(place, _)| place.height);
-            let Some((place, hash)) = highest else { break };
+            let Some((place, hash)) = some.first() else { break };
             let question = Question::Transactions(some.to_vec());
-            let of_left = || left::transactions(&self.nodes, some);
-            match self.ask_about((place.height, hash), &question, take, of_left)? {
+            match self.ask_about((place.height, hash), &question, take, || self.left.transactions(some))? {
                 Some(found) => all.extend(found),
                 None => return Ok(None),
             }
@@ -247,14 +266,13 @@ impl Chain for RemoteChain {
         if let Some(kept) = lock(&self.txids).get(&hash) {
             return Ok(Some((hash, kept.to_vec())));
         }
+        let header = self.headers(height, 1)?.pop().filter(|header| header.hash() == hash).ok_or(QueryError::Moving)?;
         let take = |answer: Answer| match answer {
-            Answer::Txids(Some((of, txids))) if of == hash => Some(txids),
+            Answer::Txids(Some((of, txids))) => (of == hash && are_of(&txids, &header)).then_some(txids),
             _ => None,
         };
-        let txids = |block: Block| block.txs().map(|tx| tx.txid()).collect::<Vec<Txid>>();
-        let of_left = || Ok(left::block(&self.nodes, &hash)?.map(txids));
-        let of_nodes = self.ask_about((height, &hash), &Question::Txids(height), take, of_left);
-        let of_store = || Ok(self.stored.block(&hash)?.map(txids));
+        let of_nodes = self.ask_about((height, &hash), &Question::Txids(height), take, || self.left.txids(&hash));
+        let of_store = || Ok(self.stored.block(&hash)?.map(|block| block.txs().map(|tx| tx.txid()).collect()));
         let found: Option<Vec<Txid>> = or_of_store(of_nodes, of_store)?;
         let Some(txids) = found else { return Err(QueryError::Moving) };
         lock(&self.txids).put(hash, txids.as_slice().into(), txids.len());
@@ -280,7 +298,7 @@ impl Chain for RemoteChain {
     }
 
     fn block(&self, hash: &BlockHash) -> Result<Option<Block>, QueryError> {
-        let take = |answer| left::take_block(answer, hash);
+        let take = |answer| take_block(answer, hash);
         or_of_nodes(self.stored.block(hash), || self.ask_by_hash(hash, &Question::Block(*hash), take))
     }
 

@@ -548,7 +548,9 @@ impl Front {
     /// certificates at the start, it does nothing. If they cannot be read, those of before stay.
     pub fn trust(&self, pem: &[u8]) -> Result<(), FrontError> {
         let read = read_roots(pem)?;
-        self.trusted.iter().for_each(|trusted| trusted.set(read.clone()));
+        if let Some(trusted) = &self.trusted {
+            trusted.set(read);
+        }
         Ok(())
     }
 

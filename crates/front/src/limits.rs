@@ -53,6 +53,10 @@ pub const KEPT_HEADERS_MAX: usize = 65_536;
 /// Maximum txids of blocks that are kept: those of about 500 full blocks.
 pub const KEPT_TXIDS_MAX: usize = 2 << 20;
 
+/// Maximum bytes of blocks that are kept of those that nodes have left for another branch: a block takes about a third
+/// more than its bytes.
+pub const KEPT_LEFT_MAX: usize = 64 << 20;
+
 /// Maximum streams of a node.
 pub const STREAMS_MAX: usize = 64;
 

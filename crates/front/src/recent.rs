@@ -43,7 +43,7 @@ impl<K: Eq + Hash, V: Clone> Recent<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{KEPT_HEADERS_MAX, KEPT_TXIDS_MAX};
+    use crate::limits::{KEPT_HEADERS_MAX, KEPT_LEFT_MAX, KEPT_TXIDS_MAX};
 
     /// limit: KEPT_HEADERS_MAX at
     /// limit: KEPT_HEADERS_MAX above
@@ -59,13 +59,17 @@ mod tests {
 
     /// limit: KEPT_TXIDS_MAX at
     /// limit: KEPT_TXIDS_MAX above
+    /// limit: KEPT_LEFT_MAX at
+    /// limit: KEPT_LEFT_MAX above
     #[test]
     fn what_is_heavier_than_a_half_is_not_kept() {
-        let mut recent = Recent::new(KEPT_TXIDS_MAX / 2);
-        recent.put(1, 1, KEPT_TXIDS_MAX / 2);
-        recent.put(2, 2, KEPT_TXIDS_MAX / 2);
-        assert_eq!((recent.get(&1), recent.get(&2)), (Some(1), Some(2)));
-        recent.put(3, 3, KEPT_TXIDS_MAX / 2 + 1);
-        assert_eq!((recent.get(&1), recent.get(&2), recent.get(&3)), (None, Some(2), None));
+        for max in [KEPT_TXIDS_MAX, KEPT_LEFT_MAX] {
+            let mut recent = Recent::new(max / 2);
+            recent.put(1, 1, max / 2);
+            recent.put(2, 2, max / 2);
+            assert_eq!((recent.get(&1), recent.get(&2)), (Some(1), Some(2)));
+            recent.put(3, 3, max / 2 + 1);
+            assert_eq!((recent.get(&1), recent.get(&2), recent.get(&3)), (None, Some(2), None));
+        }
     }
 }

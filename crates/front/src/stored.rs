@@ -47,6 +47,12 @@ fn both(error: QueryError, of_store: &str) -> QueryError {
     }
 }
 
+/// Whether it is this block, with the transactions of its header.
+pub(crate) fn is_whole(block: &Block, hash: &BlockHash) -> bool {
+    let has_root = block.merkle_root() == block.header().merkle_root && !block.is_merkle_mutated();
+    block.hash() == *hash && has_root
+}
+
 #[derive(Debug)]
 pub(crate) struct StoredBlocks {
     index: Arc<SharedIndex>,
@@ -75,7 +81,7 @@ impl StoredBlocks {
     pub(crate) fn block(&self, hash: &BlockHash) -> Stored<Block> {
         let Some(height) = self.height_of(hash) else { return Ok(None) };
         let Some(bytes) = self.index.stored_block(height, hash).map_err(sentence)? else { return Ok(None) };
-        let parsed = RawBlock::new(bytes).parse().ok().filter(|block| block.hash() == *hash);
+        let parsed = RawBlock::new(bytes).parse().ok().filter(|block| is_whole(block, hash));
         parsed.map(Some).ok_or_else(|| format!("the store of the index has something else as block {hash}"))
     }
 

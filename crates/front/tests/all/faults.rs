@@ -7,18 +7,19 @@ use crate::memory::MemoryStore;
 use crate::node::{
     Feed, Settings, TOKEN, clock, index_writer, is_settled, start_front, start_front_on, until, write_index,
 };
-use crate::world::{FULL, World};
+use crate::world::{COMPACT, FULL, World};
 use lydian_front::limits::SILENCE_MAX;
 use lydian_front::message::{FEED_VERSION, Hello, Message};
 use lydian_front::timing::STALE_MAX;
 use lydian_front::wire::encode;
 use lydian_front::{Front, FrontError, Health};
-use lydian_index::ScriptHash;
-use lydian_primitives::{BlockHash, Transaction, Txid};
+use lydian_index::{Profile, ScriptHash};
+use lydian_primitives::{BlockHash, Height, Transaction, Txid};
 use lydian_query::{Query, QueryError};
 use lydian_serve::TlsIdentity;
 use lydian_shared_index::Writer;
 use lydian_stdx::Current;
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -50,7 +51,11 @@ impl Fixture {
     }
 
     fn of_seed(seed: u64) -> Fixture {
-        let mut world = World::new(7, FULL);
+        Fixture::of(seed, FULL)
+    }
+
+    fn of(seed: u64, profile: Profile) -> Fixture {
+        let mut world = World::new(7, profile);
         let shape = Shape { txs: 2, fresh_percent: 30, fan_percent: 0, has_witness: false };
         let maker = grow(&mut world, seed, shape, 106);
         let store = Arc::new(MemoryStore::default());
@@ -311,37 +316,56 @@ fn a_store_that_is_gone_is_an_error_and_never_an_empty_answer() {
 }
 
 /// The nodes have left six blocks for another branch, and the index, whose writer is late, has not: answers are those
-/// of the old branch, from the blocks that the nodes still have.
+/// of the old branch, from the blocks that the nodes still have. A compact index reads every transaction.
 #[test]
 fn blocks_that_nodes_have_left_are_answered_while_the_index_has_them() {
-    let mut fixture = Fixture::new();
-    let (_feed, link) = fixture.feed();
-    let front = fixture.front(&[&link], clock).unwrap();
-    let query = front.source().query;
-    let old = fixture.world.chain.clone();
-    let fork = old.len() - 7;
-    let (mut chain, mut branch) = (old[..=fork].to_vec(), Vec::new());
-    for _ in 0..7 {
-        let block = fixture.maker.block(&chain, &[], 100);
-        chain.push(block.clone());
-        branch.push(block);
+    for profile in [FULL, COMPACT] {
+        let mut fixture = Fixture::of(8, profile);
+        let (_feed, link) = fixture.feed();
+        let front = fixture.front(&[&link], clock).unwrap();
+        let query = front.source().query;
+        let old = fixture.world.chain.clone();
+        let fork = old.len() - 7;
+        let scripts: BTreeSet<ScriptHash> = old[fork + 1..]
+            .iter()
+            .flat_map(|block| {
+                block.txs().flat_map(|tx| tx.outputs().map(|output| ScriptHash::of(output.script_pubkey)))
+            })
+            .collect();
+        let answers = || -> Vec<_> {
+            scripts
+                .iter()
+                .map(|script| (query.balance(script).unwrap(), query.history(script, 0..u32::MAX).unwrap()))
+                .collect()
+        };
+        let before = answers();
+        let (mut chain, mut branch) = (old[..=fork].to_vec(), Vec::new());
+        for _ in 0..7 {
+            let block = fixture.maker.block(&chain, &[], 100);
+            chain.push(block.clone());
+            branch.push(block);
+        }
+        fixture.world.branch(fork, branch);
+        assert_ne!(fixture.world.tip_hash(), old[old.len() - 1].hash());
+        assert!(answers() == before);
+        let tip = u32::try_from(old.len() - 1).unwrap();
+        for height in tip - 5..=tip {
+            let block = &old[height as usize];
+            assert_eq!(query.header(height), Ok(*block.header()));
+            let last = block.txs().last().unwrap();
+            assert_eq!(query.transaction(&last.txid()).unwrap().as_bytes(), last.bytes());
+            let position = u32::try_from(block.txs().count() - 1).unwrap();
+            assert_eq!(query.merkle_at(height, position).unwrap().0, last.txid());
+        }
+        let headers = query.chain().headers(Height(tip - 20), 21).unwrap();
+        assert!(headers.iter().eq(old[old.len() - 21..].iter().map(|block| block.header())));
+        assert_eq!(query.chain().tip().unwrap().height.0, tip);
+        let requests = front.figures().nodes[0].requests;
+        write_index(&mut fixture.writer, &fixture.world);
+        until("the front end has the branch", || is_settled(&query, &fixture.world));
+        // About 40: each block is fetched once.
+        assert!(requests < 100, "{requests} requests for {} scripts", scripts.len());
     }
-    fixture.world.branch(fork, branch);
-    assert_ne!(fixture.world.tip_hash(), old[old.len() - 1].hash());
-    let tip = u32::try_from(old.len() - 1).unwrap();
-    for height in tip - 5..=tip {
-        let block = &old[height as usize];
-        assert_eq!(query.header(height), Ok(*block.header()));
-        let last = block.txs().last().unwrap();
-        assert_eq!(query.transaction(&last.txid()).unwrap().as_bytes(), last.bytes());
-        let position = u32::try_from(block.txs().count() - 1).unwrap();
-        assert_eq!(query.merkle_at(height, position).unwrap().0, last.txid());
-    }
-    let headers = query.chain().headers(lydian_primitives::Height(tip - 20), 21).unwrap();
-    assert!(headers.iter().eq(old[old.len() - 21..].iter().map(|block| block.header())));
-    assert_eq!(query.chain().tip().unwrap().height.0, tip);
-    write_index(&mut fixture.writer, &fixture.world);
-    until("the front end has the branch", || is_settled(&query, &fixture.world));
 }
 
 #[test]
