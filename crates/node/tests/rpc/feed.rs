@@ -34,6 +34,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn open(port: u16) -> Stream {
+        until_it_listens(port);
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(b"GET /feed/1/stream HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -211,6 +212,11 @@ fn over_tls(port: u16, certificate: &str, request: &[u8]) -> Vec<u8> {
 
 const TOKEN: &str = "PLANTED-0123456789";
 
+/// RPC answers before the feed does.
+fn until_it_listens(port: u16) {
+    until("the feed listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+}
+
 #[test]
 fn a_token_is_needed_over_tls_and_shown_nowhere() {
     let scratch = Scratch::new("rpc-feed-tls");
@@ -228,6 +234,7 @@ fn a_token_is_needed_over_tls_and_shown_nowhere() {
     ];
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let node = Server::lydian("a_token_is_needed_over_tls_and_shown_nowhere", &options);
+    until_it_listens(port);
     let (asked, question) = (Question::PoolTxids, Question::PoolTxids.encode());
     let with = |header: &str| parts(&over_tls(port, &made.certificate, &request("/feed/1/ask", &question, header)));
     let (code, words) = with("");
@@ -266,8 +273,7 @@ fn a_certificate_is_read_again() {
     let electrum = format!("-electrumbind=127.0.0.1:{}", free_port().unwrap());
     let options = [&bind, &files[0], &files[1], "-electrum", &electrum, "-electrumtlsbind=0", "-electrumwsbind=0"];
     let node = Server::lydian("a_certificate_is_read_again", &options);
-    // RPC answers before it does.
-    until("the feed listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    until_it_listens(port);
     let question = Question::PoolTxids.encode();
     let asked = request("/feed/1/ask", &question, "");
     let code = |of: usize| parts(&over_tls(port, &made[of].certificate, &asked)).0;
