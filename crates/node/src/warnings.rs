@@ -42,7 +42,8 @@ pub(crate) const WARNINGS: [Kind; 9] = [
     Kind {
         id: Warning::SharedBlocks,
         name: "shared_blocks",
-        advice: "\"lydian verify\" checks the block files of this node. Blocks are written again after a restart.",
+        advice: "A restart tries again. If a block file is damaged (\"lydian verify\"), start with -reindex, or restore \
+                 the file.",
     },
 ];
 

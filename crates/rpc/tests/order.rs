@@ -210,8 +210,8 @@ fn a_full_queue_refuses_before_the_password_is_checked() {
 /// the queue when its password is right.
 #[test]
 fn guesses_do_not_fill_the_queue() {
-    // Two places, because the call with the right password takes one for a moment. A guess that is only read then
-    // would be refused if there were no other.
+    // Two places, because the call with the right password takes one for a moment. A guess that arrives
+    // meanwhile would be refused if there were no other.
     let world = World::start(2);
     let guesses: Vec<TcpStream> = (0..8).map(|_| world.begin("POST /", WRONG, CALL)).collect();
     until("a password was checked", || world.gate.guesses() > 0);

@@ -166,7 +166,7 @@ impl Cluster {
                 return Ok(false);
             }
             if let Some(ended) = self.nodes.iter().find(|node| node.has_ended()) {
-                return Err(ended.failed(format!("it ended; its log ends:\n{}", ended.said())));
+                return Err(ended.failed(format!("it ended; its log has:\n{}", ended.said())));
             }
             match self.status() {
                 Ok(status) if is_whole(&status, self.nodes.len()) => return Ok(true),
@@ -176,7 +176,7 @@ impl Cluster {
             std::thread::sleep(POLL);
         }
         let said: Vec<String> = self.nodes.iter().map(Node::said).collect();
-        let reason = format!("not ready after {} s: {last}; logs end:\n{}", timeout.as_secs(), said.join("\n"));
+        let reason = format!("not ready after {} s: {last}; the logs have:\n{}", timeout.as_secs(), said.join("\n"));
         Err(LabError::program("Cassandra", reason))
     }
 }

@@ -33,13 +33,15 @@ pub struct Node {
     process: Option<Process>,
     /// For the tables, if they have one of their own.
     disk: Option<SmallDisk>,
+    /// The size of the log when the process was started: what is before is of earlier ones.
+    log_start: u64,
 }
 
 impl Node {
     /// A node that does not run yet, in an empty folder.
     pub(super) fn new(place: Place, shape: Shape) -> Result<Node, LabError> {
         system::create_dir(&place.folder)?;
-        Ok(Node { place, shape, process: None, disk: None })
+        Ok(Node { place, shape, process: None, disk: None, log_start: 0 })
     }
 
     /// Before its first start. Its data cannot be wiped then.
@@ -81,6 +83,7 @@ impl Node {
             return Err(self.failed("it runs already"));
         }
         self.process = None;
+        self.log_start = self.log_size();
         self.place.write_files(&self.shape, join)?;
         let command = self.place.command(installed, &self.shape, join)?;
         let command = match &self.disk {
@@ -174,11 +177,16 @@ impl Node {
         Connection::open(self.address(), ANSWER_TIMEOUT)?.query(statement, consistency)
     }
 
-    /// The last errors in its log, then the end of the log and of its output. What a node does while it ends may push
-    /// the reason far up.
+    fn log_size(&self) -> u64 {
+        std::fs::metadata(self.place.log()).map_or(0, |file| file.len())
+    }
+
+    /// The last errors in the log of this process, then the end of the log and of its output. What a node does while it
+    /// ends may push the reason far up.
     pub(super) fn said(&self) -> String {
         let end = log_end(&self.place.log(), &self.output());
-        let errors = errors_of(&end_of(&self.place.log(), ERRORS_BYTES));
+        let bytes = self.log_size().saturating_sub(self.log_start).min(ERRORS_BYTES);
+        let errors = errors_of(&end_of(&self.place.log(), bytes));
         [errors, end].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n...\n")
     }
 

@@ -59,6 +59,8 @@ const PEM_SIZE_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 enum Failure {
     Signals(io::Error),
+    /// The system gives no thread.
+    Thread(io::Error),
     HealthBind(BadAddress),
     Monitor(StartError),
     /// `-feedcert` cannot be read.
@@ -75,6 +77,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Signals(error) => write!(f, "signals cannot be caught: {error}"),
+            Failure::Thread(error) => write!(f, "a thread cannot be started: {error}"),
             Failure::HealthBind(error) => write!(f, "-healthbind: {error}"),
             Failure::Monitor(error) => write!(f, "Unable to serve /health and /metrics: {error}"),
             Failure::Roots(error) => write!(f, "-feedcert: {error}"),
@@ -177,7 +180,7 @@ fn serve(settings: &Settings, disk: &Arc<dyn Disk>, log: &Arc<Log>, leave: &Sync
     let listening = Listening::default();
     let parts = Parts { settings, disk, log, hangups: &hangups, listening: &listening };
     let servers = Servers::start(&parts, &front)?;
-    let _reloader = trust_again(&parts, &front).map_err(Failure::Signals)?;
+    let _reloader = trust_again(&parts, &front).map_err(Failure::Thread)?;
     monitored.serves(&front, &servers);
     stop.set_open_ended(false);
     service::is_ready();

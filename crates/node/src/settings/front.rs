@@ -93,7 +93,9 @@ impl fmt::Display for FrontProblem {
             }
             FrontProblem::Missing(needs) => {
                 let needs: Vec<&str> = needs.iter().copied().map(Need::words).collect();
-                write!(f, "lydian serve needs {}.", needs.join("; and "))
+                let (last, first) = needs.split_last().unwrap_or((&"", &[]));
+                let and = if first.is_empty() { "" } else { "; and " };
+                write!(f, "lydian serve needs {}{and}{last}.", first.join("; "))
             }
             FrontProblem::Feed(error) => write!(f, "Invalid -feed: {error}."),
             FrontProblem::NoCertificate { option } => write!(

@@ -301,7 +301,7 @@ pub(crate) mod cluster {
         world.node.start_again(&["-addressindex"]);
         let height = world.node.result("getblockcount", "[]").as_u64().unwrap();
         mine(&world.node, 20, 10);
-        // Above those that are read at the start, and above all that the store has.
+        // Above all that the store has, and below the last six, which are read at the start.
         let hash = world.node.result("getblockhash", &json!([height + 5]).to_string());
         let block = world.node.result("getblock", &json!([hash, 0]).to_string());
         let header = &hex(block.as_str().unwrap()).unwrap()[..80];

@@ -74,7 +74,7 @@ fn what_makes_no_front_end_is_refused() {
         (&[INDEX, "-electrum"], "lydian serve needs the nodes that it follows: -feed=HOST:PORT,HOST:PORT.".to_owned()),
         (
             &[],
-            "lydian serve needs the index that it reads: -index=cassandra://HOST[:PORT],HOST/KEYSPACE; and the nodes \
+            "lydian serve needs the index that it reads: -index=cassandra://HOST[:PORT],HOST/KEYSPACE; the nodes \
              that it follows: -feed=HOST:PORT,HOST:PORT; and -electrum, -esplora or both."
                 .to_owned(),
         ),
