@@ -60,7 +60,7 @@ pub(crate) mod cluster {
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
     use std::fs;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
     use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -306,18 +306,30 @@ pub(crate) mod cluster {
         let block = world.node.result("getblock", &json!([hash, 0]).to_string());
         let header = &hex(block.as_str().unwrap()).unwrap()[..80];
         world.stop();
-        let blocks = world.node.folder.join("regtest/blocks");
-        let (file, key) = (blocks.join("blk00000.dat"), fs::read(blocks.join("xor.dat")).unwrap());
-        let mut bytes = fs::read(&file).unwrap();
-        let plain: Vec<u8> = bytes.iter().zip(key.iter().cycle()).map(|(byte, key)| byte ^ key).collect();
-        let at = plain.windows(header.len()).position(|window| window == header).unwrap();
-        bytes[at + 100] ^= 1;
-        fs::write(&file, &bytes).unwrap();
+        damage(&world.node.folder.join("regtest/blocks"), header);
         world.start_again();
         wait("a warning", || world.warnings().contains("Blocks are no longer written to").then_some(()));
         world.wait_for_tip();
         wait("the blocks below the damaged one", || (world.status()["blocks"] == height + 5).then_some(()));
         world.stop();
+    }
+
+    /// Changes a bit in the coinbase of the block with this header.
+    fn damage(blocks: &Path, header: &[u8]) {
+        let key = fs::read(blocks.join("xor.dat")).unwrap();
+        let files = fs::read_dir(blocks).unwrap().map(|entry| entry.unwrap().path());
+        let is_file = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("blk");
+        let count = files.filter(is_file).filter(|file| {
+            let mut bytes = fs::read(file).unwrap();
+            let plain: Vec<u8> = bytes.iter().zip(key.iter().cycle()).map(|(byte, key)| byte ^ key).collect();
+            let found = plain.windows(header.len()).position(|window| window == header);
+            if let Some(at) = found {
+                bytes[at + 100] ^= 1;
+                fs::write(file, &bytes).unwrap();
+            }
+            found.is_some()
+        });
+        assert_eq!(count.count(), 1, "files with the block");
     }
 
     fn others_are_refused(world: &mut World) {
