@@ -334,8 +334,11 @@ else
   wait_until 3600 eval "arm64_height_is $blocks || ! kill -0 $node"
   arm64_height_is "$blocks" || fail "the node for arm64: $(tail -3 "$work/node.txt")"
   [ "$(on_arm "$arm64" "$at/lydian-cli" "${arm64_options[@]}" getbestblockhash)" = "$tip" ] || fail "the node for arm64 has another tip"
-  # 1 is a warning, such as that qemu has no io_uring; 2 would be bad.
-  on_arm "$arm64" "$at/lydian" doctor --json "${arm64_options[@]}" >"$work/doctor.json" || [ $? -eq 1 ] || fail "doctor: $(cat "$work/doctor.json")"
+  # Warnings are fine, such as that qemu has no io_uring. The node is a process of qemu here, so that directory and ports seem
+  # to be held by another program.
+  on_arm "$arm64" "$at/lydian" doctor --json "${arm64_options[@]}" >"$work/doctor.json" || [ $? -le 2 ] || fail "doctor: $(cat "$work/doctor.json")"
+  bad=$(awk -F'"' '$2 == "name" { name = $4 } $2 == "level" && $4 == "bad" && name != "" && name !~ /^(holder|ports)$/ { print name }' "$work/doctor.json")
+  [ -z "$bad" ] || fail "doctor: bad are '$bad': $(cat "$work/doctor.json")"
   on_arm "$arm64" "$at/lydian-cli" "${arm64_options[@]}" stop >/dev/null
   wait "$node" || fail "the node for arm64 did not stop cleanly: $(tail -3 "$work/node.txt")"
   "$here/lydian" -regtest "-datadir=$work/arm64-data" -connect=0 -listen=0 -server=0 -stopafterblockimport >"$work/node.txt" 2>&1 ||
