@@ -25,6 +25,6 @@ cargo test --locked --workspace --features $node --test rpc -- --nocapture --inc
 say "wallets at front ends get right answers while nodes of the store, the writing node and a front end are killed"
 # The program with the feature is built by the tests above.
 cargo test --locked --workspace --features $node --test electrum -- --nocapture --include-ignored fronts::
-# The last one: Cassandra sometimes refuses three times in a row to let a node return that hears no gossip.
+# Last, because it sometimes fails: a replaced node that hears no gossip within 30 s ends, three times in a row at most.
 say "a node that lost its data is replaced, and gets them from the others"
 cargo test --locked --workspace --lib -- --ignored store::tests::a_node_without_its_data

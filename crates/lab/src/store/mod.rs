@@ -242,15 +242,19 @@ mod tests {
         assert!(start(3, 100).contains("256 MiB at least"));
     }
 
-    #[test]
-    #[ignore = "needs the jars of Cassandra and Java 17: make test-store"]
-    fn three_nodes_survive_what_an_operator_does() {
-        const PATIENCE: Duration = Duration::from_secs(300);
-        let scratch = Scratch::new("lab-store-cluster");
-        let interrupted = AtomicBool::new(false);
+    const PATIENCE: Duration = Duration::from_secs(300);
+
+    fn three_nodes(scratch: &Scratch, interrupted: &AtomicBool) -> Cluster {
         let folder = &scratch.path().join("cluster");
-        let recipe = Recipe { folder, nodes: 3, heap_mib: 512, timeout: PATIENCE, interrupted: &interrupted };
-        let mut cluster = Cluster::start(&recipe).unwrap().unwrap();
+        let recipe = Recipe { folder, nodes: 3, heap_mib: 512, timeout: PATIENCE, interrupted };
+        Cluster::start(&recipe).unwrap().unwrap()
+    }
+
+    #[test]
+    #[ignore = "starts three nodes of Cassandra for a minute: `lydian-lab store install`; then: cargo test --locked --workspace --lib -- --ignored store::tests::three_nodes, which make test-store runs"]
+    fn three_nodes_survive_what_an_operator_does() {
+        let (scratch, interrupted) = (Scratch::new("lab-store-cluster"), AtomicBool::new(false));
+        let mut cluster = three_nodes(&scratch, &interrupted);
         let all = cluster.status().unwrap();
         assert!(all.len() == 3 && all.iter().all(|one| one.version == VERSION), "{all:?}");
         assert!(cluster.start_node(0, Join::Plainly).unwrap_err().to_string().contains("it runs already"));
@@ -267,12 +271,8 @@ mod tests {
     #[test]
     #[ignore = "starts three nodes of Cassandra for two minutes: `lydian-lab store install`; then: cargo test --locked --workspace --lib -- --ignored store::tests::a_node_without_its_data, which make test-store runs"]
     fn a_node_without_its_data_is_replaced() {
-        const PATIENCE: Duration = Duration::from_secs(300);
-        let scratch = Scratch::new("lab-store-replaced");
-        let interrupted = AtomicBool::new(false);
-        let folder = &scratch.path().join("cluster");
-        let recipe = Recipe { folder, nodes: 3, heap_mib: 512, timeout: PATIENCE, interrupted: &interrupted };
-        let mut cluster = Cluster::start(&recipe).unwrap().unwrap();
+        let (scratch, interrupted) = (Scratch::new("lab-store-replaced"), AtomicBool::new(false));
+        let mut cluster = three_nodes(&scratch, &interrupted);
         cluster.node_mut(2).unwrap().kill().unwrap();
         assert!(cluster.replace_node(2, PATIENCE, &interrupted).unwrap());
     }
