@@ -1,12 +1,14 @@
 //! Mouse and keyboard, as a person uses them.
 //!
 //! Input: a CSS selector, also with the text of the element; keys by name. Invariants: a click is three events of the
-//! mouse in the middle of the element, and an error if another element is in the way. While a page fills with data, an
-//! element may move before the mouse is there; the click is then repeated.
+//! mouse in the middle of the element, and an error if the element is missing or another one is in the way for five
+//! seconds: a page that is being drawn lacks it for a moment. While a page fills with data, an element may move before
+//! the mouse is there; the click is then repeated.
 
 use crate::error::BrowserError;
-use crate::page::Page;
+use crate::page::{POLL, Page};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// Finds the element, brings it into view, and returns its middle, or why it cannot be clicked.
 const FIND: &str = r"((selector, text) => {
@@ -34,6 +36,8 @@ const FIND: &str = r"((selector, text) => {
 const IS_MISSED: &str = "window.clickOfTest?.isMissed === true";
 /// How often a click is repeated that missed its element.
 const CLICKS: usize = 10;
+/// How long a click waits for its element.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Name, code, virtual key code, text.
 const KEYS: &[(&str, &str, u32, &str)] = &[
@@ -67,12 +71,19 @@ impl Page {
 
     fn click_at(&self, selector: &str, text: &Value) -> Result<(), BrowserError> {
         let failed = |text: String| BrowserError::Element { selector: selector.to_owned(), text };
-        for _ in 0..CLICKS {
+        let began = Instant::now();
+        let mut clicks = 0;
+        while clicks < CLICKS {
             let place = self.evaluate(&format!("{FIND}({}, {text})", json!(selector)))?;
             let (Some(x), Some(y)) = (place.get(0).and_then(Value::as_f64), place.get(1).and_then(Value::as_f64))
             else {
+                if began.elapsed() < PATIENCE {
+                    self.listen(POLL)?;
+                    continue;
+                }
                 return Err(failed(place.as_str().map_or_else(|| place.to_string(), str::to_owned)));
             };
+            clicks += 1;
             self.click_there(x, y)?;
             // An error means that the click ended the document.
             let is_missed = self.evaluate(IS_MISSED).is_ok_and(|is_missed| is_missed == true);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-const POLL: Duration = Duration::from_millis(20);
+pub(crate) const POLL: Duration = Duration::from_millis(20);
 
 /// A colour scheme, which a page reads by `prefers-color-scheme`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

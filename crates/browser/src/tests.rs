@@ -81,6 +81,9 @@ fn what_cannot_be_done_is_an_error() {
     assert!(error(page.click("#one")).contains("covered by <div"));
     assert!(error(page.click("#none")).contains("missing"));
     assert!(error(page.click("][")).contains("exception"));
+    page.evaluate("setTimeout(() => document.querySelector('div').remove(), 300)").unwrap();
+    page.click("#one").unwrap();
+    assert_eq!(page.text("answer.textContent").unwrap(), "One trusted", "what goes out of the way is waited for");
     assert!(error(page.press("Hyper")).contains("unknown key"));
     assert!(error(page.evaluate("Promise.reject(new Error('no'))").map(drop)).contains("Error: no"));
     assert!(error(page.evaluate("window").map(drop)).contains("refused"));

@@ -1,7 +1,7 @@
 //! The explorer: everything that its field finds, pages of many transactions, links from an output to what spends it
 //! and back, and what it says without indexes.
 
-use crate::stage::{PATIENCE, Stage, expect_no_problems, go, pay, raw, script};
+use crate::stage::{self, PATIENCE, Stage, expect_no_problems, go, pay, raw, script};
 use lydian_browser::Page;
 use lydian_primitives::to_hex;
 use serde_json::{Value, json};
@@ -11,13 +11,16 @@ const PAGE: usize = 25;
 
 /// Searches, and waits for a heading of the result.
 fn search(page: &Page, text: &str, heading: &str) {
-    page.fill("#explorer-search", text).unwrap();
-    page.press("Enter").unwrap();
+    enter(page, text);
     wait(
         page,
         text,
         &format!("[...document.querySelectorAll('main h2')].some((one) => one.textContent.includes('{heading}'))"),
     );
+}
+
+fn enter(page: &Page, text: &str) {
+    stage::search(page, text, |page| page.press("Enter"));
 }
 
 fn wait(page: &Page, what: &str, is_so: &str) {
@@ -133,8 +136,7 @@ fn one_field_finds_all_and_links_lead_both_ways() {
         ("999999", "height"),
         ("nonsense!", "nonsense!"),
     ] {
-        page.fill("#explorer-search", text).unwrap();
-        page.press("Enter").unwrap();
+        enter(&page, text);
         wait(
             &page,
             text,
@@ -187,8 +189,7 @@ fn without_indexes_it_has_blocks_and_their_transactions() {
     );
     // An address is shown, and that its history needs an index.
     let address = stage.call("decodescript", &json!([to_hex(&script(2))]))["address"].as_str().unwrap().to_owned();
-    page.fill("#explorer-search", &address).unwrap();
-    page.press("Enter").unwrap();
+    enter(&page, &address);
     wait(&page, "an address", "document.querySelector('main .note.warn')?.textContent.includes('addressindex')");
     assert_eq!(fact(&page, "Address"), address);
     expect_no_problems(&page, "without indexes");

@@ -2,7 +2,7 @@
 
 use crate::busy::busy;
 use crate::peers::confirm;
-use crate::stage::{PATIENCE, SOON, Stage, expect_no_problems, go, pay, raw, script, wait_for_promise};
+use crate::stage::{self, PATIENCE, SOON, Stage, expect_no_problems, go, pay, raw, script, wait_for_promise};
 use lydian_browser::Page;
 use lydian_primitives::build::MutTx;
 use lydian_primitives::to_hex;
@@ -186,8 +186,7 @@ fn estimates_are_those_of_rpc() {
 
 /// Types into the field, and presses the button.
 fn search(page: &Page, text: &str) {
-    page.fill("#explorer-search", text).unwrap();
-    page.click(".explorer-search button").unwrap();
+    stage::search(page, text, |page| page.click(".explorer-search button"));
 }
 
 fn wait_for(page: &Page, what: &str, is_so: &str) {

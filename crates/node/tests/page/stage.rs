@@ -1,7 +1,7 @@
 //! A node with its page, and a browser that looks at it.
 
 use crate::server::Server;
-use lydian_browser::{Browser, Page};
+use lydian_browser::{Browser, BrowserError, Page};
 use lydian_hash::sha256;
 use lydian_oracle::free_port;
 use lydian_primitives::build::{MutBlock, MutInput, MutOutput, MutTx};
@@ -124,6 +124,16 @@ pub(crate) fn go(page: &Page, panel: &str) {
     page.evaluate(&format!("location.hash = '#/{panel}'")).unwrap();
     let is_shown = format!("document.querySelector('main .panel.{panel}')?.childElementCount > 0");
     page.wait_until(&is_shown, PATIENCE).unwrap_or_else(|error| panic!("{panel}: {error}"));
+}
+
+/// Searches in the explorer, and waits until the panel is drawn anew: what is waited for next is of this search.
+/// `submit`: presses the key or the button.
+pub(crate) fn search(page: &Page, text: &str, submit: impl FnOnce(&Page) -> Result<(), BrowserError>) {
+    page.evaluate("document.querySelector('main .panel').dataset.before = ''").unwrap();
+    page.fill("#explorer-search", text).unwrap();
+    submit(page).unwrap();
+    let is_new = "document.querySelector('main .panel:not([data-before])')";
+    page.wait_until(is_new, PATIENCE).unwrap_or_else(|error| panic!("{text}: {error}"));
 }
 
 /// The panels in the navigation.
