@@ -87,13 +87,16 @@ impl RemoteChain {
         of_left: impl Fn() -> Result<Option<T>, QueryError>,
     ) -> Result<Option<T>, QueryError> {
         for _ in 0..TRIES_MAX {
-            if let Some(found) = self.nodes.ask(question, &take)? {
-                return Ok(Some(found));
+            let (found, is_answered) = self.nodes.ask_each(question, &take);
+            if matches!(found, Ok(Some(_))) || !is_due() {
+                return found;
             }
-            if !is_due() {
-                return Ok(None);
+            // The nodes are behind the index, or on another branch. If one of them failed, another one may have it.
+            match found {
+                Err(error) if is_answered => return of_left().ok().flatten().map(Some).ok_or(error),
+                Err(error) => return Err(error),
+                Ok(_) => {}
             }
-            // The nodes are behind the index, or on another branch.
             if let Some(found) = of_left()? {
                 return Ok(Some(found));
             }

@@ -295,6 +295,15 @@ impl Nodes {
         question: &Question,
         take: impl Fn(Answer) -> Option<T>,
     ) -> Result<Option<T>, QueryError> {
+        self.ask_each(question, take).0
+    }
+
+    /// The same, and whether any node gave an answer, even if it does not fit.
+    pub(crate) fn ask_each<T>(
+        &self,
+        question: &Question,
+        take: impl Fn(Answer) -> Option<T>,
+    ) -> (Result<Option<T>, QueryError>, bool) {
         let question = Arc::new(question.clone());
         let (mut taken, mut is_answered, mut final_reason, mut reasons) = (None, false, None, Vec::new());
         let first = self.followed.load(Ordering::Relaxed);
@@ -314,13 +323,14 @@ impl Nodes {
             }
             if taken.is_some() { Next::Done } else { Next::Another }
         });
-        is_answered &= reasons.iter().all(|(number, _)| *number != first);
-        match (taken, is_answered, final_reason) {
+        let is_enough = is_answered && reasons.iter().all(|(number, _)| *number != first);
+        let found = match (taken, is_enough, final_reason) {
             (Some(taken), ..) => Ok(Some(taken)),
             (None, true, _) => Ok(None),
             (None, false, Some(reason)) => Err(QueryError::Failed(reason)),
             (None, false, None) => Err(QueryError::Failed(self.no_answer(&reasons))),
-        }
+        };
+        (found, is_answered)
     }
 
     fn no_answer(&self, reasons: &[(usize, String)]) -> String {

@@ -235,6 +235,52 @@ fn a_node_on_the_branch_that_the_index_has_left_is_left() {
     pair.links[WRITING].lead_to(Some(pair.feeds[WRITING].address()));
 }
 
+/// Both nodes leave three blocks, and the writer of the index is late: each of the blocks comes from a node that answers.
+#[test]
+fn blocks_that_both_nodes_have_left_come_from_the_one_that_answers() {
+    let mut pair = Pair::new(55, clock);
+    for _ in 0..3 {
+        let block = pair.next_block();
+        pair.writing.connect(block.clone());
+        pair.other.connect(block);
+        write_index(&mut pair.writer, &pair.writing);
+    }
+    pair.settle();
+    let old = pair.writing.chain.clone();
+    let fork = old.len() - 4;
+    let (mut chain, mut branch) = (old[..=fork].to_vec(), Vec::new());
+    for _ in 0..4 {
+        let block = pair.maker.block(&chain, &[], 0);
+        chain.push(block.clone());
+        branch.push(block);
+    }
+    pair.other.branch(fork, branch.clone());
+    pair.writing.branch(fork, branch);
+    let query = pair.query();
+    let last = |height: usize| old[height].txs().last().unwrap();
+    let transaction = |height: usize| query.transaction(&last(height).txid());
+    // The followed one fails, the other one, and then both: nothing is made up.
+    for (height, broken) in (fork + 1..).zip([&[OTHER][..], &[WRITING], &[OTHER, WRITING]]) {
+        broken.iter().for_each(|node| pair.links[*node].cut_answers_at(1));
+        if broken.len() == 2 {
+            let error = transaction(height).unwrap_err().to_string();
+            assert!(error.starts_with("no node answers, try again: "), "{error}");
+        } else {
+            assert_eq!(
+                transaction(height).unwrap().as_bytes(),
+                last(height).bytes(),
+                "from another node than {broken:?}"
+            );
+            assert_eq!(query.header(u32::try_from(height).unwrap()), Ok(*old[height].header()));
+        }
+        broken.iter().for_each(|node| pair.links[*node].cut_answers_at(0));
+        assert_eq!(transaction(height).unwrap().as_bytes(), last(height).bytes());
+    }
+    assert!(pair.links.iter().all(|link| link.cuts() > 0));
+    write_index(&mut pair.writer, &pair.writing);
+    pair.settle();
+}
+
 /// The rows of a script in the mempool, as they come.
 fn of_script(query: &Query, script: &ScriptHash) -> PoolScript {
     query.pool().of_script(script).unwrap()
