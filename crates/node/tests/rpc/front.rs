@@ -143,6 +143,7 @@ mod cluster {
     use lydian_lab::store::{Cluster, Join};
     use lydian_oracle::{Scratch, free_port};
     use lydian_primitives::{OutPoint, to_hex};
+    use lydian_serve::TlsIdentity;
     use lydian_stdx::SplitMix64;
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
@@ -166,17 +167,16 @@ mod cluster {
     }
 
     impl FrontEnd {
-        fn start(folder: &Path, name: &str, index: &str, nodes: &[&Node]) -> FrontEnd {
+        /// `more`: further options, of which `-feed` is one.
+        fn start(folder: &Path, name: &str, index: &str, more: &[String]) -> FrontEnd {
             let [electrum, esplora, health] = [(); 3].map(|()| free_port().unwrap());
-            let feeds: Vec<String> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.feed)).collect();
             let home = folder.join(name);
             fs::create_dir_all(&home).unwrap();
             let log = folder.join(format!("{name}.log"));
-            let arguments = vec![
+            let own = [
                 "serve".to_owned(),
                 "-regtest".to_owned(),
                 format!("-index={index}"),
-                format!("-feed={}", feeds.join(",")),
                 "-electrum".to_owned(),
                 format!("-electrumbind=127.0.0.1:{electrum}"),
                 NO_WEBSOCKET.to_owned(),
@@ -184,6 +184,7 @@ mod cluster {
                 format!("-esplorabind=127.0.0.1:{esplora}"),
                 format!("-healthbind=127.0.0.1:{health}"),
             ];
+            let arguments = [&own, more].concat();
             let child = FrontEnd::spawn(&home, &log, &arguments, None);
             let front = FrontEnd { child, electrum, site: Site(esplora), health, log, home, arguments };
             front.wait_until_up();
@@ -256,9 +257,9 @@ mod cluster {
             let nodes = [Node::start("front-writer", &[format!("-index={index}")]), Node::start("front-other", &[])];
             mine(&nodes[0].server, 150, 1);
             copy_blocks(&nodes[0], &nodes[1]);
-            let all = [&nodes[0], &nodes[1]];
+            let feed = format!("-feed=127.0.0.1:{},127.0.0.1:{}", nodes[0].feed, nodes[1].feed);
             let began = Instant::now();
-            let front = |name: &str| FrontEnd::start(scratch.path(), name, &index, &all);
+            let front = |name: &str| FrontEnd::start(scratch.path(), name, &index, std::slice::from_ref(&feed));
             let fronts = [front("a"), front("b")];
             println!("two front ends started in {:.2} s", began.elapsed().as_secs_f64());
             let coins = (1..=140).map(|height| coinbase(&nodes[0], height)).collect();
@@ -420,6 +421,7 @@ mod cluster {
         a_front_end_reports_to_the_service_manager(&mut world);
         prometheus_evaluates_what_is_for_front_ends(&world);
         a_killed_front_end_takes_no_other_with_it(&mut world);
+        a_node_gets_another_certificate(&world);
         sessions_end_one_after_the_other(&mut world);
         a_front_end_without_nodes_ends_its_sessions(&mut world);
         a_store_without_a_quorum_gives_no_wrong_answer(&mut world);
@@ -534,6 +536,46 @@ mod cluster {
         world.fronts[0].start_again();
         println!("a killed front end answers {:.2} s after its start", began.elapsed().as_secs_f64());
         world.check(&world.nodes[0], "after kill -9 of a front end");
+    }
+
+    /// A front end trusts the new certificate of its node after SIGHUP, without a restart.
+    fn a_node_gets_another_certificate(world: &World) {
+        let folder = world.scratch.path().join("certificates");
+        fs::create_dir(&folder).unwrap();
+        let [certificate, key, trusted] = ["cert.pem", "key.pem", "trusted.pem"].map(|name| folder.join(name));
+        let made = [(); 2].map(|()| TlsIdentity::self_made().unwrap());
+        let put = |of: usize| {
+            fs::write(&certificate, &made[of].certificate).unwrap();
+            fs::write(&key, &made[of].key).unwrap();
+        };
+        put(0);
+        fs::copy(&certificate, &trusted).unwrap();
+        let files = [format!("-feedcert={}", certificate.display()), format!("-feedkey={}", key.display())];
+        let mut node = Node::start("front-tls", &files);
+        copy_blocks(&world.nodes[0], &node);
+        let feed = format!("-feed=https://localhost:{}", node.feed);
+        let front = FrontEnd::start(
+            world.scratch.path(),
+            "tls",
+            &world.index,
+            &[feed, format!("-feedcert={}", trusted.display())],
+        );
+        settle(&front, &node);
+        put(1);
+        node.server.kill();
+        node.start_again();
+        wait("the new certificate is refused", || front.log().contains("TLS fails: ").then_some(()));
+        fs::write(&trusted, "no certificate").unwrap();
+        front.signal("HUP");
+        wait("the file is refused", || {
+            front.log().contains("Feed: the certificates stay as they were: ").then_some(())
+        });
+        fs::copy(&certificate, &trusted).unwrap();
+        front.signal("HUP");
+        world.mine(1, 11);
+        copy_blocks(&world.nodes[0], &node);
+        settle(&front, &node);
+        assert_eq!(front.health().unwrap().0, 200, "{}", front.log());
     }
 
     /// Whether the other side has closed the connection.
