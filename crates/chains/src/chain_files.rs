@@ -2,30 +2,28 @@
 //!
 //! Input: a folder with `blk?????.dat`, optionally `xor.dat`, optionally the lab's `stats.json`. Output: network, hash
 //! of the data, height and tip; for chains of the lab also the answer that every node must give, computed here from
-//! nothing but the blocks. Cost: one pass over the files; for the answer the whole UTXO set in memory. Must never:
-//! change the folder, or validate a block: an answer is computed only for chains known to be valid.
+//! nothing but the blocks. Cost: one pass over the files; for the answer one pass, and at most 5 GB of memory, for each 25
+//! million coins of the UTXO set. Must never: change the folder, or validate a block: an answer is computed only for
+//! chains known to be valid.
 
+use crate::answer::{Sum, Walk, parts};
 use crate::error::ChainsError;
 use crate::limits::CHAIN_FILE_SIZE_MAX;
-use lydian_consensus::Coin;
 use lydian_consensus::params::{Chain, Params};
-use lydian_consensus::utxo_hash::hash_serialized_3;
 use lydian_disk::{Disk, PathKind, RealDisk, read_whole};
 use lydian_hash::Sha256;
-use lydian_primitives::{BlockHash, Header, Height, OutPoint, RawBlock};
+use lydian_primitives::{BlockHash, Header};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// `MAX_SCRIPT_SIZE`: an output with a longer script never enters the UTXO set; nor does one that begins with
-/// OP_RETURN.
-const SCRIPT_SIZE_MAX: usize = 10_000;
-const OP_RETURN: u8 = 0x6a;
 const HEADER_SIZE: usize = 80;
 /// The file with the key that masks the block files.
 const XOR_KEY: &str = "xor.dat";
 const XOR_KEY_SIZE: usize = 8;
+/// For an answer, so many coins are in memory at a time: 5 GB, with room for a hash table that has not to grow again.
+const COINS_AT_ONCE: u64 = 25_000_000;
 
 /// The networks by the magic of their block files, with Core's options for them.
 const NETWORKS: &[Network] = &[
@@ -141,16 +139,33 @@ pub struct StatsFile {
 impl ChainFiles {
     /// Reads all files. `known` is an answer computed earlier for the same files.
     pub fn open(folder: &Path, known: Option<Answer>) -> Result<ChainFiles, ChainsError> {
+        ChainFiles::open_by(folder, known, COINS_AT_ONCE)
+    }
+
+    /// `at_once`: how many coins of the answer are in memory at a time.
+    fn open_by(folder: &Path, known: Option<Answer>, at_once: u64) -> Result<ChainFiles, ChainsError> {
         let files = files_of(folder)?;
         let stats = stats_of(folder)?;
         let key = xor_key(folder)?;
-        let mut scan = Scan::new(stats.is_some() && known.is_none());
+        let asked = stats.as_ref().filter(|_| known.is_none());
+        let mut later = asked.map_or(Vec::new(), |stats| parts(stats.coins.unwrap_or(0), at_once)).into_iter();
+        let mut scan = Scan::new(later.next().map(Walk::new));
         for path in files.iter().filter(|path| !path.ends_with(XOR_KEY)) {
             scan.read(path, &key)?;
         }
         let network = scan.network.ok_or_else(|| not_a_chain(folder))?;
         let sha256 = lydian_primitives::to_hex(&scan.hasher.finalize());
-        let computed = scan.walk.and_then(Walk::into_answer);
+        let mut sum = scan.walk.map(|walk| Sum::default().add(walk));
+        for part in later {
+            let Some(so_far) = sum else { break };
+            let mut walk = Some(Walk::new(part));
+            each_block(&files, &key, network.magic, &mut |block| {
+                walk = walk.take().and_then(|walk| walk.connect(block));
+                Ok(())
+            })?;
+            sum = walk.map(|walk| so_far.add(walk));
+        }
+        let computed = sum.and_then(Sum::into_answer);
         let (best_height, best_tip) = scan.tree.best().ok_or_else(|| not_a_chain(folder))?;
         let bytes_at = scan.tree.bytes_to(best_tip);
         let stats = stats.unwrap_or_default();
@@ -169,14 +184,22 @@ impl ChainFiles {
     /// Passes the bytes of every block to `visit`, in the order of the files.
     pub fn each_block(&self, visit: &mut dyn FnMut(&[u8]) -> Result<(), ChainsError>) -> Result<(), ChainsError> {
         let folder = self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
-        let key = xor_key(folder)?;
-        for path in self.files.iter().filter(|path| !path.ends_with(XOR_KEY)) {
-            let mut bytes = read_whole(&RealDisk, path, CHAIN_FILE_SIZE_MAX)?;
-            unhide(&mut bytes, &key);
-            (Records { bytes: &bytes, magic: self.network.magic }).try_for_each(&mut *visit)?;
-        }
-        Ok(())
+        each_block(&self.files, &xor_key(folder)?, self.network.magic, visit)
     }
+}
+
+fn each_block(
+    files: &[PathBuf],
+    key: &[u8],
+    magic: [u8; 4],
+    visit: &mut dyn FnMut(&[u8]) -> Result<(), ChainsError>,
+) -> Result<(), ChainsError> {
+    for path in files.iter().filter(|path| !path.ends_with(XOR_KEY)) {
+        let mut bytes = read_whole(&RealDisk, path, CHAIN_FILE_SIZE_MAX)?;
+        unhide(&mut bytes, key);
+        (Records { bytes: &bytes, magic }).try_for_each(&mut *visit)?;
+    }
+    Ok(())
 }
 
 /// The number of checks of the chain in this folder, from its `stats.json`.
@@ -266,8 +289,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(is_walked: bool) -> Scan {
-        let walk = is_walked.then(Walk::default);
+    fn new(walk: Option<Walk>) -> Scan {
         Scan { network: None, hasher: Sha256::new(), bytes: 0, last_time: 0, tree: Tree::default(), walk }
     }
 
@@ -395,49 +417,6 @@ impl Tree {
     }
 }
 
-/// The UTXO set of consecutive blocks.
-#[derive(Default)]
-struct Walk {
-    coins: HashMap<OutPoint, Coin>,
-    tip: Option<(u32, BlockHash)>,
-}
-
-impl Walk {
-    /// `None` if the block does not extend the last one.
-    fn connect(mut self, bytes: &[u8]) -> Option<Walk> {
-        let block = RawBlock::new(bytes).parse().ok()?;
-        let (height, prev) = self.tip.map_or((0, BlockHash([0; 32])), |(height, hash)| (height + 1, hash));
-        if block.header().prev_block != prev {
-            return None;
-        }
-        self.tip = Some((height, block.hash()));
-        // The output of the genesis block cannot be spent and is not in any UTXO set.
-        for (index, tx) in block.txs().enumerate().skip(usize::from(height == 0)) {
-            for input in tx.inputs().filter(|_| index > 0) {
-                self.coins.remove(&input.prevout)?;
-            }
-            for (vout, output) in (0..).zip(tx.outputs()) {
-                let script = output.script_pubkey;
-                if script.first() != Some(&OP_RETURN) && script.len() <= SCRIPT_SIZE_MAX {
-                    let coin = Coin::new(output, Height(height), index == 0);
-                    self.coins.insert(OutPoint { txid: tx.txid(), vout }, coin);
-                }
-            }
-        }
-        Some(self)
-    }
-
-    fn into_answer(self) -> Option<Answer> {
-        let (height, tip) = self.tip?;
-        let mut coins: Vec<(&OutPoint, &Coin)> = self.coins.iter().collect();
-        coins.sort_unstable_by_key(|(outpoint, _)| **outpoint);
-        let count = coins.len() as u64;
-        let hash = hash_serialized_3(coins.into_iter());
-        let utxo_hash = Some(BlockHash(hash).to_string());
-        Some(Answer { height, tip: tip.to_string(), coins: Some(count), utxo_hash })
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "tests read and write their own files")]
 mod tests {
@@ -468,6 +447,10 @@ mod tests {
         let chain = ChainFiles::open(&folder, None).unwrap();
         let answer = chain.answer.clone().unwrap();
         assert_eq!((answer.height, &answer.tip, answer.coins), (stats.height, &stats.tip, Some(stats.coins)));
+        for at_once in [1, stats.coins / 3] {
+            let in_parts = ChainFiles::open_by(&folder, None, at_once).unwrap();
+            assert_eq!(in_parts.answer.as_ref(), Some(&answer), "{at_once} at once");
+        }
         assert_eq!((chain.network.name, chain.facts.stats.inputs), ("regtest", Some(stats.inputs)));
         assert_eq!(chain.facts.file_bytes, stats.file_bytes);
         // The same blocks obfuscated and without statistics: the tip is found, but no answer is computed.

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod assemble;
 pub mod chain_files;
 pub mod error;
