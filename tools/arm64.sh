@@ -50,6 +50,7 @@ enter() {
   mkdir -p "$home" "${CARGO_TARGET_DIR:=target/arm64}"
   local folders=(/proc /dev /tmp "$PWD" "$(realpath "$home")" "$(realpath "$CARGO_TARGET_DIR")")
   [ -d "$shared" ] && folders+=("$(realpath "$shared")")
+  [ -z "${DIST_SYSROOT:-}" ] || folders+=("$DIST_SYSROOT")
   local passed=() name
   while read -r name; do passed+=("$name=${!name}"); done < <(compgen -e | grep -E '^(LYDIAN_|RUST_|(QEMU_CPU|CARGO_BUILD_JOBS|CARGO_ENCODED_RUSTFLAGS|CFLAGS|CC_SHELL_ESCAPED_FLAGS|SOURCE_DATE_EPOCH)$)')
   unshare --map-root-user --mount --propagation private bash -c '

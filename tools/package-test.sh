@@ -1,9 +1,10 @@
 #!/bin/bash
-# Installs the Debian package of target/dist in a fresh Debian 12, which has the oldest glibc that is tested, and syncs
-# a chain over loopback as the service would: as the user lydian, with the command of the unit. Then: kill -9, an upgrade
-# during a sync, settings that an administrator changed, removal, purge, installation on the data of before; and a full
-# disk: under the archive, the installation, an upgrade, a sync. systemd runs the unit in another Debian. The archive and the
-# image are started too, and so are those for arm64, under qemu. Needs root, mmdebstrap and a mirror of Debian; what is missing is printed as LEFT OUT.
+# Installs the Debian package of target/dist in a fresh Debian 12, and syncs a chain over loopback as the service would: as
+# the user lydian, with the command of the unit. Then: kill -9, an upgrade during a sync, settings that an administrator
+# changed, removal, purge, installation on the data of before; and a full disk: under the archive, the installation, an
+# upgrade, a sync. The same package syncs in a Debian 11, which has the oldest glibc that is supported. systemd runs the
+# unit in another Debian. The archive and the image are started too, and so are those for arm64, under qemu. Needs root,
+# mmdebstrap and a mirror of Debian; what is missing is printed as LEFT OUT.
 # Environment: DIST_FOLDER, the folder of the release (default: target/dist); PACKAGE_BLOCKS, the length of the chain
 # (default 440, at least 436).
 set -eu
@@ -28,18 +29,22 @@ if [ -z "${PACKAGE_TEST_MOUNTS:-}" ]; then
 fi
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/lydian
-base=$cache/debian-12.tar
-if [ ! -f "$base" ]; then
+# NUMBER NAME: makes a fresh Debian of this release, once.
+make_debian() {
+  local base=$cache/debian-$1.tar
+  [ ! -f "$base" ] || return 0
   mkdir -p "$cache"
   # mmdebstrap makes a folder of a name that does not end so.
-  new=${base%.tar}-new.tar
-  say "making a fresh Debian 12 (once)"
-  if ! mmdebstrap --quiet --variant=minbase bookworm "$new"; then
-    say "LEFT OUT: the package in a fresh system, as mmdebstrap failed (see above)"
-    exit 0
+  local new=${base%.tar}-new.tar
+  say "making a fresh Debian $1 (once)"
+  if ! mmdebstrap --quiet --variant=minbase "$2" "$new"; then
+    say "LEFT OUT: the package in a fresh Debian $1, as mmdebstrap failed (see above)"
+    return 1
   fi
   mv -- "$new" "$base"
-fi
+}
+make_debian 12 bookworm || exit 0
+base=$cache/debian-12.tar
 
 work=$(mktemp -d)
 root=$work/root
@@ -257,6 +262,31 @@ in_manual install -d -m 710 -o lydian -g lydian /var/lib/lydian
 in_manual setpriv --reuid=lydian --regid=lydian --init-groups --no-new-privs -- $command -regtest -connect=0 -listen=0 -server=0 \
   -stopafterblockimport || fail "a service that was made by hand does not start"
 
+oldest=2.31
+# FOLDER: whether the programs there need a newer glibc than the oldest that is supported; sets $needs to what they need.
+needs_newer() {
+  needs=$(for program in "${programs[@]}"; do glibc_of "$1/$program"; done | sort -Vu | tail -1)
+  [ "$(printf '%s\n' "$needs" "$oldest" | sort -V | tail -1)" != "$oldest" ]
+}
+if needs_newer "$here"; then
+  say "LEFT OUT: Debian 11, as these programs are linked against a newer glibc and need $needs"
+elif make_debian 11 bullseye; then
+  say "in a Debian 11, with glibc $oldest, the oldest that is supported: install, sync, doctor"
+  base=$cache/debian-11.tar
+  mkdir "$work/oldest"
+  use_fresh_system "$work/oldest"
+  in_root sh -c 'ls /lib/x86_64-linux-gnu/libc-*.so' | grep -q "/libc-$oldest.so$" || fail "Debian 11 has another glibc"
+  cp -- "$deb" "$root/opt/lydian.deb"
+  in_root dpkg --install /opt/lydian.deb >/dev/null
+  for program in "${programs[@]}"; do in_root "$program" --version >/dev/null; done
+  start_node
+  wait_until 600 height_is "$blocks"
+  [ "$(ask getbestblockhash)" = "$tip" ] || fail "another tip in Debian 11"
+  in_root setpriv --reuid=lydian --regid=lydian --init-groups -- lydian doctor -regtest -datadir=/var/lib/lydian \
+    "-rpcport=$rpc_port" >"$work/doctor.txt" || [ $? -eq 1 ] || fail "doctor in Debian 11: $(cat "$work/doctor.txt")"
+  stop_node
+fi
+
 say "under systemd: tools/systemd-test.sh"
 tools/systemd-test.sh "$deb" "$work/newer.deb" "$server_port" "$blocks" "$tip"
 
@@ -312,17 +342,23 @@ else
   diff <(files "$deb") <(files "$arm64_deb") || fail "the packages have different files"
   [ "$(dpkg-deb --field "$arm64_deb" Architecture)" = arm64 ] || fail "the package for arm64: $(dpkg-deb --field "$arm64_deb")"
 
-  say "arm64: the archive's programs under qemu, with glibc and libgcc of a Debian 12 and nothing else"
+  debian=11
   arm64=$work/arm64
+  at=/opt/lydian-$version
   mkdir -p "$arm64/opt"
-  mmdebstrap --quiet --variant=extract --architectures=arm64 --include=libc6,libgcc-s1 bookworm - 2>"$work/log" |
-    tar --extract --directory "$arm64" --no-same-owner || fail "mmdebstrap: $(tail -2 "$work/log")"
   tar --extract --gzip --file "$dist/lydian-$version-aarch64-linux-gnu.tar.gz" --directory "$arm64/opt" ||
     fail "the archive for arm64 cannot be unpacked"
+  if ! needs_newer "$arm64$at" && glibc=$(tools/dist/glibc.sh arm64); then
+    cp -r -- "$glibc"/{lib,usr} "$arm64"
+  else
+    debian=12
+    mmdebstrap --quiet --variant=extract --architectures=arm64 --include=libc6,libgcc-s1 bookworm - 2>"$work/log" |
+      tar --extract --directory "$arm64" --no-same-owner || fail "mmdebstrap: $(tail -2 "$work/log")"
+  fi
+  say "arm64: the archive's programs under qemu, with glibc and libgcc of a Debian $debian and nothing else"
   on_arm() { # FOLDER OF A SYSTEM, PROGRAM, ARGUMENTS...
     QEMU_LD_PREFIX=$1 qemu-aarch64-static "$1$2" "${@:3}"
   }
-  at=/opt/lydian-$version
   said=$(on_arm "$arm64" "$at/lydian" -version)
   case $said in *aarch64-unknown-linux-gnu*) ;; *) fail "-version does not name the target: $said" ;; esac
   mkdir "$work/arm64-data"

@@ -11,6 +11,7 @@ cd "$(dirname "$0")/../.."
 mkdir -p "$1"
 build=$(cd "$1" && pwd -P)
 target=$2
+case $target in aarch64-*) arch=arm64 ;; *) arch=amd64 ;; esac
 read -ra packages <<<"${DIST_PACKAGES:-lydian-node lydian-cli lydian-lab}"
 read -ra settings <<<"${DIST_CONFIG:-}"
 
@@ -45,6 +46,19 @@ map "$root" /lydian
 map "$build" /lydian/target
 map "$(rustc --print sysroot)/lib/rustlib/src/rust" "/rustc/$(rustc -vV | sed -n 's/^commit-hash: //p')"
 for registry in "$CARGO_HOME"/registry/src/*; do map "$registry" /crates; done
+# Against an old glibc, so that the programs run with it and every newer one.
+if sysroot=$(tools/dist/glibc.sh "$arch"); then
+  rust+=("-Clink-arg=--sysroot=$sysroot")
+  c+=("--sysroot=$sysroot")
+  map "$sysroot" /glibc
+  # GCC looks in folders of its own before these, where libgcc, or all of glibc for another architecture, is newer.
+  for folder in "$sysroot"/{usr/lib,lib}/"${target/-unknown-/-}"; do
+    rust+=("-Clink-arg=-B$folder" "-Clink-arg=-L$folder")
+  done
+  export DIST_SYSROOT=$sysroot
+else
+  say "WARNING: linked against the glibc of this machine, so that the programs may need a newer one than those of a release"
+fi
 # Paths may contain spaces: rustc's arguments are separated by a byte, those of C are escaped for a shell.
 CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${rust[*]}")
 CFLAGS=$(printf '%q ' "${c[@]}")

@@ -8,7 +8,8 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
 programs=(lydian lydian-cli lydian-lab)
-# The newest glibc that a program may need: that of Debian 12, Ubuntu 22.04 and RHEL 9 is at least as new.
+# The newest glibc that a program may need: that of Debian 12, Ubuntu 22.04 and RHEL 9 is at least as new. Those that
+# tools/dist/build.sh builds need 2.31, as in Debian 11, if tools/dist/glibc.sh can get it.
 glibc_max=2.34
 
 say() { echo "dist: $*"; }
@@ -67,7 +68,9 @@ check_needs() {
   local library needed
   while read -r library; do
     case $library in
-      libc.so.6 | libm.so.6 | libgcc_s.so.1 | ld-linux-x86-64.so.2 | ld-linux-aarch64.so.1) ;;
+      # Parts of glibc, most of which are in libc itself since 2.34; and libgcc.
+      libc.so.6 | libm.so.6 | libpthread.so.0 | libdl.so.2 | librt.so.1 | libutil.so.1 | \
+        ld-linux-x86-64.so.2 | ld-linux-aarch64.so.1 | libgcc_s.so.1) ;;
       *) fail "$1 needs $library: releases may depend on glibc and libgcc only" ;;
     esac
   done < <(objdump -p "$1" | sed -n 's/^ *NEEDED *//p')
