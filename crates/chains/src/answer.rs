@@ -4,7 +4,6 @@
 //! pass over the chain and about 200 bytes for each coin of the largest part. Invariant: a part is a range of the first
 //! byte of txids, and parts are in the order in which `hash_serialized_3` takes coins.
 
-use crate::chain_files::Answer;
 use lydian_consensus::Coin;
 use lydian_consensus::utxo_hash::serialize_coin;
 use lydian_hash::Sha256;
@@ -71,6 +70,15 @@ impl Walk {
     }
 }
 
+/// What all parts together are.
+pub(crate) struct UtxoSet {
+    pub(crate) height: u32,
+    pub(crate) tip: BlockHash,
+    pub(crate) coins: u64,
+    /// `hash_serialized_3`, which is displayed in reverse order, as a block hash is.
+    pub(crate) hash: BlockHash,
+}
+
 /// The sum of the parts so far.
 #[derive(Default)]
 pub(crate) struct Sum {
@@ -92,10 +100,9 @@ impl Sum {
         self
     }
 
-    pub(crate) fn into_answer(self) -> Option<Answer> {
+    pub(crate) fn finish(self) -> Option<UtxoSet> {
         let (height, tip) = self.tip?;
-        let utxo_hash = Some(BlockHash(self.hasher.finalize_double()).to_string());
-        Some(Answer { height, tip: tip.to_string(), coins: Some(self.coins), utxo_hash })
+        Some(UtxoSet { height, tip, coins: self.coins, hash: BlockHash(self.hasher.finalize_double()) })
     }
 }
 

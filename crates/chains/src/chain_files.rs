@@ -2,11 +2,11 @@
 //!
 //! Input: a folder with `blk?????.dat`, optionally `xor.dat`, optionally the lab's `stats.json`. Output: network, hash
 //! of the data, height and tip; for chains of the lab also the answer that every node must give, computed here from
-//! nothing but the blocks. Cost: one pass over the files; for the answer one pass, and at most 5 GB of memory, for each 25
-//! million coins of the UTXO set. Must never: change the folder, or validate a block: an answer is computed only for
+//! nothing but the blocks. Cost: one pass over the files; for the answer one pass, and at most 5 GB of memory, for each
+//! 25 million coins of the UTXO set. Must never: change the folder, or validate a block: an answer is computed only for
 //! chains known to be valid.
 
-use crate::answer::{Sum, Walk, parts};
+use crate::answer::{Sum, UtxoSet, Walk, parts};
 use crate::error::ChainsError;
 use crate::limits::CHAIN_FILE_SIZE_MAX;
 use lydian_consensus::params::{Chain, Params};
@@ -87,6 +87,13 @@ pub struct Answer {
     pub utxo_hash: Option<String>,
 }
 
+impl From<UtxoSet> for Answer {
+    fn from(set: UtxoSet) -> Answer {
+        let UtxoSet { height, tip, coins, hash } = set;
+        Answer { height, tip: tip.to_string(), coins: Some(coins), utxo_hash: Some(hash.to_string()) }
+    }
+}
+
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "height {}, tip {}", self.height, self.tip)?;
@@ -165,7 +172,7 @@ impl ChainFiles {
             })?;
             sum = walk.map(|walk| so_far.add(walk));
         }
-        let computed = sum.and_then(Sum::into_answer);
+        let computed = sum.and_then(Sum::finish).map(Answer::from);
         let (best_height, best_tip) = scan.tree.best().ok_or_else(|| not_a_chain(folder))?;
         let bytes_at = scan.tree.bytes_to(best_tip);
         let stats = stats.unwrap_or_default();

@@ -235,7 +235,7 @@ fn a_node_on_the_branch_that_the_index_has_left_is_left() {
     pair.links[WRITING].lead_to(Some(pair.feeds[WRITING].address()));
 }
 
-/// Both nodes leave three blocks, and the writer of the index is late: each of the blocks comes from a node that answers.
+/// Both nodes leave three blocks, and the writer of the index is late: each block comes from a node that answers.
 #[test]
 fn blocks_that_both_nodes_have_left_come_from_the_one_that_answers() {
     let mut pair = Pair::new(55, clock);
