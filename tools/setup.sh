@@ -58,7 +58,7 @@ case ${1:-build} in
   dist)
     need binutils command -v objdump
     need dpkg command -v dpkg-deb
-    need mmdebstrap command -v mmdebstrap # the image
+    need mmdebstrap command -v mmdebstrap # the image, and the glibc that programs are linked against
     ;;
   package) # what reads and runs the results of `make dist`
     need mmdebstrap command -v mmdebstrap

@@ -2,8 +2,8 @@
 //!
 //! Input: a folder with `blk?????.dat`, optionally `xor.dat`, optionally the lab's `stats.json`. Output: network, hash
 //! of the data, height and tip; for chains of the lab also the answer that every node must give, computed here from
-//! nothing but the blocks. Cost: one pass over the files; for the answer one pass, and at most 5 GB of memory, for each
-//! 25 million coins of the UTXO set. Must never: change the folder, or validate a block: an answer is computed only for
+//! nothing but the blocks. Cost: one pass over the files; for the answer, a pass for each 25 million coins of the UTXO
+//! set, and about 5 GB of memory. Must never: change the folder, or validate a block: an answer is computed only for
 //! chains known to be valid.
 
 use crate::answer::{Sum, UtxoSet, Walk, parts};
@@ -22,7 +22,7 @@ const HEADER_SIZE: usize = 80;
 /// The file with the key that masks the block files.
 const XOR_KEY: &str = "xor.dat";
 const XOR_KEY_SIZE: usize = 8;
-/// For an answer, so many coins are in memory at a time: 5 GB, with room for a hash table that has not to grow again.
+/// For an answer, so many coins are in memory at a time: about 5 GB.
 const COINS_AT_ONCE: u64 = 25_000_000;
 
 /// The networks by the magic of their block files, with Core's options for them.
