@@ -90,7 +90,13 @@ const REMOTE_THREADS: usize = 16;
 const NOTIFIER_THREADS_MAX: usize = 4;
 
 impl Server {
-    pub fn start(source: Source, settings: Settings, log: Arc<dyn Log>) -> Result<Server, StartError> {
+    /// `prepare` is called before the first connection is accepted: bans that it makes cover every client.
+    pub fn start(
+        source: Source,
+        settings: Settings,
+        log: Arc<dyn Log>,
+        prepare: impl FnOnce(&Operator),
+    ) -> Result<Server, StartError> {
         let Settings { addresses, tls, allowed, proxies, identity, live, clock, origin } = settings;
         let answers = Budget::new(ANSWERS_SIZE_MAX);
         let listen = ListenSettings {
@@ -125,9 +131,10 @@ impl Server {
         let run = move || notify::run(&notifying);
         let notifier = Builder::new().name("electrum-notify".to_owned()).spawn(run).map_err(StartError::Threads)?;
         let websocket = Websocket { message_max: LINE_SIZE_MAX, lines: Arc::clone(&shared.lines), origin };
-        let server = listener.serve(Electrum { shared: Arc::clone(&shared), websocket });
         let (registry, counts) = (Arc::clone(&shared.registry), Arc::clone(&shared.counts));
-        let operator = Operator { registry, control: server.control(), counts };
+        let operator = Operator { registry, control: listener.control(), counts };
+        prepare(&operator);
+        let server = listener.serve(Electrum { shared: Arc::clone(&shared), websocket });
         Ok(Server { server: Some(server), operator, shared, notifier: Some(notifier) })
     }
 

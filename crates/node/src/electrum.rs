@@ -77,15 +77,19 @@ impl Serving {
 
 /// Starts the server of a node, which methods of RPC operate, and whose bans are kept on disk.
 pub(crate) fn start_in_node(session: &Session<'_>, answers: &Answers) -> Result<Serving, ElectrumError> {
-    let serving = start(&session.parts(), answers.source("electrum"))?;
-    let directory = session.settings.datadir.join(files::TLS_DIR);
-    let saved = SavedBans::new(Arc::clone(&session.disk), directory, Arc::clone(&session.log));
-    answers.has_electrum(Arc::new(ForRpc::new(serving.operator().clone(), saved)));
-    Ok(serving)
+    start(&session.parts(), answers.source("electrum"), |operator| {
+        let directory = session.settings.datadir.join(files::TLS_DIR);
+        let saved = SavedBans::new(Arc::clone(&session.disk), directory, Arc::clone(&session.log));
+        answers.has_electrum(Arc::new(ForRpc::new(operator.clone(), saved)));
+    })
 }
 
-/// Starts the server.
-pub(crate) fn start(parts: &Parts<'_>, source: Source) -> Result<Serving, ElectrumError> {
+/// Starts the server. `prepare` is called before it accepts the first connection.
+pub(crate) fn start(
+    parts: &Parts<'_>,
+    source: Source,
+    prepare: impl FnOnce(&Operator),
+) -> Result<Serving, ElectrumError> {
     let Parts { settings: all, disk, log, listening, .. } = parts;
     let settings = &all.electrum;
     let bind = |option, texts: &[String], port| {
@@ -137,6 +141,7 @@ pub(crate) fn start(parts: &Parts<'_>, source: Source) -> Result<Serving, Electr
             origin: settings.cors.clone(),
         },
         ToLog::new("Electrum", log),
+        prepare,
     )
     .map_err(ElectrumError::Start)?;
     if let Some(address) = server.addresses().iter().find(|address| address.is_ipv4()).or(server.addresses().first()) {

@@ -234,6 +234,11 @@ impl Listener {
         &self.addresses
     }
 
+    /// What an operator may do, also before connections are accepted.
+    pub fn control(&self) -> Control {
+        Control(Arc::clone(&self.connections.places))
+    }
+
     /// Whether the server is stopping. [`Server::close`] waits until all copies are dropped.
     pub fn stopped(&self) -> Stopped {
         self.connections.stopped.clone()

@@ -191,7 +191,7 @@ fn a_subscription_is_not_older_than_a_history() {
         clock: Arc::new(Nothing),
         origin: None,
     };
-    let server = Server::start(source, settings, Arc::new(Nothing)).unwrap();
+    let server = Server::start(source, settings, Arc::new(Nothing), |_| {}).unwrap();
     let address = server.addresses()[0];
     let mut submit = || loop {
         let Some(tx) = maker.unconfirmed(&world.chain, &world.pool) else { continue };

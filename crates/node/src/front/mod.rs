@@ -140,7 +140,7 @@ struct Servers {
 impl Servers {
     fn start(parts: &Parts<'_>, front: &Front) -> Result<Servers, Failure> {
         let settings = parts.settings;
-        let electrum = || electrum::start(parts, front.source()).map_err(Failure::Electrum);
+        let electrum = || electrum::start(parts, front.source(), |_| {}).map_err(Failure::Electrum);
         let esplora = || esplora::start(parts, front.source()).map_err(Failure::Esplora);
         let electrum = settings.electrum.is_on.then(electrum).transpose()?;
         Ok(Servers { electrum, esplora: settings.esplora.is_on.then(esplora).transpose()? })

@@ -137,9 +137,10 @@ fn begin(node: &Node<'_>, server: Option<&Serving>) -> Result<(Network, Wallets)
     node.page.iter().for_each(|page| page.metrics.has_network(&network));
     if let Some(server) = server {
         server.has_peers(&network);
-        server.begins(&node.engine)?;
     }
     let wallets = server.map(|server| serve_wallets(node, mempool, server, &network)).transpose()?.unwrap_or_default();
+    // Last, as in Core: a program whose call is answered may use all other servers.
+    server.iter().try_for_each(|server| server.begins(&node.engine))?;
     init_message(session, server, "Done loading");
     session.notifier.start(&session.settings.startupnotify, "");
     daemon::ready();

@@ -135,7 +135,7 @@ impl InMemory {
             clock: Arc::new(TestClock),
             origin: None,
         };
-        let server = Server::start(front.source(), settings, Arc::new(Silent)).unwrap();
+        let server = Server::start(front.source(), settings, Arc::new(Silent), |_| {}).unwrap();
         InMemory { server, front, index, nodes, coins }
     }
 }

@@ -382,6 +382,24 @@ fn a_proxy_names_its_clients_and_no_other_address_does() {
     }
 }
 
+/// The system accepts connections as soon as the addresses are bound.
+#[test]
+fn bans_cover_clients_that_connect_before_the_server_serves() {
+    let proxies = vec![Subnet::parse("127.0.0.1", false).unwrap()];
+    let listener = Listener::bind(ListenSettings { proxies, ..settings() }, Arc::new(Silent)).unwrap();
+    let mut early = std::net::TcpStream::connect(listener.addresses()[0]).unwrap();
+    early.write_all(OF_CLIENT).unwrap();
+    listener.control().ban(Subnet::parse("203.0.113.0/24", false).unwrap(), Duration::from_secs(1_000)).unwrap();
+    let server = listener.serve(Who);
+    let mut answer = String::new();
+    // See `answer_to`.
+    let _ = early.read_to_string(&mut answer);
+    assert_eq!(answer, "");
+    assert!(answer_to(&server, OF_PROXY).starts_with("127.0.0.1 "));
+    assert_eq!(server.close(), None);
+    server.end();
+}
+
 /// limit: PROXY_HEADERS_WAITING_MAX at
 /// limit: PROXY_HEADERS_WAITING_MAX above
 #[test]
