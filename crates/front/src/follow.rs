@@ -16,6 +16,7 @@ use http_body_util::BodyExt;
 use hyper::Method;
 use lydian_primitives::BlockHash;
 use lydian_stdx::{IgnorePoison, lock};
+use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -28,6 +29,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_
 
 /// How long a stream that was of use is followed at least.
 const LONG: Duration = Duration::from_secs(1);
+
+/// The parts of [`SILENCE_MAX`] that are waited for one after the other. If this computer stops for a while, as a
+/// virtual machine that is moved does, one part is over, not the patience with a node.
+const SILENCE_PARTS: u32 = 6;
 
 /// What is known of the streams.
 #[derive(Debug)]
@@ -157,14 +162,13 @@ impl Follower {
     }
 
     async fn try_read(&self, node: &Node) -> Result<(), NodeFault> {
-        let silent = |_| NodeFault::passing(format!("the node was silent for {} seconds", SILENCE_MAX.as_secs()));
         let mut sender = node.route.connect().await?;
         let asked = node.route.send(&mut sender, Method::GET, STREAM, Bytes::new(), "application/octet-stream");
-        let response = timeout(SILENCE_MAX, asked).await.map_err(silent)?.map_err(Sent::into_fault)?;
+        let response = before_silence(asked).await?.map_err(Sent::into_fault)?;
         let mut body = response.into_body();
         let mut frames = Frames::default();
         let mut is_greeted = false;
-        while let Some(frame) = timeout(SILENCE_MAX, body.frame()).await.map_err(silent)? {
+        while let Some(frame) = before_silence(body.frame()).await? {
             let frame = frame.map_err(|error| NodeFault::passing(format!("the connection broke: {error}")))?;
             let Ok(bytes) = frame.into_data() else { continue };
             frames.push(&bytes);
@@ -196,6 +200,17 @@ impl Follower {
             _ => Err(NodeFault::passing("the stream does not begin with a greeting")),
         }
     }
+}
+
+/// What comes within [`SILENCE_MAX`].
+async fn before_silence<T>(coming: impl Future<Output = T>) -> Result<T, NodeFault> {
+    let mut coming = pin!(coming);
+    for _ in 0..SILENCE_PARTS {
+        if let Ok(come) = timeout(SILENCE_MAX / SILENCE_PARTS, &mut coming).await {
+            return Ok(come);
+        }
+    }
+    Err(NodeFault::passing(format!("the node was silent for {} seconds", SILENCE_MAX.as_secs())))
 }
 
 /// A version that this program does not know does not change while it runs.
