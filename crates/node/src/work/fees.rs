@@ -64,17 +64,20 @@ impl File {
         }
     }
 
-    /// Applies events and writes the file every hour, until the end.
-    fn keep(&self, end: &(Mutex<bool>, Condvar)) {
-        let seconds = || now_nanos() / 1_000_000_000 + self.estimates.forwarded();
-        let mut next = seconds() + FLUSH_INTERVAL;
+    /// The time in seconds, by a clock that `mockscheduler` moves.
+    fn seconds(&self) -> u64 {
+        now_nanos() / 1_000_000_000 + self.estimates.forwarded()
+    }
+
+    /// Applies events and writes the file at `next` and every hour after that, until the end.
+    fn keep(&self, end: &(Mutex<bool>, Condvar), mut next: u64) {
         let mut is_ended = lock(&end.0);
         while !*is_ended {
             is_ended = end.1.wait_timeout(is_ended, LOOK).ignore_poison().0;
             self.estimates.settle();
-            if seconds() >= next && !*is_ended {
+            if self.seconds() >= next && !*is_ended {
                 self.write();
-                next = seconds() + FLUSH_INTERVAL;
+                next = self.seconds() + FLUSH_INTERVAL;
             }
         }
     }
@@ -98,7 +101,9 @@ impl Keeper {
         let file = Arc::new(File { estimates, disk, path, log });
         let end: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let (kept, ends) = (Arc::clone(&file), Arc::clone(&end));
-        let thread = Builder::new().name("fees".to_owned()).spawn(move || kept.keep(&ends))?;
+        // From now on, however late the thread begins: RPC may move the clock before it does.
+        let next = file.seconds() + FLUSH_INTERVAL;
+        let thread = Builder::new().name("fees".to_owned()).spawn(move || kept.keep(&ends, next))?;
         Ok(Some(Keeper { file, end, thread: Some(thread) }))
     }
 }
