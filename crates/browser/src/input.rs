@@ -37,7 +37,7 @@ const IS_MISSED: &str = "window.clickOfTest?.isMissed === true";
 /// How often a click is repeated that missed its element.
 const CLICKS: usize = 10;
 /// How long a click waits for its element.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Name, code, virtual key code, text.
 const KEYS: &[(&str, &str, u32, &str)] = &[

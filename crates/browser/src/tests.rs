@@ -212,8 +212,6 @@ fn a_connection_takes_any_bytes() {
         assert!(got.contains(expected), "{answer}: {got}");
         other.join().unwrap();
     }
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    assert!(Connection::open(port, "/").is_err());
+    // Nothing listens there, and nothing takes it meanwhile.
+    assert!(Connection::open(1, "/").is_err());
 }

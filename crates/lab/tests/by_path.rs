@@ -10,7 +10,7 @@
 
 mod fakes;
 
-use fakes::{empty_chain, one_run};
+use fakes::{empty_chain, one_run, write_program};
 use lydian_chains::chain_files::ChainFiles;
 use lydian_lab::runs::adapters::adapter;
 use lydian_lab::runs::{Comparison, Contender, More, Servers, Source};
@@ -19,7 +19,6 @@ use lydian_report::results::{Cache, Experiment, Outcome, Results, Settings};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -53,8 +52,7 @@ impl Bench {
              case \"$*\" in *\" import \"*) exit 0;; esac\n\
              while [ ! -e {folder}/stop ]; do sleep 0.02; done\n"
         );
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, &script);
         path
     }
 

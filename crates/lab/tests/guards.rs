@@ -280,9 +280,10 @@ impl Progress for Listener {
     }
 }
 
-/// Logs a line for a height, then gives the listener one second to see it.
+/// Logs a line for a height, then gives the listener so much time to see it that it does even if the computer stops for
+/// a moment.
 fn logs(height: u32) -> String {
-    format!("date -u '+%Y-%m-%dT%H:%M:%S.%6NZ UpdateTip: new best=aa height={height} x' >> \"$2\"; sleep 1; ")
+    format!("date -u '+%Y-%m-%dT%H:%M:%S.%6NZ UpdateTip: new best=aa height={height} x' >> \"$2\"; sleep 5; ")
 }
 
 #[test]

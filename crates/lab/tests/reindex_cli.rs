@@ -8,11 +8,13 @@
     reason = "a test fails by panicking, and reads its own files"
 )]
 
+mod fakes;
+
+use fakes::write_program;
 use lydian_chains::chain_files::ChainFiles;
 use lydian_chains::presets::empty;
 use lydian_oracle::Scratch;
 use lydian_report::results::{Outcome, Results};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -49,8 +51,7 @@ impl Bench {
             "#!/bin/sh\ncase \"$*\" in\n*--version*) echo lydian fake;;\n*utxohash*) echo '{set}';;\n*info*) echo '{info}';;\n\
              *) {work};;\nesac\n"
         );
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, &script);
         path.display().to_string()
     }
 
@@ -78,7 +79,7 @@ fn good_runs_give_a_table_and_a_file() {
     let (new, old) = (bench.node("new", ":", 5), bench.node("old", ":", 5));
     let paths = [format!("lydian={new}"), format!("lydian:old={old}")];
     let nodes = ["--nodes", "lydian,lydian:old", "--node-path", &paths[0], "--node-path", &paths[1]];
-    let more = ["--node-arg", "lydian:old=-par=1", "--runs", "2", "--cache", "both", "--keep-system-cache"];
+    let more = ["--node-arg", "lydian:old=-checkblocks=7", "--runs", "2", "--cache", "both", "--keep-system-cache"];
     let output = bench.compare(&[&nodes[..], &more].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("| lydian:old (cold), validity not asked | 2"), "{}", text(&output.stdout));
@@ -86,9 +87,8 @@ fn good_runs_give_a_table_and_a_file() {
     assert_eq!(results.runs.len(), 8);
     assert!(results.is_agreed && results.runs.iter().all(|run| run.outcome == Outcome::Counted));
     assert_eq!(results.nodes[0].version, "lydian fake");
-    assert!(
-        results.nodes[1].arguments.contains(&"-par=1".into()) && !results.nodes[0].arguments.contains(&"-par=1".into())
-    );
+    let has_argument = [0, 1].map(|node| results.nodes[node].arguments.contains(&"-checkblocks=7".into()));
+    assert_eq!(has_argument, [false, true]);
     assert!(results.nodes[0].arguments.contains(&"-stopatheight=5".into()));
 }
 
@@ -238,11 +238,19 @@ fn what_is_not_here_is_recorded() {
 struct Started(Option<Child>);
 
 impl Started {
-    fn interrupt(mut self, signal: &str) -> Output {
-        let child = self.0.take().unwrap();
-        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-        child.wait_with_output().unwrap()
+    fn interrupt(self, signal: &str) -> Output {
+        self.send(signal);
+        self.output()
+    }
+
+    fn send(&self, signal: &str) {
+        let id = self.0.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// What it said until its end.
+    fn output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
     }
 }
 
@@ -256,7 +264,7 @@ impl Drop for Started {
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..600 {
+    for _ in 0..2_400 {
         if holds() {
             return;
         }
@@ -270,7 +278,7 @@ fn a_second_lab_is_refused_and_an_interrupted_one_keeps_its_runs() {
     let bench = Bench::new("interrupt");
     let mark = bench.0.path().join("started");
     let quick = format!("lydian={}", bench.node("quick", ":", 5));
-    let slow = format!("lydian:slow={}", bench.node("slow", &format!("touch {}; sleep 60", mark.display()), 5));
+    let slow = format!("lydian:slow={}", bench.node("slow", &format!("touch {}; sleep 300", mark.display()), 5));
     let chain = bench.chain();
     let nodes = ["--nodes", "lydian,lydian:slow", "--node-path", &quick, "--node-path", &slow];
     let arguments = [&["--chain", chain.to_str().unwrap()], &nodes[..]].concat();
@@ -314,7 +322,7 @@ fn a_second_lab_is_refused_and_an_interrupted_one_keeps_its_runs() {
 fn whatever_signal_ends_it_no_node_stays_and_no_run_fails() {
     let bench = Bench::new("signals");
     let (mark, pid) = (bench.0.path().join("started"), bench.0.path().join("pid"));
-    let wait = format!("echo $$ > {}; touch {}; exec sleep 60", pid.display(), mark.display());
+    let wait = format!("echo $$ > {}; touch {}; exec sleep 300", pid.display(), mark.display());
     let chain = bench.chain();
     let path = format!("lydian={}", bench.node("node", &wait, 5));
     let arguments = ["--chain", chain.to_str().unwrap(), "--nodes", "lydian", "--node-path", &path];
@@ -341,15 +349,20 @@ fn a_run_that_is_asked_about_when_the_signal_comes_does_not_fail() {
     let bench = Bench::new("asked");
     let mark = bench.0.path().join("asked");
     let path = bench.node("node", ":", 5);
-    // The query takes two seconds and then fails.
+    // The query takes until some time after the signal, and then fails.
     let script = std::fs::read_to_string(&path).unwrap();
-    let mute = format!("*utxohash*) touch {}; sleep 2; exit 1;;\n*utxohash*)", mark.display());
-    std::fs::write(&path, script.replacen("*utxohash*)", &mute, 1)).unwrap();
+    let sent = bench.0.path().join("sent");
+    let wait = format!("touch {}; while [ ! -e {} ]; do sleep 0.1; done", mark.display(), sent.display());
+    let mute = format!("*utxohash*) {wait}; exit 1;;\n*utxohash*)");
+    write_program(Path::new(&path), &script.replacen("*utxohash*)", &mute, 1));
     let (chain, path) = (bench.chain(), format!("lydian={path}"));
     let arguments = ["--chain", chain.to_str().unwrap(), "--nodes", "lydian", "--node-path", &path];
     let lab = Started(Some(bench.lab(&arguments).spawn().unwrap()));
     wait_until("the node was not asked", || mark.is_file());
-    let output = lab.interrupt("-INT");
+    lab.send("-INT");
+    std::thread::sleep(Duration::from_secs(1));
+    std::fs::write(&sent, "").unwrap();
+    let output = lab.output();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     assert!(bench.results().runs.is_empty(), "{:?}", bench.results().runs);
 }

@@ -95,7 +95,8 @@ impl Bench {
         &self.chain.facts.tip
     }
 
-    fn run(&self, nodes: Vec<(&str, Box<dyn Adapter>)>, pids: Vec<u32>) -> Results {
+    /// The timeout is far above what a node takes that reaches the tip.
+    fn run(&self, nodes: Vec<(&str, Box<dyn Adapter>)>, pids: Vec<u32>, timeout_seconds: u64) -> Results {
         let source = Source { name: "here".into(), peers: vec!["127.0.0.1:7".parse().unwrap()], counter: None };
         let contenders: Vec<Contender> = nodes
             .into_iter()
@@ -115,7 +116,7 @@ impl Bench {
             contenders: &contenders,
             caches: &[Cache::Warm],
             may_drop_caches: false,
-            settings: one_run(2),
+            settings: one_run(timeout_seconds),
             floor: None,
             work: &work,
             command_line: vec!["test".into()],
@@ -145,7 +146,7 @@ fn what_fails_is_recorded_and_the_others_go_on() {
         ("absent", Box::new(Absent::new("there is none here".into()))),
         ("again", bench.reaches(":", 3, bench.tip())),
     ];
-    let results = bench.run(nodes, Vec::new());
+    let results = bench.run(nodes, Vec::new(), 8);
     let expected = [
         ("good", Outcome::Counted),
         ("dies", Outcome::Failed),
@@ -175,16 +176,21 @@ fn a_server_counts_as_ours_and_its_end_ends_the_runs() {
     let bench = Bench::new("server");
     let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     let mut server = busy();
-    let (with, without) = (vec![server.id()], Vec::new());
+    let with = vec![server.id()];
     let share = |results: &Results| results.runs[0].machine.others_share.unwrap();
     let slow = || vec![("slow", bench.reaches("sleep 1.5", 3, bench.tip()))];
-    let (ours, others) = (bench.run(slow(), with.clone()), bench.run(slow(), without));
+    // Other processes may also be busy on this machine, and more so in one run than in the other: only the difference
+    // between two runs of a quiet time is certain.
+    let is_clear = |[ours, others]: &[f64; 2]| *others > ours + 0.1;
+    let mut shares = Vec::new();
+    while shares.len() < 10 && !shares.last().is_some_and(is_clear) {
+        shares.push([with.clone(), Vec::new()].map(|pids| share(&bench.run(slow(), pids, 60))));
+    }
     server.kill().unwrap();
     server.wait().unwrap();
-    // Other processes may also be busy on this machine, so only the difference is certain.
-    assert!(share(&others) > share(&ours) || share(&others) > 0.5, "{} {}", share(&others), share(&ours));
+    assert!(shares.last().is_some_and(is_clear), "{shares:?}");
     let began = lydian_lab::runs::system::now();
-    let results = bench.run(vec![("waits", Box::new(Asked { script: "sleep 60".into() }))], with);
-    assert!(began.elapsed() < Duration::from_millis(1_900), "{:?}", began.elapsed());
+    let results = bench.run(vec![("waits", Box::new(Asked { script: "sleep 60".into() }))], with, 60);
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
     assert_eq!(results.runs[0].reason.as_deref(), Some("the server of the chain ended"));
 }

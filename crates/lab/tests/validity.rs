@@ -217,9 +217,10 @@ fn question(stream: &mut TcpStream) -> serde_json::Value {
     }
 }
 
+/// Nothing that answers is given up, however busy the computer is. A fake has its new tip when it answers.
 fn hasty() -> Patience {
     let long = Duration::from_secs(60);
-    Patience { start: long, answer: Duration::from_millis(500), settle: Duration::from_millis(100), total: long }
+    Patience { start: long, answer: long, settle: Duration::from_millis(100), total: Duration::from_secs(600) }
 }
 
 /// The right tip, but no script checked: every rule is reported as missing.
@@ -254,13 +255,15 @@ fn a_node_that_dies_is_reported_with_its_last_words() {
 
 #[test]
 fn a_node_that_hangs_is_not_waited_for() {
-    let validity = asked("fake", Fake::new(Way::Hangs(SUITE.trunk.len() + 4)), hasty(), false);
+    // The blocks before it are answered in this time even if the computer stops for a moment.
+    let patience = Patience { answer: Duration::from_secs(6), ..hasty() };
+    let validity = asked("fake", Fake::new(Way::Hangs(SUITE.trunk.len() + 4)), patience, false);
     assert_eq!(validity.cases.len(), 1);
     let reason = validity.reason.unwrap();
     assert!(reason.starts_with(&format!("after {} it tells no tip", SUITE.groups[1].case.rule.name)), "{reason}");
-    assert!(reason.ends_with("no answer within 500ms"), "{reason}");
-    let mute =
-        asked("fake", Fake::new(Way::Hangs(0)), Patience { start: Duration::from_millis(100), ..hasty() }, false);
+    assert!(reason.ends_with("no answer within 6s"), "{reason}");
+    let (start, answer) = (Duration::from_millis(100), Duration::from_millis(500));
+    let mute = asked("fake", Fake::new(Way::Hangs(0)), Patience { start, answer, ..hasty() }, false);
     assert_eq!((mute.cases.len(), mute.reason.unwrap().as_str()), (0, "it does not answer within 100ms"));
     let late = asked("fake", Fake::new(Way::TakesAll), Patience { total: Duration::ZERO, ..hasty() }, false);
     assert_eq!(late.reason.unwrap(), "it did not get through within 0ns");

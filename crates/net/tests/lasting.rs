@@ -11,7 +11,7 @@ mod support;
 use lydian_disk::RealDisk;
 use lydian_engine::Unobserved;
 use lydian_net::{DataFolder, Listen, Network, NetworkError};
-use lydian_oracle::Scratch;
+use lydian_oracle::{Scratch, free_port};
 use lydian_p2p::UnixTime;
 use lydian_p2p::manager::{ConnectSettings, Question, Reply};
 use lydian_wire::{NetAddr, Subnet};
@@ -80,8 +80,9 @@ fn addresses_and_bans_last_from_run_to_run() {
 #[test]
 fn a_peer_that_was_away_is_found_again() {
     let (first, second) = (Scratch::new("net-away"), Scratch::new("net-back"));
-    let away = start(first.path(), "127.0.0.1:0", ConnectSettings::default()).unwrap();
-    let address: SocketAddr = away.addresses()[0];
+    // Nobody else takes this port while the peer is away.
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
+    let away = start(first.path(), &address.to_string(), ConnectSettings::default()).unwrap();
     let connect = ConnectSettings { specified: vec![address.to_string()], ..ConnectSettings::default() };
     let network = start(second.path(), "127.0.0.1:0", connect).unwrap();
     wait_until("they are connected", || ready_peers(&network) == 1 && ready_peers(&away) == 1);

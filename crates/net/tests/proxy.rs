@@ -11,7 +11,7 @@ mod support;
 
 use lydian_engine::{Engine, LogLevel, LogLine, Unobserved};
 use lydian_net::{Host, Listen};
-use lydian_oracle::Scratch;
+use lydian_oracle::{Scratch, free_port};
 use lydian_p2p::Moment;
 use lydian_p2p::manager::{ConnectSettings, PeerInfo, Question, Reply};
 use lydian_p2p::peer::Permissions;
@@ -211,7 +211,8 @@ fn without_isolation_there_are_no_credentials() {
 /// An unreachable proxy is logged once, does no harm, and is used as soon as it is reachable.
 #[test]
 fn a_proxy_that_cannot_be_reached() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Nobody else takes this port.
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
     let wishes = ConnectSettings {
         specified: vec!["peer.example:5".to_owned()],
         proxies: through(address, false),

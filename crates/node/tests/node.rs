@@ -30,8 +30,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The longest time that a stop may take, at any moment.
-const STOP_MAX: Duration = Duration::from_secs(10);
+/// Longer than a stop takes, at any moment, on a busy machine.
+const STOP_MAX: Duration = Duration::from_secs(60);
 
 /// A data directory of its own, and the program that runs on it.
 struct Place {
@@ -294,11 +294,18 @@ fn a_node_is_stopped_by_signals_and_goes_on_where_it_was() {
     }
     // The second run may have ended before it received the signal; from the beginning there is something to kill.
     let again = [&import[..], &["-reindex-chainstate"]].concat();
-    for (arguments, height) in [(&again[..], "height=437 "), (&import[..], "height=438 ")] {
+    let is_killed = |arguments: &[&str], height: &str| {
         let node = place.start(arguments, height);
         node.signal(Signal::KILL);
-        assert_eq!(node.wait(), None);
-    }
+        node.wait().is_none()
+    };
+    // On a busy machine a run may have done its work when the signal comes; then all of it is done again.
+    let are_killed = |_| {
+        is_killed(&again, "height=437 ")
+            && place.json(&["info"])["durable_height"].as_u64() < Some(438)
+            && is_killed(&import, "height=438 ")
+    };
+    assert!((0..10).any(are_killed), "it always ends before the signal");
     let (_, err, code) = place.import(&MIX);
     assert_eq!(code, 0, "{err}");
     let undisturbed = Place::new("undisturbed");
@@ -348,8 +355,13 @@ fn a_running_node_holds_its_directory() {
     let (log, moved) = (place.chain_folder().join("debug.log"), place.directory.join("moved.log"));
     fs::rename(&log, &moved).unwrap();
     node.signal(Signal::HUP);
-    assert!(started.exists() && !stopped.exists());
-    std::thread::sleep(Duration::from_millis(200));
+    // The command of the start runs beside the node.
+    let begin = Instant::now();
+    while !started.exists() || !log.exists() {
+        assert!(begin.elapsed() < STOP_MAX, "the command runs, and the log is opened again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!stopped.exists());
     node.signal(Signal::TERM);
     assert_eq!(node.wait(), Some(0));
     assert!(fs::read_to_string(&moved).unwrap().contains("waiting for a signal"));

@@ -247,7 +247,7 @@ mod tests {
     impl Peers {
         /// Waits until this number of orders is there, and takes them.
         fn take(&self, count: usize) -> Vec<(BlockHash, BlockTaker)> {
-            for _ in 0..4_000 {
+            for _ in 0..12_000 {
                 if lock(&self.orders).len() >= count {
                     break;
                 }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     fn wait_for(blocks: &PrunedBlocks, what: impl Fn(&State) -> bool) {
-        for _ in 0..4_000 {
+        for _ in 0..12_000 {
             if what(&lock(&blocks.shared.state)) {
                 return;
             }

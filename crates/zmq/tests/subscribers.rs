@@ -84,6 +84,17 @@ fn sequence_of(message: &Message) -> u64 {
     u64::from_le_bytes(message.body[33..].try_into().unwrap())
 }
 
+/// The next message behind those with the sequence 0, with which the tests wait for their subscription: some of them
+/// may be late.
+fn next_of_test(subscriber: &mut Subscriber) -> Message {
+    loop {
+        let message = subscriber.next();
+        if sequence_of(&message) != 0 {
+            return message;
+        }
+    }
+}
+
 /// The same address for several notifiers is one socket; every notifier counts for itself; the hash is reversed.
 #[test]
 fn a_transaction_of_the_mempool_reaches_its_topics_in_cores_order() {
@@ -109,9 +120,13 @@ fn a_transaction_of_the_mempool_reaches_its_topics_in_cores_order() {
         feed.transaction_added(tx.view(), 2);
         count += 1;
     });
-    all.drain();
+    // What is awaited is found by marks and numbers: messages are as late as the computer is busy.
+    let is_mark = |message: &Message| message.topic == "sequence" && sequence_of(message) == 77;
+    removal(&feed, 77);
+    while !is_mark(&all.next()) {}
     feed.transaction_added(tx.view(), 0x0102_0304_0506_0708);
     feed.transaction_removed(tx.view().txid(), 9);
+    removal(&feed, 77);
     let mut hash = tx.view().txid().0.to_vec();
     hash.reverse();
     let labelled = |label: u8, sequence: u64| [&hash[..], &[label], &sequence.to_le_bytes()].concat();
@@ -120,11 +135,14 @@ fn a_transaction_of_the_mempool_reaches_its_topics_in_cores_order() {
         message("hashtx", &hash, count),
         message("hashtx", &hash, count),
         message("rawtx", tx.as_bytes(), count),
-        message("sequence", &labelled(b'A', 0x0102_0304_0506_0708), count),
-        message("sequence", &labelled(b'R', 9), count + 1),
+        message("sequence", &labelled(b'A', 0x0102_0304_0506_0708), count + 1),
+        message("sequence", &labelled(b'R', 9), count + 2),
     ];
-    assert_eq!(all.drain(), expected);
-    assert_eq!(hashes.drain(), [message("hashtx", &hash, count)]);
+    let found: Vec<Message> = std::iter::from_fn(|| Some(all.next()).filter(|found| !is_mark(found))).collect();
+    assert_eq!(found, expected);
+    let last = std::iter::from_fn(|| Some(hashes.next())).find(|found| found.number >= count).unwrap();
+    assert_eq!(last, message("hashtx", &hash, count));
+    assert_eq!(hashes.next_within(Duration::from_millis(500)), None);
 }
 
 /// Many messages at once, more than the high-water mark, to a subscriber that reads.
@@ -143,10 +161,7 @@ fn a_burst_arrives_whole_at_every_subscriber() {
         let mut before = None;
         let mut received = 0;
         while received < total {
-            let message = subscriber.next();
-            if sequence_of(&message) == 0 {
-                continue;
-            }
+            let message = next_of_test(subscriber);
             received += 1;
             assert_eq!(sequence_of(&message), received, "in order, none missing");
             assert!(before.is_none_or(|before: u32| message.number == before + 1));
@@ -166,7 +181,7 @@ fn a_small_mark_loses_nothing_for_a_subscriber_that_reads() {
     for burst in 1..=5 {
         (1..=60).for_each(|sequence| removal(&feed, burst * 100 + sequence));
         for sequence in 1..=60 {
-            assert_eq!(sequence_of(&subscriber.next()), burst * 100 + sequence);
+            assert_eq!(sequence_of(&next_of_test(&mut subscriber)), burst * 100 + sequence);
         }
     }
 }
@@ -204,11 +219,11 @@ fn a_slow_subscriber_loses_messages_and_delays_nothing() {
         feed.transaction_added(tx.view(), u64::from(sequence));
         while sequence_of(&quick.next()) != u64::from(sequence) {}
     }
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(600), "{:?}", began.elapsed());
     assert!(log.has("reads too slowly: messages are dropped"));
     // Now it reads, and more is published: it gets the oldest messages, as many as the mark and the buffers of the
     // system hold, then the newest.
-    slow.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut numbers = Vec::new();
     let mut read = |slow: &mut TcpStream| {
         let mut head = [0; 7 + 9];
@@ -255,7 +270,7 @@ fn unix_sockets_and_ipv6() {
         let mut subscriber = Subscriber::connect(address, &["seq"]);
         subscriber.wait_until_subscribed(|| removal(&feed, 0));
         removal(&feed, 4);
-        assert_eq!(sequence_of(&subscriber.next()), 4);
+        assert_eq!(sequence_of(&next_of_test(&mut subscriber)), 4);
     }
     assert!(!folder.path().join("socket").exists(), "the socket file is removed at the end");
 }
@@ -294,11 +309,8 @@ fn the_end_publishes_what_is_queued_and_waits_for_none() {
     removal(&feed, 2);
     let began = Instant::now();
     drop(publisher);
-    assert!(began.elapsed() < Duration::from_secs(10));
-    let sequences: Vec<u64> =
-        std::iter::from_fn(|| subscriber.next_within(Duration::from_secs(1)).map(|message| sequence_of(&message)))
-            .take(51)
-            .collect();
-    assert_eq!(sequences.last(), Some(&2), "{}", sequences.len());
+    assert!(began.elapsed() < Duration::from_secs(60));
+    let sequences: Vec<u64> = (0..51).map(|_| sequence_of(&next_of_test(&mut subscriber))).collect();
+    assert_eq!(sequences.last(), Some(&2), "{sequences:?}");
     removal(&feed, 3);
 }

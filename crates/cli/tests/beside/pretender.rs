@@ -17,8 +17,10 @@ impl Pretender {
 
     /// Starts a node with two wallets and three peers.
     pub(crate) fn start_wallet() -> Pretender {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        Pretender::with(move |request| body(&wallet(request, now)))
+        Pretender::with(|request| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+            body(&wallet(request, now))
+        })
     }
 
     /// Returns a command line for this server.

@@ -45,7 +45,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut server = Server { port, folder, child };
-        for _ in 0..600 {
+        for _ in 0..2_400 {
             std::thread::sleep(Duration::from_millis(50));
             assert_eq!(server.child.try_wait().unwrap(), None, "{} ended", program.display());
             if server.folder.join("regtest/.cookie").is_file()

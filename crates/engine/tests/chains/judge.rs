@@ -80,7 +80,7 @@ fn the_judge_reads_our_block_files() {
         let Some(mut daemon) = daemon("judge::the_judge_reads_our_block_files", shape, &[&option, "-reindex"]) else {
             return;
         };
-        for _ in 0..200 {
+        for _ in 0..2_400 {
             if daemon.best_block_hash().unwrap() == lydian.engine.tip().hash.to_string() {
                 break;
             }

@@ -530,11 +530,15 @@ mod tests {
     /// time of an answer, nor for the next node's turn.
     #[test]
     fn a_caller_does_not_wait_when_the_front_end_ends() {
+        // So many that waits for all of them would take longer than the limit, which is far above a moment in which the
+        // computer stops.
+        const NODES: usize = 60;
+        let limit = HEDGE_WAIT * 30;
         let runtime = Runtime::new().unwrap();
         let asked = Arc::new(tokio::sync::Notify::new());
         let list = runtime.block_on(async {
             let mut list = Vec::new();
-            for _ in 0..4 {
+            for _ in 0..NODES {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
                 list.push(Arc::new(node(listener.local_addr().unwrap())));
                 let asked = Arc::clone(&asked);
@@ -550,20 +554,25 @@ mod tests {
         let nodes = Nodes::new(list, runtime.handle().clone());
         let (error, time) = std::thread::scope(|scope| {
             let asking = scope.spawn(|| nodes.ask(&Question::PoolTxids, |_| None::<()>).unwrap_err());
-            // One is asked, and three are left.
+            // One is asked, and the others are left.
             runtime.block_on(asked.notified());
             let began = Instant::now();
             runtime.shutdown_background();
             (asking.join().unwrap().to_string(), began.elapsed())
         });
-        assert_eq!(error.matches("the front end is stopping").count(), 4, "{error}");
-        assert!(time < HEDGE_WAIT * 2, "{time:?}");
+        // The task of a connection may end before that of its question.
+        let [stopping, broken] =
+            ["the front end is stopping", "the connection broke"].map(|text| error.matches(text).count());
+        assert!(stopping + broken == NODES && stopping > broken, "{error}");
+        assert!(time < limit, "{time:?}");
         // Nor do later ones.
         let began = Instant::now();
         let error = nodes.broadcast("sendrawtransaction", "[]").unwrap_err();
         assert!(error.code == NOT_CONNECTED && error.message.contains("the front end is stopping"), "{error:?}");
-        assert_eq!(nodes.has(0, Height(1), &GENESIS), None);
-        assert!(began.elapsed() < HEDGE_WAIT * 2);
+        for number in 0..NODES {
+            assert_eq!(nodes.has(number, Height(1), &GENESIS), None);
+        }
+        assert!(began.elapsed() < limit);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 #[derive(Debug)]
 struct Shared {
     target: Mutex<Option<SocketAddr>>,
+    /// Held while a connection is opened, so that none stays when the link leads elsewhere.
     open: Mutex<Vec<TcpStream>>,
     /// Nothing passes from the server, and the connections stay.
     is_silent: AtomicBool,
@@ -44,8 +45,12 @@ impl Link {
         // It ends with the process.
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
+                let mut open = of_thread.open.lock().unwrap();
                 let target = *of_thread.target.lock().unwrap();
                 if let Some(server) = target.and_then(|target| TcpStream::connect(target).ok()) {
+                    open.push(client.try_clone().unwrap());
+                    open.push(server.try_clone().unwrap());
+                    drop(open);
                     pass(&of_thread, client, server);
                 }
             }
@@ -59,8 +64,9 @@ impl Link {
 
     /// Leads to this server from now on, or to nothing. Open connections are cut.
     pub fn lead_to(&self, target: Option<SocketAddr>) {
+        let mut open = self.shared.open.lock().unwrap();
         *self.shared.target.lock().unwrap() = target;
-        for stream in self.shared.open.lock().unwrap().drain(..) {
+        for stream in open.drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
@@ -80,10 +86,6 @@ impl Link {
 }
 
 fn pass(shared: &Arc<Shared>, client: TcpStream, server: TcpStream) {
-    let mut open = shared.open.lock().unwrap();
-    open.push(client.try_clone().unwrap());
-    open.push(server.try_clone().unwrap());
-    drop(open);
     let is_stream = Arc::new(AtomicBool::new(false));
     for is_answer in [false, true] {
         let (shared, is_stream) = (Arc::clone(shared), Arc::clone(&is_stream));

@@ -40,6 +40,14 @@ pub(crate) fn one_run(timeout_seconds: u64) -> Settings {
     }
 }
 
+/// Writes a program. Another process does so: starting a program fails as busy while any process has it open for
+/// writing, and a child that another test starts meanwhile inherits what this process has open.
+pub(crate) fn write_program(path: &Path, script: &str) {
+    let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
+    let status = Command::new("sh").args(["-c", write, "sh", script]).arg(path).status().unwrap();
+    assert!(status.success(), "{}", path.display());
+}
+
 /// Runs its script, then exits cleanly and gives the answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Fake {

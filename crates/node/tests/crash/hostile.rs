@@ -32,11 +32,11 @@ const REMAINDER_KB: u64 = 16_000;
 const REMAINDER_SERVING_KB: u64 = 24_000;
 
 /// Time until most peers are connected, on a busy machine.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
+const CONNECT_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Time after an attack for the memory to return: peers that wait for each other's memory are dropped in rounds of ten
 /// seconds.
-const REMAINDER_PATIENCE: Duration = Duration::from_secs(60);
+const REMAINDER_PATIENCE: Duration = Duration::from_secs(180);
 
 /// Memory of a process in kilobytes, by a field of its `status`.
 #[allow(clippy::disallowed_methods, reason = "a test looks at the process that it started")]

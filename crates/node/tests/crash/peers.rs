@@ -28,7 +28,7 @@ const OTHER_BLOCKS: u32 = 450;
 const STARTS_MAX: u32 = 100;
 
 /// Longer than a peer takes to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An address without a known key.
 pub const ADDRESS: &str = "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202";

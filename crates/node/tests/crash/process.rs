@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest time that a process may take to stop on request.
-const STOP_SECONDS_MAX: u64 = 10;
+/// The longest time that a process may take to stop on request: on a busy machine, and in `make crash`.
+const STOP_SECONDS_MAX: (u64, u64) = (120, 10);
 
 pub fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
@@ -69,6 +69,7 @@ pub fn disturb(mut child: Child, longest: Duration, random: &mut Random) -> Kill
     let asked = Instant::now();
     let output = child.wait_with_output().unwrap();
     let seconds = asked.elapsed().as_secs();
-    assert!(seconds < STOP_SECONDS_MAX, "stopped after {seconds} s");
+    let most = if setting("LYDIAN_CRASH_RUNS").is_some() { STOP_SECONDS_MAX.1 } else { STOP_SECONDS_MAX.0 };
+    assert!(seconds < most, "stopped after {seconds} s");
     Killed { output, was_killed: true }
 }

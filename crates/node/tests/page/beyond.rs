@@ -4,7 +4,7 @@
 
 use crate::peers::{confirm, wait_for_row};
 use crate::server::Server;
-use crate::stage::{ASKS, PATIENCE, SOON, ask_for_link, expect_no_problems, go, script, wait_for_login};
+use crate::stage::{ASKS, PATIENCE, ask_for_link, expect_no_problems, go, script, wait_for_login};
 use lydian_browser::{Browser, Reach, find};
 use lydian_hash::sha256;
 use lydian_oracle::free_port;
@@ -116,7 +116,7 @@ fn beyond_this_machine_the_page_has_tls_and_a_login() {
     page.evaluate("window.mark = 1").unwrap();
     let mined = server.result("generatetodescriptor", &json!([1, format!("raw({})", to_hex(&script(1)))]).to_string());
     let tip = &mined[0].as_str().unwrap()[56..];
-    page.wait_until(&format!("document.querySelector('main').innerText.includes('{tip}')"), SOON).unwrap();
+    page.wait_until(&format!("document.querySelector('main').innerText.includes('{tip}')"), PATIENCE).unwrap();
     assert_eq!(page.evaluate("window.mark").unwrap(), 1, "without a reload");
     go(&page, "peers");
     page.click_text("button", "Ban an address…").unwrap();

@@ -92,9 +92,10 @@ fn blocks_are_what_the_methods_say() {
     page.evaluate("document.querySelector('.plot').focus()").unwrap();
     (0..3).for_each(|_| page.press("ArrowRight").unwrap());
     page.press("Enter").unwrap();
-    let place = page.text("location.hash").unwrap();
     let best = stage.call("getbestblockhash", &json!([]));
-    assert_eq!(place, format!("#/explorer?q={}", best.as_str().unwrap()));
+    let is_there = format!("location.hash === '#/explorer?q={}'", best.as_str().unwrap());
+    page.wait_until(&is_there, PATIENCE)
+        .unwrap_or_else(|error| panic!("{error}: {}", page.text("location.hash").unwrap()));
     go(&page, "miners");
     wait_for(&page, "Pools", "64");
     let pools = cells(&page, "Pools");

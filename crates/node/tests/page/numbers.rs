@@ -16,7 +16,8 @@ const FACTS: &str = "[Object.fromEntries([...document.querySelectorAll('main .fa
 /// The rows of a table: titles of columns, with the text of the cells.
 fn table(caption: &str) -> String {
     format!(
-        "(() => {{ const table = [...document.querySelectorAll('main table')].find((one) => one.caption.textContent === '{caption}');
+        "(() => {{ const table = [...document.querySelectorAll('main table')].find((one) => one.caption?.textContent === '{caption}');
+        if (!table?.tHead) return [];
         const titles = [...table.tHead.rows[0].cells].map((one) => one.textContent);
         return [...table.tBodies[0].rows].map((row) => Object.fromEntries([...row.cells].map((cell, place) => [titles[place], cell.textContent]))); }})()"
     )

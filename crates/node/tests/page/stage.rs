@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What happens in the node is on the page within this time (issue: 2 s).
 pub(crate) const SOON: Duration = Duration::from_secs(2);

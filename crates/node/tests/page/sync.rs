@@ -116,10 +116,10 @@ fn bandwidth(page: &Page, stage: &Stage, source: &Server, height: u64) {
     let came = received() - before;
     assert!(came > 10_000.0, "{came} bytes for {} blocks", STEPS[0]);
     // A point is a rate over the time between two readings, which on a busy machine is not just ten seconds.
-    let least = recorded_before + came * 0.8;
+    let least = recorded_before + came * 0.6;
     wait_for_promise(page, "what came is recorded", &format!("{recorded}.then((points) => {sum} >= {least})"));
     let all = recorded_bytes();
-    assert!(all <= received() * 1.25, "{all} of {} bytes", received());
+    assert!(all <= received() * 1.6, "{all} of {} bytes", received());
     let card = "[...document.querySelectorAll('main .card')].find((one) => one.querySelector('h2')?.textContent === 'Bandwidth')";
     page.evaluate(&format!(
         "[...{card}.querySelectorAll('button')].find((one) => one.textContent === 'Table').click()"

@@ -12,8 +12,8 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longer than any answer takes here.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any answer takes here, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const MB: u64 = 1 << 20;
 
@@ -24,7 +24,7 @@ fn connect(server: &Server) -> TcpStream {
 }
 
 /// Sends a call and does not read the answer.
-fn begin(server: &Server, body: &str) -> TcpStream {
+pub(crate) fn begin(server: &Server, body: &str) -> TcpStream {
     let mut stream = connect(server);
     stream.write_all(&server.request(body)).unwrap();
     stream
@@ -46,8 +46,41 @@ pub(crate) fn peak_bytes(server: &Server) -> u64 {
 }
 
 /// The number of calls in progress, without this one.
-fn active(server: &Server) -> usize {
+pub(crate) fn active(server: &Server) -> usize {
     server.result("getrpcinfo", "[]")["active_commands"].as_array().unwrap().len() - 1
+}
+
+/// Whether a call is answered within a while, and with what. The connection of one that is not answered stays open.
+fn answered(stream: &TcpStream) -> Option<String> {
+    stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let is_answered = stream.peek(&mut [0]).is_ok();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    is_answered.then(|| read(&mut BufReader::new(stream)).unwrap().body)
+}
+
+/// Longer than the work before a call in the queue takes.
+const LONG: Duration = Duration::from_secs(300);
+
+/// Sends calls to a server whose only thread is busy until its queue, of this length, is full. Returns the calls that
+/// wait: a busy machine may need a while to begin the work and to queue them.
+pub(crate) fn fill_queue(server: &Server, length: usize) -> Vec<TcpStream> {
+    let (mut waiting, began) = (Vec::new(), Instant::now());
+    loop {
+        let stream = begin(server, "{\"method\":\"getblockcount\"}");
+        match answered(&stream) {
+            None => waiting.push(stream),
+            Some(body) if body == "Work queue depth exceeded" => {
+                // Answers come late too: one of those that seem to wait may have been refused.
+                waiting.retain(|stream| answered(stream).is_none());
+                if waiting.len() == length {
+                    return waiting;
+                }
+            }
+            // The work has not begun.
+            Some(body) => assert!(body.starts_with("{\"result\":"), "{body}"),
+        }
+        assert!(began.elapsed() < PATIENCE, "{} calls wait", waiting.len());
+    }
 }
 
 /// A call that occupies a thread for seconds, because it derives many keys.
@@ -102,6 +135,7 @@ fn half_open_connections() {
 #[test]
 fn guesses_are_slow() {
     const SECONDS: u64 = 2;
+    const CALLS_MIN: usize = 10;
     const CONNECTIONS: usize = 200;
     let lydian = Server::lydian(
         "guesses",
@@ -122,7 +156,7 @@ fn guesses_are_slow() {
     };
     assert_eq!(ask(&mut user), "HTTP/1.1 200 OK");
     let (guesses, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let began = Instant::now();
+    let (began, mut waited) = (Instant::now(), Vec::new());
     let elapsed = std::thread::scope(|scope| {
         for thread in 0..4 {
             let (guesses, is_over, lydian) = (&guesses, &is_over, &lydian);
@@ -145,11 +179,14 @@ fn guesses_are_slow() {
                 }
             });
         }
-        while began.elapsed() < Duration::from_secs(SECONDS) {
+        // On a machine that stalls, this takes longer.
+        let is_enough = |calls: usize| calls >= CALLS_MIN && guesses.load(Ordering::SeqCst) > 0;
+        let is_over_soon = |calls: usize| began.elapsed() > Duration::from_secs(SECONDS) && is_enough(calls);
+        while !is_over_soon(waited.len()) && began.elapsed() < PATIENCE {
             let asked = Instant::now();
             assert_eq!(lydian.call("uptime", "[]").status, "HTTP/1.1 200 OK");
             assert_eq!(ask(&mut user), "HTTP/1.1 200 OK");
-            assert!(asked.elapsed() < Duration::from_secs(5), "an honest client waited {:?}", asked.elapsed());
+            waited.push(asked.elapsed());
             std::thread::sleep(Duration::from_millis(50));
         }
         let elapsed = began.elapsed();
@@ -160,6 +197,9 @@ fn guesses_are_slow() {
     let (elapsed, count) = elapsed;
     let most = 16 + 64 * (usize::try_from(elapsed.as_millis()).unwrap() + 500) / 1_000;
     assert!((1..=most).contains(&count), "{count} guesses in {elapsed:?}");
+    // Behind the guesses, each call would wait for three seconds. The machine may delay a few of them as long.
+    waited.sort_unstable();
+    assert!(waited[waited.len() / 2] < Duration::from_secs(2), "honest clients waited {waited:?}");
 }
 
 /// Regression test. A batch whose invalid members repeat an id of a megabyte has an answer of 500 GB, which took all
@@ -309,9 +349,7 @@ fn waits_hold_no_thread() {
     assert!(batch.body.ends_with("\"height\":1},\"error\":null,\"id\":2}]\n"), "{}", batch.body);
     // The only thread is busy, and the queue is full.
     let slow = begin(&lydian, SLOW);
-    std::thread::sleep(Duration::from_millis(300));
-    let queued = [(); 4].map(|()| begin(&lydian, "{\"method\":\"getblockcount\"}"));
-    std::thread::sleep(Duration::from_millis(300));
+    let queued = fill_queue(&lydian, 4);
     assert_eq!(lydian.call("getblockcount", "[]").body, "Work queue depth exceeded");
     assert_eq!(lydian.result("stop", "[]"), "Lydian stopping");
     assert_eq!(lydian.wait(), Some(0));
@@ -331,6 +369,7 @@ fn a_client_that_leaves_gives_its_place_in_the_queue_back() {
         drop(queued);
         std::thread::sleep(Duration::from_millis(200));
     }
-    lydian.result("uptime", "[]");
+    // The server may notice late that the last ones have left.
+    until("there is a place", || lydian.call("uptime", "[]").status == "HTTP/1.1 200 OK");
     drop(slow);
 }

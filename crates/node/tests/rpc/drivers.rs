@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than a start and a stop take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A program that starts `bitcoind`. RPC, P2P, ONION and DIR are placeholders for free ports and the data directory.
 struct Driver {

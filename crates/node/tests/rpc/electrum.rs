@@ -108,7 +108,7 @@ fn electrum_answers_follow_from_the_blocks() {
         std::thread::sleep(Duration::from_millis(25));
         pair.lydian.result("getindexinfo", "[]")["addressindex"]["synced"] == true
     };
-    assert!((0..1_200).any(is_built));
+    assert!((0..4_800).any(is_built));
     let mut wallet = Wallet::connect(port, "1.6");
     model.scripts.values().for_each(|script| check_script(&mut wallet, script));
     check_chain(&mut wallet, &pair, &model);

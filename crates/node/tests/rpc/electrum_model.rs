@@ -29,7 +29,7 @@ impl Wallet {
     }
 
     pub(crate) fn open(port: u16) -> Wallet {
-        let stream = (0..400).find_map(|_| {
+        let stream = (0..2_400).find_map(|_| {
             let stream = TcpStream::connect(("127.0.0.1", port)).ok();
             if stream.is_none() {
                 std::thread::sleep(Duration::from_millis(25));

@@ -280,7 +280,8 @@ fn a_stalled_peer_does_not_stall_the_others() {
         assert_eq!(header, model.headers[height]);
     }
     check_script(&mut wallet, &model.scripts[&scripthash(&script(1))]);
-    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
+    // Behind the others, they would come after the 30 seconds that a peer has.
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
     let errors: Vec<String> = waiting.into_iter().map(|one| text(&one.join().unwrap()["error"]["message"])).collect();
     let count = |words: &str| errors.iter().filter(|error| error.contains(words)).count();
     let (late, busy) = (count("time-out: no peer sent it within 30 s, of 1 asked"), count("try again"));
@@ -298,7 +299,7 @@ fn a_stalled_peer_does_not_stall_the_others() {
         let found = wallet.result("blockchain.transaction.id_from_pos", &params);
         assert_eq!(found["tx_hash"], model.blocks[usize::try_from(*height).unwrap()][0]);
     }
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(28), "{:?}", began.elapsed());
     world.pair.core.signal("CONT");
 }
 

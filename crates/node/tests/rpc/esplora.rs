@@ -86,7 +86,7 @@ pub(crate) fn wait_for(site: &Site) {
         std::thread::sleep(Duration::from_millis(25));
         TcpStream::connect(("127.0.0.1", site.0)).is_ok()
     };
-    assert!((0..400).any(is_up));
+    assert!((0..2_400).any(is_up));
 }
 
 /// The fields of an output as Esplora has them, of Core's.

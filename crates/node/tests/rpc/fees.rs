@@ -519,7 +519,7 @@ fn a_full_disk_keeps_the_file() {
         std::thread::sleep(std::time::Duration::from_millis(50));
         has_failed(1)
     };
-    assert!((0..200).any(waits), "within 10 s");
+    assert!((0..1_200).any(waits), "within a minute");
     refuse();
     market.both("estimatesmartfee", &json!([6]));
     market.stop();
@@ -538,5 +538,5 @@ fn the_file_is_written_every_hour() {
         std::thread::sleep(std::time::Duration::from_millis(50));
         files.iter().all(|file| file.exists())
     };
-    assert!((0..200).any(is_written), "within 10 s");
+    assert!((0..1_200).any(is_written), "within a minute");
 }

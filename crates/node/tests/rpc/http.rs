@@ -16,7 +16,8 @@ pub(crate) struct Answer {
 /// Sends one request and reads one response, on a connection of its own.
 pub(crate) fn send(port: u16, request: &[u8]) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    // Longer than any answer takes on a busy machine.
+    stream.set_read_timeout(Some(Duration::from_secs(300)))?;
     stream.set_nodelay(true)?;
     stream.write_all(request)?;
     read(&mut BufReader::new(stream))

@@ -161,7 +161,7 @@ fn answers(server: &Server, port: u16) -> BTreeMap<String, Value> {
 
 fn wait_until_synced(server: &Server) {
     let count = server.result("getblockcount", "[]");
-    for _ in 0..1_200 {
+    for _ in 0..4_800 {
         let info = server.result("getindexinfo", "[]");
         let mut all = info.as_object().unwrap().values();
         if all.all(|index| index["synced"] == true && index["best_block_height"] == count) {
@@ -276,7 +276,7 @@ impl World {
     fn leave(&self) {
         let height = usize::try_from(LOWER).unwrap();
         self.server.result("invalidateblock", &json!([hash_at(&self.server, height + 1)]).to_string());
-        for _ in 0..1_200 {
+        for _ in 0..4_800 {
             let info = self.server.result("getindexinfo", "[]");
             let is_done = |index: &Value| {
                 // One that is built again passes this height before it is synced.
@@ -331,7 +331,7 @@ fn saved(test: &str) -> World {
         std::thread::sleep(Duration::from_millis(25));
         has_segment(&world)
     };
-    assert!((0..1_200).any(is_written));
+    assert!((0..4_800).any(is_written));
     world.restart();
     world.answers = world.answers();
     world.server.result("stop", "[]");

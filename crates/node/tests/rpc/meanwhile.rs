@@ -15,8 +15,14 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A call that takes longer has waited for something.
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A call that takes longer has waited for something: for blocks, or for a machine that stalled.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// One of so many calls may take longer.
+const LATE_ONE_OF: u64 = 20;
 
 /// The lifetime of every output of a chain.
 struct Lives {
@@ -63,8 +69,15 @@ fn lives(folder: &Path) -> Lives {
     Lives { of, height_of, tip: height - 1 }
 }
 
+/// The answers, and those that came late.
+#[derive(Default)]
+struct Asked {
+    all: AtomicU64,
+    late: AtomicU64,
+}
+
 /// Asks for coins until `is_over` is set; counts the answers in `asked`.
-fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64, start: usize) {
+fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &Asked, start: usize) {
     // Each thread starts elsewhere; the step is unlikely to be a factor of the number of coins.
     let mut at = start;
     while !is_over.load(Ordering::Relaxed) {
@@ -72,8 +85,8 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
         let (outpoint, made, spent) = lives.of[at];
         let begin = Instant::now();
         let coin = lydian.result("gettxout", &format!("[\"{}\",{},false]", outpoint.txid, outpoint.vout));
-        assert!(begin.elapsed() < ANSWER_MAX, "it waited {:?}", begin.elapsed());
-        asked.fetch_add(1, Ordering::Relaxed);
+        asked.late.fetch_add(u64::from(begin.elapsed() > ANSWER_MAX), Ordering::Relaxed);
+        asked.all.fetch_add(1, Ordering::Relaxed);
         // A missing coin names no block; it is checked again at the end.
         if let Some(block) = coin["bestblock"].as_str() {
             let height = lives.height_of[block];
@@ -88,6 +101,12 @@ fn watch(lydian: &Server, lives: &Lives, is_over: &AtomicBool, asked: &AtomicU64
 /// node stops in the middle of that.
 #[test]
 fn a_node_serves_while_it_validates_what_is_on_disk() {
+    // On a busy machine, all may be validated when the two programs have come so far.
+    assert!((0..5).any(|_| serves_while_it_validates()), "the handshake is over only when all blocks are validated");
+}
+
+/// Whether a peer has connected before all blocks were validated. If so, the validation goes on, and the node stops.
+fn serves_while_it_validates() -> bool {
     let (folder, lives) = &*CHAIN;
     let file = format!("-loadblock={}", folder.join("blk00000.dat").display());
     let port = lydian_oracle::free_port().unwrap();
@@ -98,19 +117,22 @@ fn a_node_serves_while_it_validates_what_is_on_disk() {
     let began = Instant::now();
     let shakes_hands = |peers: &Value| peers[0]["bytesrecv_per_msg"]["verack"].is_u64();
     while !shakes_hands(&lydian.result("getpeerinfo", "[]")) {
-        assert!(began.elapsed() < ANSWER_MAX, "a peer connects");
+        assert!(began.elapsed() < PATIENCE, "a peer connects");
         std::thread::sleep(Duration::from_millis(20));
     }
     let info = lydian.result("getblockchaininfo", "[]");
     assert_eq!(info["initialblockdownload"], true);
     let blocks = info["blocks"].as_u64().unwrap();
-    assert!(blocks < lives.tip, "the handshake was over when {blocks} blocks were validated");
-    let later = lydian.result("waitforblockheight", &format!("[{},5000]", blocks + 1));
+    if blocks == lives.tip {
+        return false;
+    }
+    let later = lydian.result("waitforblockheight", &format!("[{},60000]", blocks + 1));
     assert!(later["height"].as_u64().unwrap() > blocks, "the validation goes on");
     let asked = Instant::now();
     lydian.result("stop", "[]");
     assert_eq!(lydian.wait(), Some(0));
-    assert!(asked.elapsed() < ANSWER_MAX, "it took {:?}", asked.elapsed());
+    assert!(asked.elapsed() < PATIENCE, "it took {:?}", asked.elapsed());
+    true
 }
 
 /// Regression test: `-reindex` read the headers of all block files before RPC left its warm-up and the network started.
@@ -138,7 +160,7 @@ fn a_node_serves_while_it_reindexes() {
         let last = format!("Reindexing block file {} ({}% complete)...", name(&file(count)), count * 100 / (count + 1));
         let began = Instant::now();
         while !log().contains(&last) {
-            assert!(began.elapsed() < ANSWER_MAX, "{}", log());
+            assert!(began.elapsed() < PATIENCE, "{}", log());
             std::thread::sleep(Duration::from_millis(20));
         }
         let info = server.result("getblockchaininfo", "[]");
@@ -191,7 +213,7 @@ fn the_initial_download_goes_by_the_mocked_time_from_the_start() {
         assert_eq!(lydian.result("waitforblockheight", "[1,60000]")["height"], 1);
         let began = Instant::now();
         while lydian.result("getblockchaininfo", "[]")["initialblockdownload"] != is_initial {
-            assert!(began.elapsed() < ANSWER_MAX, "{seconds} seconds after the block");
+            assert!(began.elapsed() < PATIENCE, "{seconds} seconds after the block");
             std::thread::sleep(Duration::from_millis(20));
         }
         std::thread::sleep(Duration::from_millis(300));
@@ -204,7 +226,7 @@ fn coins_while_blocks_come_and_go() {
     let (folder, lives) = &*CHAIN;
     let file = format!("-loadblock={}", folder.join("blk00000.dat").display());
     let lydian = Server::lydian("meanwhile", &[&file]);
-    let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (is_over, asked) = (AtomicBool::new(false), Asked::default());
     std::thread::scope(|scope| {
         for thread in 0..2 {
             let (lydian, is_over, asked) = (&lydian, &is_over, &asked);
@@ -227,7 +249,8 @@ fn coins_while_blocks_come_and_go() {
             std::panic::resume_unwind(panic);
         }
     });
-    assert!(asked.into_inner() > 100);
+    let (asked, late) = (asked.all.into_inner(), asked.late.into_inner());
+    assert!(asked > 100 && late * LATE_ONE_OF <= asked, "{late} of {asked} calls waited");
     // At the end exactly the unspent coins exist.
     for (outpoint, _, spent) in lives.of.iter().step_by(97) {
         let coin = lydian.result("gettxout", &format!("[\"{}\",{},false]", outpoint.txid, outpoint.vout));
@@ -287,7 +310,7 @@ fn a_search_for_coins_is_watched_and_ended() {
         let running = scope.spawn(|| lydian.result("scantxoutset", &start));
         let begin = Instant::now();
         while lydian.result("scantxoutset", "[\"status\"]").is_null() {
-            assert!(begin.elapsed() < ANSWER_MAX && !running.is_finished(), "it is not seen");
+            assert!(begin.elapsed() < PATIENCE && !running.is_finished(), "it is not seen");
         }
         assert_eq!(lydian.result("scantxoutset", "[\"status\"]"), serde_json::json!({ "progress": 0 }));
         let second: Value =

@@ -237,7 +237,7 @@ fn without_an_index_blocks_have_their_transactions() {
         std::thread::sleep(std::time::Duration::from_millis(50));
         world.page.server.result("getindexinfo", "[]")["txindex"]["synced"] == true
     };
-    assert!((0..600).any(is_synced));
+    assert!((0..2_400).any(is_synced));
     assert_eq!(world.search(&parent), Ok(json!({ "kind": "transaction", "txid": parent, "block": block })));
     let unknown = OutPoint { txid: Txid([9; 32]), vout: 0 }.txid.to_string();
     let words = world.search(&unknown).unwrap_err();

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Longer than the node takes to record an interval.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// Longer than the node takes to record an interval, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Client {
     /// The points of a series in the last minutes with their times.
@@ -82,7 +82,8 @@ fn the_history_has_what_rpc_says_and_survives_a_kill() {
     assert_eq!(last("mempool_min_fee"), (pool["mempoolminfee"].as_f64().unwrap() * 1e8).round());
     assert_eq!((last("headers"), last("peers_in"), last("peers_out")), (7.0, 0.0, 0.0));
     assert_eq!((last("bytes_received"), last("bytes_sent")), (0.0, 0.0));
-    assert!(page.past("blocks").iter().map(|(_, rate)| rate * 10.0).sum::<f64>() <= 8.0);
+    // A rate is over the time between two readings, which on a busy machine is not just ten seconds.
+    assert!(page.past("blocks").iter().map(|(_, rate)| rate * 10.0).sum::<f64>() <= 8.0 * 1.6);
     assert_eq!((last("mempool_band_0"), last("mempool_band_34")), (0.0, 0.0));
     let memory = lydian.memory_bytes() as f64;
     assert!((last("memory") / memory - 1.0).abs() < 0.5, "{} of {memory}", last("memory"));
@@ -210,8 +211,10 @@ fn no_secret_is_shown_and_every_option_is() {
     assert_eq!((&log["categories"]["http"], &log["categories"]["zmq"]), (&json!(true), &json!(false)));
     assert_eq!(page.result("logging", &json!([["zmq"], ["http"]]))["zmq"], json!(true));
     // The topic is read once a second.
-    wait("the category is on", || (page.topic("log")["categories"]["zmq"] == json!(true)).then_some(()));
-    assert_eq!(page.topic("log")["categories"]["http"], json!(false));
+    wait("one category is on, and the other off", || {
+        let categories = &page.topic("log")["categories"];
+        (categories["zmq"] == json!(true) && categories["http"] == json!(false)).then_some(())
+    });
 }
 
 #[test]

@@ -72,7 +72,10 @@ fn every_field_of_a_peer_is_on_the_page() {
         assert_eq!(without_time(&json!([topic["ban:203.0.113.0/24"]])), without_time(&after[1]));
         assert_eq!(topic[&format!("added:{}", world.address)], after[2][0]);
         assert_eq!(topic["network"], after[3]);
-        assert_eq!(topic["totals"]["totalbytesrecv"], rows("getnettotals")["totalbytesrecv"]);
+        // A message may have come after the other answers.
+        if topic["totals"]["totalbytesrecv"] != rows("getnettotals")["totalbytesrecv"] {
+            return None;
+        }
         assert_eq!(topic.keys().filter(|key| key.starts_with("peer:")).count(), 1);
         assert_eq!(after[0][0]["subver"].as_str().unwrap().split_once('(').unwrap().1, "the other node)/");
         Some(())

@@ -209,7 +209,8 @@ fn check_times(peer: &Value) {
         let time = peer[field].as_u64().unwrap();
         assert!((now - 120..=now + 1).contains(&time), "{field}: {peer:#}");
     }
-    assert!(peer["timeoffset"].as_i64().unwrap().abs() <= 2, "{peer:#}");
+    // The message with the time may be on its way while the machine stalls.
+    assert!(peer["timeoffset"].as_i64().unwrap().abs() <= 60, "{peer:#}");
     let seconds = |field: &str| peer[field].as_f64().unwrap();
     assert!(seconds("minping") <= seconds("pingtime") && seconds("pingtime") < 60.0, "{peer:#}");
 }

@@ -1,10 +1,10 @@
 //! Every method of the table, called on both programs: answers, and what is refused.
 
+use crate::abuse::{active, until};
 use crate::chain::Pair;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 /// Parameters that every method is called with, whatever its arguments.
 const ODD: &[&str] = &[
@@ -283,8 +283,8 @@ fn waits_end_with_a_block_or_the_node() {
     let answer = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| lydian.result("waitforblockheight", "[2]"));
         let other = scope.spawn(|| lydian.result("waitforblock", &format!("[{}]", hashes[2])));
-        let newer = scope.spawn(|| lydian.result("waitfornewblock", "[60000]"));
-        std::thread::sleep(Duration::from_millis(300));
+        let newer = scope.spawn(|| lydian.result("waitfornewblock", "[0]"));
+        until("all wait", || active(lydian) == 3);
         for hash in &hashes {
             let block = pair.core.result("getblock", &format!("[{hash},0]"));
             assert_eq!(lydian.result("submitblock", &format!("[{block}]")), Value::Null);
@@ -296,7 +296,7 @@ fn waits_end_with_a_block_or_the_node() {
     assert!(answer["height"].as_u64().unwrap() >= 2);
     let code = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| pair.lydian.result("waitfornewblock", "[]"));
-        std::thread::sleep(Duration::from_millis(300));
+        until("it waits", || active(&pair.lydian) == 1);
         assert_eq!(pair.lydian.result("stop", "[]"), "Lydian stopping");
         waiting.join().unwrap()
     });

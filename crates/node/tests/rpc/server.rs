@@ -115,7 +115,7 @@ impl Server {
 
     fn wait_until_up(&mut self) {
         let server = self;
-        for _ in 0..600 {
+        for _ in 0..2_400 {
             std::thread::sleep(Duration::from_millis(50));
             assert_eq!(server.child.try_wait().unwrap(), None, "{} ended", server.program.display());
             if let Ok(cookie) = fs::read_to_string(server.cookie()) {
@@ -196,7 +196,7 @@ impl Server {
 
     /// Waits for the end; returns the exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        for _ in 0..1_200 {
+        for _ in 0..6_000 {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
             }

@@ -597,6 +597,9 @@ const MINING: &[&[&str]] = &[
     &["-blockmaxweight=60000", "-bytespersigop=1", "-maxmempool=5"],
 ];
 
+/// The least number of random mempools.
+const MEMPOOLS_MIN: usize = 20;
+
 /// As many mempools as fit in a time, or a number of them.
 #[allow(clippy::print_stderr, reason = "the seed and the size of a random test")]
 fn random_mempools(seed: u64, count: usize, limit: Duration) {
@@ -607,8 +610,10 @@ fn random_mempools(seed: u64, count: usize, limit: Duration) {
         let random = SplitMix64::new(seed * 10 + u64::from(part));
         let Some(mut mempools) = Mempools::new(&format!("mempools-{index}"), options, random) else { return };
         let until = limit * part / u32::try_from(MINING.len()).unwrap();
-        for _ in 0..count.div_ceil(MINING.len()) {
-            if began.elapsed() > until {
+        // At least a few, however busy the machine is.
+        let least = count.min(MEMPOOLS_MIN).div_ceil(MINING.len());
+        for number in 0..count.div_ceil(MINING.len()) {
+            if began.elapsed() > until && number >= least {
                 break;
             }
             let more = 1 + mempools.maker.below(20);
@@ -623,7 +628,7 @@ fn random_mempools(seed: u64, count: usize, limit: Duration) {
         mempools.pair.comparison.finish();
     }
     eprintln!("random mempools: {made} with seed {seed}, {chosen} transactions in their templates");
-    assert!(made >= count.min(20) && chosen > made, "{made} mempools with {chosen} transactions");
+    assert!(made >= count.min(MEMPOOLS_MIN) && chosen > made, "{made} mempools with {chosen} transactions");
 }
 
 fn seed() -> u64 {
@@ -687,7 +692,7 @@ fn long_polls_end_with_a_new_tip() {
     let until = |count: usize| {
         let began = Instant::now();
         while waiting() != count {
-            assert!(began.elapsed() < Duration::from_secs(20), "{} wait, not {count}", waiting());
+            assert!(began.elapsed() < Duration::from_secs(60), "{} wait, not {count}", waiting());
             std::thread::sleep(Duration::from_millis(20));
         }
     };

@@ -12,8 +12,8 @@ use lydian_oracle::{Scratch, free_port};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -49,8 +49,12 @@ fn with_small_disk(folder: &Path, blocks: &Path, size: &str) -> PathBuf {
          \"{lydian}\" \"$@\"' sh \"$@\"\n",
         blocks.display()
     );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // Written by another process: a file that this one writes may be open for writing in a process that another test
+    // starts just then, and cannot be run as long.
+    let text = folder.join("script");
+    fs::write(&text, script).unwrap();
+    let status = Command::new("install").args(["-m", "755"]).args([&text, &program]).status();
+    assert!(status.unwrap().success());
     program
 }
 

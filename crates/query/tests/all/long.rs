@@ -56,7 +56,7 @@ fn expected_segments(blocks: usize) -> Vec<String> {
 fn seal(world: &mut World) {
     world.restart(false);
     let expected = expected_segments(world.chain.len());
-    for _ in 0..3_000 {
+    for _ in 0..30_000 {
         if segments(world) == expected {
             return;
         }
