@@ -112,9 +112,7 @@ impl Connection {
         let message = match self.socket.read() {
             Ok(Message::Text(text)) => text,
             Ok(_) => return Ok(None),
-            Err(Error::Io(error)) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Ok(None);
-            }
+            Err(Error::Io(error)) if is_of_now(error.kind()) => return Ok(None),
             Err(error) => return Err(io(&error)),
         };
         serde_json::from_str(&message).map(Some).map_err(|error| io(&error))
@@ -173,4 +171,9 @@ impl Connection {
 pub(crate) fn unexpected(method: &str, answer: &Value) -> BrowserError {
     let text = answer.to_string().chars().take(500).collect();
     BrowserError::Answer { method: method.to_owned(), text }
+}
+
+/// Whether nothing came in time. A wait for a socket is interrupted if this process is stopped and continued.
+fn is_of_now(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

@@ -30,7 +30,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_
 /// How long a stream that was of use is followed at least.
 const LONG: Duration = Duration::from_secs(1);
 
-/// The parts of [`SILENCE_MAX`] that are waited for one after the other. If this computer stops for a while, as a
+/// The parts in which [`SILENCE_MAX`] is waited for. If this computer stops for a while, as a
 /// virtual machine that is moved does, one part is over, not the patience with a node.
 const SILENCE_PARTS: u32 = 6;
 

@@ -80,7 +80,7 @@ fn addresses_and_bans_last_from_run_to_run() {
 #[test]
 fn a_peer_that_was_away_is_found_again() {
     let (first, second) = (Scratch::new("net-away"), Scratch::new("net-back"));
-    // Nobody else takes this port while the peer is away.
+    // No other test takes this port while the peer is away.
     let address = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
     let away = start(first.path(), &address.to_string(), ConnectSettings::default()).unwrap();
     let connect = ConnectSettings { specified: vec![address.to_string()], ..ConnectSettings::default() };

@@ -211,7 +211,7 @@ fn without_isolation_there_are_no_credentials() {
 /// An unreachable proxy is logged once, does no harm, and is used as soon as it is reachable.
 #[test]
 fn a_proxy_that_cannot_be_reached() {
-    // Nobody else takes this port.
+    // No other test takes this port.
     let address = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
     let wishes = ConnectSettings {
         specified: vec!["peer.example:5".to_owned()],

@@ -122,8 +122,7 @@ pub(crate) fn start(
         tls = Some((of_tls, identity));
     }
     let changeable = Changeable { live: live.clone(), identity: tls.as_ref().map(|(_, identity)| identity.clone()) };
-    let params = &all.params;
-    let identity = Identity { name: settings.name.clone(), genesis: params.genesis_hash, chain: params.chain };
+    let identity = Identity { name: settings.name.clone(), genesis: all.params.genesis_hash, chain: all.params.chain };
     // The option opens the server to every client that reaches the address.
     let of_options = [&settings.tls_bind, &settings.ws_bind, &settings.wss_bind];
     let is_open = !settings.bind.is_empty() || of_options.into_iter().flatten().any(|texts| !texts.is_empty());

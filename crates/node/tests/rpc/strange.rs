@@ -102,7 +102,11 @@ impl Strange {
         let count = match self.stream.read(&mut buffer) {
             Ok(0) => return None,
             Ok(count) => count,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => 0,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) =>
+            {
+                0
+            }
             Err(_) => return None,
         };
         self.transport.receive(&buffer[..count]).unwrap();
