@@ -86,6 +86,8 @@ impl Peer {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                // The process was stopped and goes on.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(count) => self.transport.receive(&buffer[..count]).unwrap(),
                 Err(error) => panic!("{error}"),
             }
