@@ -112,7 +112,7 @@ impl Connection {
         let message = match self.socket.read() {
             Ok(Message::Text(text)) => text,
             Ok(_) => return Ok(None),
-            Err(Error::Io(error)) if is_of_now(error.kind()) => return Ok(None),
+            Err(Error::Io(error)) if is_no_message(error.kind()) => return Ok(None),
             Err(error) => return Err(io(&error)),
         };
         serde_json::from_str(&message).map(Some).map_err(|error| io(&error))
@@ -173,7 +173,7 @@ pub(crate) fn unexpected(method: &str, answer: &Value) -> BrowserError {
     BrowserError::Answer { method: method.to_owned(), text }
 }
 
-/// Whether nothing came in time. A wait for a socket is interrupted if this process is stopped and continued.
-fn is_of_now(kind: ErrorKind) -> bool {
+/// Whether no message has come yet. Stopping and continuing this process interrupts its reads.
+fn is_no_message(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

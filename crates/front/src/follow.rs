@@ -30,9 +30,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_
 /// How long a stream that was of use is followed at least.
 const LONG: Duration = Duration::from_secs(1);
 
-/// The parts in which [`SILENCE_MAX`] is waited for. If this computer stops for a while, as a
-/// virtual machine that is moved does, one part is over, not the patience with a node.
-const SILENCE_PARTS: u32 = 6;
+/// [`SILENCE_MAX`] is waited for in so many steps. If this machine stands still for some seconds, as a virtual machine
+/// does while it is migrated, only one step has passed, and the node has the others to send something.
+const SILENCE_STEPS: u32 = 6;
 
 /// What is known of the streams.
 #[derive(Debug)]
@@ -202,11 +202,11 @@ impl Follower {
     }
 }
 
-/// What comes within [`SILENCE_MAX`].
+/// Waits for at most [`SILENCE_MAX`], not counting time in which this machine stands still.
 async fn before_silence<T>(coming: impl Future<Output = T>) -> Result<T, NodeFault> {
     let mut coming = pin!(coming);
-    for _ in 0..SILENCE_PARTS {
-        if let Ok(come) = timeout(SILENCE_MAX / SILENCE_PARTS, &mut coming).await {
+    for _ in 0..SILENCE_STEPS {
+        if let Ok(come) = timeout(SILENCE_MAX / SILENCE_STEPS, &mut coming).await {
             return Ok(come);
         }
     }
@@ -218,5 +218,37 @@ fn garbage(error: WireError) -> NodeFault {
     match error {
         WireError::Version(_) => NodeFault::lasting(error),
         _ => NodeFault::passing(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::{pending, ready};
+    use tokio::runtime::{Builder, Runtime};
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
+    /// Regression test. The timer of the whole silence and what the node sent came due together.
+    #[test]
+    fn a_stop_of_this_machine_is_no_silence_of_the_node() {
+        let stop = SILENCE_MAX + Duration::from_secs(1);
+        let came = runtime().block_on(async {
+            // The runtime has one thread, which sleeps for so long.
+            tokio::spawn(async move { std::thread::sleep(stop) });
+            before_silence(sleep(stop + Duration::from_millis(200))).await
+        });
+        assert!(came.is_ok());
+    }
+
+    #[test]
+    fn a_silence_ends() {
+        let began = Instant::now();
+        let fault = runtime().block_on(before_silence(pending::<()>())).unwrap_err();
+        assert!(began.elapsed() >= SILENCE_MAX);
+        assert!(fault.to_string().contains("the node was silent for 3 seconds"), "{fault}");
+        assert!(runtime().block_on(before_silence(ready(()))).is_ok());
     }
 }

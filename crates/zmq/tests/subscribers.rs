@@ -120,7 +120,7 @@ fn a_transaction_of_the_mempool_reaches_its_topics_in_cores_order() {
         feed.transaction_added(tx.view(), 2);
         count += 1;
     });
-    // What is awaited is found by marks and numbers: messages are as late as the computer is busy.
+    // Marks and numbers tell what belongs to the test: on a busy machine, messages come late.
     let is_mark = |message: &Message| message.topic == "sequence" && sequence_of(message) == 77;
     removal(&feed, 77);
     while !is_mark(&all.next()) {}

@@ -113,7 +113,7 @@ fn a_disk_that_answers_late() {
         if doctor(&place, &[]).check(check)["level"] == "skipped" {
             continue;
         }
-        // A machine that stalls just then makes the disk slower; once it is as slow as the library makes it.
+        // A stall of the machine during the measurement makes the disk look slower, so it is measured again.
         let is_so = |one: &Seen, level: &str| one.check(check)["level"] == level;
         for (ms, level) in [(warning_ms, "warning"), (bad_ms, "bad")] {
             let first = seen(variable, ms);

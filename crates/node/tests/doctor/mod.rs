@@ -90,7 +90,7 @@ fn a_healthy_directory_has_no_fault_and_stays_as_it_is() {
     let before = state(&place.data());
     let look = || doctor(&place, &["-par=1", "-dbcache=100", "-maxmempool=50"]);
     let is_good = |seen: &Seen| OF_MACHINE.iter().all(|name| seen.check(name)["level"] != "bad");
-    // Once, this machine does not stall just then.
+    // A stall of the machine during a measurement looks like a fault, so it is measured again.
     let first = look();
     assert_eq!(state(&place.data()), before, "nothing was changed");
     let seen = if is_good(&first) { first } else { (0..5).map(|_| look()).find(is_good).unwrap_or(first) };

@@ -525,7 +525,7 @@ fn wait_for_values(expression: &str, evaluate: impl Fn() -> Vec<Value>) {
 
 /// Each rule is evaluated; what it compares has values, and none holds but `expected`.
 fn check_alerts(prometheus: &Prometheus, rules_min: usize, expected: &[&str]) {
-    // They are evaluated every second. One that holds since a scrape failed on a busy machine does not hold for long.
+    // They are evaluated every second. An alert that a failed scrape on a busy machine raised ends with the next one.
     let is_settled = |rule: &Value| {
         let is_expected = expected.contains(&rule["name"].as_str().unwrap());
         rule["health"] != "unknown" && (rule["state"] == "inactive" || is_expected)
