@@ -17,7 +17,7 @@
 #           DAMAGE_OFFSETS  number of bytes that `make crash` damages in each file of a data directory (default 40)
 #           CRASH_RUNS      number of engine crashes on the simulated disk in each test of `make crash` (default 5000)
 #           SOAK_SECONDS    duration of `make soak` (default 3600)
-#           ARM64_CRATES    crates that `make test-arm64` tests (default: the layers up to the coin store)
+#           ARM64_CRATES    crates that `make test-arm64` tests, or all (default: the layers up to the coin store)
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -141,7 +141,7 @@ test-peers: judge second-opinion ## test against other nodes and Electrum server
 
 test-arm64: ## build the whole workspace for 64-bit ARM, and test ARM64_CRATES under qemu, with fewer random checks
 	@tools/arm64.sh cargo build --locked --profile test --workspace
-	@LYDIAN_LANE_CHECKS=20000 tools/arm64.sh cargo test --locked $(addprefix -p lydian-,$(ARM64_CRATES))
+	@LYDIAN_LANE_CHECKS=20000 tools/arm64.sh cargo test --locked $(if $(filter all,$(ARM64_CRATES)),--workspace --tests --no-fail-fast,$(addprefix -p lydian-,$(ARM64_CRATES)))
 
 bench-arm64: ## count the instructions that a signature takes on 64-bit ARM, under qemu
 	@tools/arm64.sh instructions

@@ -1,8 +1,8 @@
 //! Compares every lane kernel of this CPU, and the plain lanes, with libsecp256k1.
 //!
 //! Covers valid and invalid signatures of all kinds, scalars and points for which the formulas are exceptional, and
-//! which implementation decided which checks. `LYDIAN_LANE_CHECKS` sets the number of random checks; `make fuzz` uses
-//! more.
+//! which implementation decided which checks. `LYDIAN_LANE_CHECKS` sets the number of random checks, of which all but the
+//! fastest kernel get a tenth, and `LYDIAN_LANE_KERNEL` the only kernel to compare; `make fuzz` compares more.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -273,7 +273,12 @@ fn spoiled_key(key: &PublicKeyBytes, way: usize, numbers: &mut Numbers) -> Publi
 fn random_checks_against_the_reference() {
     let count = std::env::var("LYDIAN_LANE_CHECKS").map_or(CHECKS, |text| text.parse().unwrap());
     let seed = 0x6c61_6e65;
-    for (i, engine) in LaneEngine::available().iter().enumerate() {
+    let mut engines = LaneEngine::available();
+    if let Ok(name) = std::env::var("LYDIAN_LANE_KERNEL") {
+        engines.retain(|engine| engine.name() == name);
+        assert!(!engines.is_empty(), "this processor has no kernel {name}");
+    }
+    for (i, engine) in engines.iter().enumerate() {
         // The slower engines get a tenth.
         let count = if i == 0 { count } else { count / 10 };
         std::thread::scope(|scope| {
