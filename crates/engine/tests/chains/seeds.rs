@@ -2,16 +2,18 @@
 //! seed; if one fails or hangs, the command that reproduces it.
 //!
 //! * `LYDIAN_ENGINE_SECONDS`: how long each test runs with new seeds (default [`SECONDS`]);
+//! * `LYDIAN_ENGINE_HANG_SECONDS`: how long one seed may take (default [`HANG_SECONDS`]), for slow machines;
 //! * `LYDIAN_ENGINE_SEED`: only this seed; `LYDIAN_ENGINE_FIRST_SEED`: the first one.
 
+use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// Default running time of a test, in seconds.
 const SECONDS: u64 = 10;
 
-/// The time after which a seed counts as hanging.
-const HANG: Duration = Duration::from_secs(120);
+/// Default time after which a seed counts as hanging, in seconds.
+const HANG_SECONDS: u64 = 120;
 
 pub fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: a number")))
@@ -44,9 +46,11 @@ pub fn for_seeds(name: &str, share: u64, mut test: impl FnMut(u64)) -> u64 {
 fn watched(label: &str, work: impl FnOnce()) {
     let (done, is_done) = sync_channel::<()>(1);
     let text = label.to_owned();
+    let hang = Duration::from_secs(setting("LYDIAN_ENGINE_HANG_SECONDS").unwrap_or(HANG_SECONDS));
     let watcher = std::thread::spawn(move || {
-        if is_done.recv_timeout(HANG) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("hangs: {text}");
+        if is_done.recv_timeout(hang) == Err(RecvTimeoutError::Timeout) {
+            // Not by eprintln!, whose output the test harness keeps and loses when the process is aborted.
+            let _ = writeln!(std::io::stderr(), "hangs for {} s: {text}", hang.as_secs());
             std::process::abort();
         }
     });
