@@ -40,6 +40,7 @@ make_root() {
   fi
   rm -f -- "$new.log"
   mkdir -p "$new"/{proc,dev,tmp}
+  printf '127.0.0.1 localhost\n::1 localhost\n' >"$new/etc/hosts"
   mv -- "$new" "$root"
 }
 

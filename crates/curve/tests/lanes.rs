@@ -1,8 +1,8 @@
 //! Compares every lane kernel of this CPU, and the plain lanes, with libsecp256k1.
 //!
 //! Covers valid and invalid signatures of all kinds, scalars and points for which the formulas are exceptional, and
-//! which implementation decided which checks. `LYDIAN_LANE_CHECKS` sets the number of random checks, of which all but the
-//! fastest kernel get a tenth, and `LYDIAN_LANE_KERNEL` the only kernel to compare; `make fuzz` compares more.
+//! which implementation decided which checks. `LYDIAN_LANE_CHECKS` sets the number of random checks, of which all but
+//! the fastest kernel get a tenth, and `LYDIAN_LANE_KERNEL` the only kernel to compare; `make fuzz` compares more.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
