@@ -7,6 +7,7 @@
 //! never moved. The arena knows nothing about coins.
 
 use crate::entry::{ADDRESSES_MAX, index};
+use lydian_disk::MemoryBlocks;
 
 const UNIT: usize = 8;
 /// Size of a chunk in units.
@@ -124,6 +125,11 @@ impl Arena {
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.memory_bytes + self.chunks.capacity() as u64 * size_of::<Chunk>() as u64
+    }
+
+    /// Adds the memory of all chunks.
+    pub(crate) fn add_blocks(&self, blocks: &mut MemoryBlocks) {
+        self.chunks.iter().for_each(|chunk| blocks.add(chunk.data.as_ptr(), chunk.data.len()));
     }
 
     /// Frees the memory of at most `count` free chunks, from number `start` of the free ones. Returns whether more

@@ -14,19 +14,19 @@
 //! segments, and drops coins from memory that have become old. Segments are rewritten if more than half of their
 //! records are dead, or if there are many small ones; each checkpoint moves at most as many bytes as are new, or a
 //! fixed number if that is more, as at the tip. Death files are merged if there are many of them or if most of their
-//! entries are obsolete. Cost: one pass over the index (1.4 GB per second and thread for 180 million coins) and the new
+//! entries are obsolete. Cost: one pass over the index (4 GB per second and thread for 180 million coins) and the new
 //! bytes. Memory: up to 2 MiB per thread, and a window of 256 KiB per thread for each rewritten segment. After any
 //! failure the store is unusable until it is reopened.
 
 use crate::CheckpointReport;
 use crate::arena::Arena;
-use crate::entry::{AGE_MAX, Entry, Place, SHARDS, UNITS_MAX};
+use crate::entry::{AGE_MAX, Entry, Place, SHARDS, UNITS_MAX, index};
 use crate::error::CoinsError;
 use crate::manifest::{DeathsInfo, Manifest, SegmentInfo, is_of_any};
 use crate::moved::{MovedRecord, MovedRecords, Sidecars};
 use crate::old::{Added, Old};
 use crate::open::own;
-use crate::partition::{GROUP, Partition, in_memory, set_unit, unit_of};
+use crate::partition::{Partition, in_memory, set_unit, unit_of};
 use crate::record::UNIT_BYTES;
 use crate::rewrite::{Mover, Victims};
 use crate::sections::{FileId, HEADER_BYTES, Kind, Sections, SectionsWriter};
@@ -41,6 +41,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of chunks of the arena that are freed under one lock: 4 MiB.
 const TRIMMED_CHUNKS: usize = 64;
+/// Number of slots that the pass over the index looks at together.
+const WORD: usize = 64;
 /// Number of death files of similar size that are merged into one.
 const DEATHS_FILES: usize = 8;
 
@@ -283,37 +285,42 @@ impl Step<'_, '_> {
             Some(growing) => writer.push(growing, *place, fingerprint, outpoint, coin),
             None => unreachable!("a coin to be written in a checkpoint that has none"),
         };
-        for slot in 0..table.slots().len() {
-            if slot.is_multiple_of(GROUP) {
-                touch_new(&table.slots()[slot..], arena);
-            }
-            let entry = table.slots()[slot];
-            let fingerprint = entry.fingerprint();
-            match entry.place() {
-                _ if entry.is_empty() => {}
-                Place::Memory { address, age } => {
-                    let is_moved =
-                        age > 0 && plan.victims.contain_any() && plan.victims.contain(unit_of(arena.bytes(address)));
-                    if age == 0 || is_moved {
-                        let record = in_memory(arena.bytes(address));
-                        let unit = push(fingerprint, record.outpoint, record.coin_bytes)?;
-                        set_unit(arena.bytes_mut(address), unit);
-                        *if is_moved { &mut written.coins_moved } else { &mut written.coins_written } += 1;
+        let moved_units = plan.victims.bounds();
+        for start in (0..table.slots().len()).step_by(WORD) {
+            let mut work = slots_with_work(&table.slots()[start..], &moved_units);
+            touch_new(&table.slots()[start..], work, arena);
+            while work != 0 {
+                let slot = start + index(u64::from(work.trailing_zeros()));
+                work &= work - 1;
+                let entry = table.slots()[slot];
+                let fingerprint = entry.fingerprint();
+                match entry.place() {
+                    Place::Memory { address, age } => {
+                        let is_moved = age > 0
+                            && plan.victims.contain_any()
+                            && plan.victims.contain(unit_of(arena.bytes(address)));
+                        if age == 0 || is_moved {
+                            let record = in_memory(arena.bytes(address));
+                            let unit = push(fingerprint, record.outpoint, record.coin_bytes)?;
+                            set_unit(arena.bytes_mut(address), unit);
+                            *if is_moved { &mut written.coins_moved } else { &mut written.coins_written } += 1;
+                        }
+                        if plan.eviction.drops(age, fingerprint) {
+                            table.replace(slot, Entry::disk(fingerprint, unit_of(arena.bytes(address))));
+                            bytes_by_age[age] -= arena.slot_bytes(address);
+                            arena.release(address);
+                        } else {
+                            table.replace(slot, Entry::memory(fingerprint, address, (age + 1).min(AGE_MAX)));
+                        }
                     }
-                    if plan.eviction.drops(age, fingerprint) {
-                        table.replace(slot, Entry::disk(fingerprint, unit_of(arena.bytes(address))));
-                        bytes_by_age[age] -= arena.slot_bytes(address);
-                        arena.release(address);
-                    } else {
-                        table.replace(slot, Entry::memory(fingerprint, address, (age + 1).min(AGE_MAX)));
+                    Place::Disk { unit } if plan.victims.contain(unit) => {
+                        let unit =
+                            mover.take(unit, |record| push(fingerprint, record.outpoint, record.coin_bytes))??;
+                        table.replace(slot, Entry::disk(fingerprint, unit));
+                        written.coins_moved += 1;
                     }
+                    Place::Disk { .. } => {}
                 }
-                Place::Disk { unit } if plan.victims.contain(unit) => {
-                    let unit = mover.take(unit, |record| push(fingerprint, record.outpoint, record.coin_bytes))??;
-                    table.replace(slot, Entry::disk(fingerprint, unit));
-                    written.coins_moved += 1;
-                }
-                Place::Disk { .. } => {}
             }
         }
         table.shrink();
@@ -321,13 +328,24 @@ impl Step<'_, '_> {
     }
 }
 
-/// Reads the coins to be written of the next slots, to load them into the processor's cache together.
-fn touch_new(slots: &[Entry], arena: &Arena) {
-    let touch = |entry: &Entry| match entry.place() {
-        Place::Memory { address, age: 0 } if !entry.is_empty() => arena.touch(address),
-        _ => 0,
-    };
-    black_box(slots.iter().take(GROUP).map(touch).fold(0, |sum, bits| sum ^ bits));
+/// A bit for each of the next slots that may have work for a checkpoint: those of coins in memory, and of coins on disk
+/// at one of these units. Nearly all slots have none, so the pass skips them without a branch for each.
+fn slots_with_work(slots: &[Entry], moved_units: &Range<u64>) -> u64 {
+    let (first, count) = (moved_units.start, moved_units.end - moved_units.start);
+    let has_work = |entry: &Entry| entry.is_in_memory() | entry.is_at(first, count);
+    slots.iter().take(WORD).zip(0..).fold(0, |work, (entry, bit)| work | u64::from(has_work(entry)) << bit)
+}
+
+/// Reads the coins to be written of the next slots that have work, to load them into the processor's cache together.
+fn touch_new(slots: &[Entry], mut work: u64, arena: &Arena) {
+    let mut sum = 0;
+    while work != 0 {
+        if let Place::Memory { address, age: 0 } = slots[index(u64::from(work.trailing_zeros()))].place() {
+            sum ^= arena.touch(address);
+        }
+        work &= work - 1;
+    }
+    black_box(sum);
 }
 
 impl Step<'_, '_> {

@@ -72,7 +72,19 @@ impl Entry {
         }
     }
 
-    /// For prefetching only.
+    #[inline]
+    pub(crate) fn is_in_memory(self) -> bool {
+        self.0 & MEMORY != 0
+    }
+
+    /// Whether this is the entry of a coin on disk at one of the `count` units from `first` on, which is not 0. For a
+    /// coin in memory the answer means nothing. Without branches.
+    #[inline]
+    pub(crate) fn is_at(self, first: u64, count: u64) -> bool {
+        (self.0 & (UNITS_MAX - 1)).wrapping_sub(first) < count
+    }
+
+    /// For prefetching, and for sorting by fingerprint.
     #[inline]
     pub(crate) fn bits(self) -> u64 {
         self.0

@@ -1,9 +1,10 @@
 //! Opens a store. Input: a directory. Output: its manifest, segments and index.
 //!
-//! The index is built from the sidecars minus the deaths (`live`). Each thread loads one partition at a time. Files
-//! that the manifest does not name are removed: they are remains of an export, or of a checkpoint that did not complete
-//! or could not remove them. Cost: 8 bytes read for each record and death, 20 ns for each coin; records are not read.
-//! Every count is compared with the manifest, and an error names the damaged file.
+//! The index is built from the sidecars minus the deaths (`live`). Each thread loads one partition at a time: it appends
+//! the entries to their tables in the order of the files, and then arranges one table after the other, in the cache.
+//! Files that the manifest does not name are removed: they are remains of an export, or of a checkpoint that did not
+//! complete or could not remove them. Cost: 8 bytes read for each record and death, 20 to 40 ns for each coin; records
+//! are not read. Every count is compared with the manifest, and an error names the damaged file.
 
 use crate::PARTITIONS;
 use crate::entry::{Entry, SHARDS, index};
@@ -18,7 +19,7 @@ use crate::sections::{FileId, Kind};
 use crate::segment::{Segment, Segments};
 use crate::table::Table;
 use crate::writer::SidecarEntry;
-use lydian_disk::{Disk, DiskErrorKind, OwnDir, OwnFile, PathKind, Proof};
+use lydian_disk::{Disk, DiskErrorKind, MemoryBlocks, OwnDir, OwnFile, PathKind, Proof};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,10 +166,17 @@ fn load(live: &Live, coins: u64, number: usize, partition: &mut Partition) -> Re
     partition.tables = (0..SHARDS).map(|_| Table::with_capacity(share)).collect();
     let tables = &mut partition.tables;
     let _: ControlFlow<()> = live.each(number, |_, unit, entry| {
-        tables[entry.shard].insert(Entry::disk(entry.fingerprint, unit));
+        tables[entry.shard].push(Entry::disk(entry.fingerprint, unit));
         Ok(ControlFlow::Continue(()))
     })?;
+    let mut scratch = Vec::new();
+    tables.iter_mut().for_each(|table| table.arrange(&mut scratch));
     partition.len = partition.tables.iter().map(Table::len).sum();
+    if partition.is_large() {
+        let mut blocks = MemoryBlocks::default();
+        partition.add_blocks(&mut blocks);
+        blocks.move_to_huge_pages();
+    }
     Ok(())
 }
 

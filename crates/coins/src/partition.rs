@@ -16,9 +16,13 @@ use crate::old::{Old, Spot, Wanted};
 use crate::record::OUTPOINT_BYTES;
 use crate::table::Table;
 use lydian_consensus::CoinRef;
+use lydian_disk::MemoryBlocks;
 use lydian_primitives::OutPoint;
 use std::hint::black_box;
 
+/// Memory of a table from which index and coins are in huge pages: with smaller ones, of less than 25 million coins in
+/// the store, they gain nothing.
+const LARGE_BYTES: u64 = 64 << 10;
 /// Number of keys in a group.
 pub(crate) const GROUP: usize = 32;
 const UNIT_FIELD: usize = 5;
@@ -68,6 +72,17 @@ impl Partition {
         let tables: u64 = self.tables.iter().map(Table::memory_bytes).sum();
         let old = self.old.as_ref().map_or(0, |old| old.memory_bytes());
         tables + self.arena.memory_bytes() + self.deaths.capacity() as u64 * 8 + old
+    }
+
+    /// Whether the index is so large that huge pages gain something.
+    pub(crate) fn is_large(&self) -> bool {
+        self.tables.first().is_some_and(|table| table.memory_bytes() >= LARGE_BYTES)
+    }
+
+    /// Adds the memory of the index and of the coins in memory.
+    pub(crate) fn add_blocks(&self, blocks: &mut MemoryBlocks) {
+        self.tables.iter().for_each(|table| table.add_block(blocks));
+        self.arena.add_blocks(blocks);
     }
 
     /// Approximate number of bytes that the next checkpoint will write.

@@ -11,6 +11,7 @@ use crate::error::CoinsError;
 use crate::manifest::SegmentInfo;
 use crate::record::{Record, UNIT_BYTES};
 use crate::segment::{Segment, Segments};
+use std::ops::Range;
 
 /// Number of bytes that every checkpoint may move.
 const MOVED_BYTES: u64 = 64 << 20;
@@ -69,6 +70,14 @@ impl Victims {
 
     pub(crate) fn contain_any(&self) -> bool {
         !self.ranges.is_empty()
+    }
+
+    /// The units from the first victim to the last one; an empty range at 1 if there is none.
+    pub(crate) fn bounds(&self) -> Range<u64> {
+        match (self.ranges.first(), self.ranges.last()) {
+            (Some((start, _)), Some((_, end))) => *start..*end,
+            _ => 1..1,
+        }
     }
 
     #[inline]

@@ -19,7 +19,7 @@ use crate::segment::Segments;
 use crate::writer::Sizes;
 use crate::{CheckpointReport, CoinsError, CoinsStats, Key, PARTITIONS, Settings, Tip, checkpoint, open};
 use lydian_consensus::{Coin, CoinRef};
-use lydian_disk::Disk;
+use lydian_disk::{Disk, MemoryBlocks};
 use lydian_primitives::OutPoint;
 use lydian_stdx::{IgnorePoison, lock};
 use std::ops::ControlFlow;
@@ -242,7 +242,21 @@ impl Coins {
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
         self.is_changed.store(false, Ordering::Relaxed);
         attempt.succeed();
+        self.move_to_huge_pages();
         Ok(report)
+    }
+
+    /// Moves index and coins to huge pages: tables that have grown are in small ones, as is the memory of new coins.
+    fn move_to_huge_pages(&self) {
+        let mut blocks = MemoryBlocks::default();
+        for gate in &self.partitions {
+            let partition = gate.lock_after_others();
+            if !partition.is_large() {
+                return;
+            }
+            partition.add_blocks(&mut blocks);
+        }
+        blocks.move_to_huge_pages();
     }
 
     /// Whether enough data is not yet on disk that a checkpoint is due.

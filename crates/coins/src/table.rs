@@ -8,6 +8,7 @@
 //! reads records: the caller distinguishes entries with equal fingerprints.
 
 use crate::entry::{Entry, FINGERPRINT_BITS, index};
+use lydian_disk::MemoryBlocks;
 
 /// Slots after the last home, for entries that are pushed over the end; more are added when needed.
 const TAIL: usize = 4;
@@ -21,13 +22,39 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table with room for `len` entries.
+    /// An empty table with room for `len` entries, to be filled with [`Table::push`].
     pub(crate) fn with_capacity(len: u64) -> Table {
-        let mut table = Table::default();
-        if len > 0 {
-            table.resize(len * 7 / 5 + HOMES_MIN);
+        let homes = len * 7 / 5 + HOMES_MIN;
+        Table { slots: Vec::with_capacity(index(homes) + TAIL), homes, len: 0 }
+    }
+
+    /// Adds an entry to a table that is being filled, in any order. It can be used after [`Table::arrange`] only. The
+    /// cost is that of a sequential write, where an insertion into a table that is not in the cache waits for memory.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.slots.push(entry);
+    }
+
+    /// Puts the entries that were pushed into their slots. The content of `scratch` is replaced.
+    pub(crate) fn arrange(&mut self, scratch: &mut Vec<Entry>) {
+        scratch.clear();
+        scratch.append(&mut self.slots);
+        scratch.sort_unstable_by_key(|entry| entry.bits());
+        self.len = scratch.len() as u64;
+        if self.len == 0 {
+            *self = Table::default();
+            return;
         }
-        table
+        if self.len * 6 > self.homes * 5 {
+            self.homes = self.len * 7 / 5 + HOMES_MIN;
+        }
+        self.slots.reserve_exact(index(self.homes) + TAIL);
+        self.slots.resize(index(self.homes) + TAIL, Entry::EMPTY);
+        self.place(scratch.drain(..));
+    }
+
+    pub(crate) fn add_block(&self, blocks: &mut MemoryBlocks) {
+        blocks.add(self.slots.as_ptr(), self.slots.capacity());
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -137,8 +164,13 @@ impl Table {
         slots.resize(index(homes) + TAIL, Entry::EMPTY);
         let old = std::mem::replace(&mut self.slots, slots);
         self.homes = homes;
+        self.place(old.into_iter().filter(|entry| !entry.is_empty()));
+    }
+
+    /// Fills empty slots with ordered entries.
+    fn place(&mut self, entries: impl Iterator<Item = Entry>) {
         let mut end = 0;
-        for entry in old.into_iter().filter(|entry| !entry.is_empty()) {
+        for entry in entries {
             let slot = self.home(entry.fingerprint()).max(end);
             if slot >= self.slots.len() {
                 self.slots.reserve_exact(TAIL);
@@ -195,6 +227,29 @@ mod tests {
             }
             table.shrink();
             check(&table, &model);
+        }
+    }
+
+    /// In two cases there is less room than entries.
+    #[test]
+    fn filled_in_any_order() {
+        for (room, len) in [(0, 0_u32), (5, 0), (0, 1), (10, 200), (1000, 1000), (90_000, 90_000)] {
+            let mut model = BTreeMap::new();
+            let mut table = Table::with_capacity(room);
+            for number in 0..len {
+                // Some are equal, many are at the end.
+                let fingerprint = match number % 4 {
+                    0 => (1 << FINGERPRINT_BITS) - 1 - number / 8 % 50,
+                    _ => number.wrapping_mul(0x9e37_79b1) >> 3,
+                };
+                model.insert((fingerprint, 1 + u64::from(number)), ());
+                table.push(Entry::disk(fingerprint, 1 + u64::from(number)));
+            }
+            table.arrange(&mut vec![Entry::disk(1, 1)]);
+            assert!(len < 200 || table.memory_bytes() <= 16 * u64::from(len));
+            check(&table, &model);
+            table.insert(Entry::disk(7, 1 << 30));
+            assert_eq!((table.len(), find(&table, 7, 1 << 30).is_some()), (u64::from(len) + 1, true));
         }
     }
 

@@ -33,7 +33,7 @@ pub use many::ReadWay;
 pub use own::{Change, OwnDir, OwnFile, Proof};
 pub use real::RealDisk;
 pub use sim::{Fault, SimDisk};
-pub use sys::{WipingAllocator, bound_free_memory, is_clock_synchronized, release_free_memory, wiping};
+pub use sys::{MemoryBlocks, WipingAllocator, bound_free_memory, is_clock_synchronized, release_free_memory, wiping};
 pub use whole::{is_zst, open_content, read_whole};
 
 use std::fmt::Debug;

@@ -1,7 +1,7 @@
 //! Benchmarks the store and a `HashMap` with a mainnet-like workload: `cargo bench -p lydian-coins --bench mix --
-//! [--coins N] [--operations N] [--cache-mb N] [--low-memory] [--no-map]`. Without `--bench` it makes a small run that
-//! checks every result. [`workload`] and [`run`] describe input and output. The `rivals` workspace runs RocksDB with
-//! the same workload.
+//! [--coins N] [--operations N] [--cache-mb N] [--low-memory] [--no-map] [--no-scan]`. Without `--bench` it makes a
+//! small run that checks every result. [`workload`] and [`run`] describe input and output. The `rivals` workspace runs
+//! RocksDB with the same workload.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 mod ours;
@@ -15,6 +15,8 @@ use std::collections::HashMap;
 use workload::Block;
 
 fn main() {
+    // As the node does.
+    lydian_disk::bound_free_memory();
     let sizes = Sizes::from_arguments();
     ours::bench(sizes);
     if std::env::args().len() <= 2 {

@@ -35,7 +35,9 @@ pub(crate) fn bench(sizes: Sizes) {
     ours.count_reads(&mut workload);
     ours.checkpoint_often(&mut workload);
     ours.look_up_during_checkpoints(&mut workload);
-    ours.scan(&mut workload);
+    if !std::env::args().any(|argument| argument == "--no-scan") {
+        ours.scan(&mut workload);
+    }
     let coins = ours.coins.len();
     for what in ["clean stop", "kill"] {
         if what == "kill" {

@@ -115,7 +115,12 @@ pub(crate) fn run(subject: &mut dyn Subject, sizes: Sizes) -> Workload {
         "  get       {:8.0} ns a coin, old ones at random",
         get_time.as_secs_f64() * 1e9 / sample.spends.len() as f64
     );
-    println!("  memory    {:8.2} GB counted by itself, {:.2} GB peak of the process", gb(memory), gb(status("VmHWM:")));
+    println!(
+        "  memory    {:8.2} GB counted by itself, {:.2} GB peak of the process, {:.2} GB in huge pages",
+        gb(memory),
+        gb(status("VmHWM:")),
+        gb(field("/proc/self/smaps_rollup", "AnonHugePages:").unwrap_or(0) << 10)
+    );
     println!("  disk      {:8.1} GB", gb(disk));
     workload
 }

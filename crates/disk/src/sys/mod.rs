@@ -6,9 +6,11 @@
 
 #![allow(unsafe_code, reason = "system calls; each site says what it relies on")]
 
+mod huge;
 mod ring;
 mod wiping;
 
+pub use huge::MemoryBlocks;
 pub(crate) use ring::{Broken, Ring};
 pub use wiping::{WipingAllocator, wiping};
 
