@@ -1,10 +1,10 @@
 //! Opens a store. Input: a directory. Output: its manifest, segments and index.
 //!
-//! The index is built from the sidecars minus the deaths (`live`). Each thread loads one partition at a time: it appends
-//! the entries to their tables in the order of the files, and then arranges one table after the other, in the cache.
-//! Files that the manifest does not name are removed: they are remains of an export, or of a checkpoint that did not
-//! complete or could not remove them. Cost: 8 bytes read for each record and death, 20 to 40 ns for each coin; records
-//! are not read. Every count is compared with the manifest, and an error names the damaged file.
+//! The index is built from the sidecars minus the deaths (`live`). Each thread loads one partition at a time: it adds
+//! the entries to their tables in the order of the files, and then arranges each table, which the cache holds. Files
+//! that the manifest does not name are removed: they are remains of an export, or of a checkpoint that did not complete
+//! or could not remove them. Cost: 8 bytes read for each record and death, 20 to 40 ns for each coin; records are not
+//! read. Every count is compared with the manifest, and an error names the damaged file.
 
 use crate::PARTITIONS;
 use crate::entry::{Entry, SHARDS, index};

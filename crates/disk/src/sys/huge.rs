@@ -37,8 +37,8 @@ impl MemoryBlocks {
     pub fn move_to_huge_pages(self) {
         let Some(size) = huge_page_bytes() else { return };
         for range in self.pages(size) {
-            // Both do the same with the rest of a range that has a hole, such as the end of the heap, and then say so by
-            // the error which the second also has if no huge page is free: do not search for one for each range.
+            // Where a range has a hole, such as the end of the heap, both do their work in the rest, and fail with the
+            // error that the second also has if no huge page is free. Then do not search for one for each range.
             let is_out_of_memory =
                 |result: io::Result<()>| result.is_err_and(|error| error.raw_os_error() == Some(libc::ENOMEM));
             let has_hole = is_out_of_memory(advise(&range, libc::MADV_HUGEPAGE));
@@ -74,6 +74,7 @@ impl MemoryBlocks {
 }
 
 /// The size of a huge page, if the system has any and lets programs ask for them.
+#[allow(clippy::disallowed_methods, reason = "files of the kernel, a few bytes each")]
 fn huge_page_bytes() -> Option<usize> {
     let read = |name| fs::read_to_string(format!("{SETTINGS}/{name}")).ok();
     if read("enabled")?.contains("[never]") {
@@ -95,18 +96,23 @@ mod tests {
 
     #[test]
     fn pages_are_mostly_in_the_blocks() {
-        let pages = |ranges: &[Range<usize>]| MemoryBlocks { ranges: ranges.to_vec() }.pages(100);
-        assert!(pages(&[]).is_empty());
-        assert!(pages(&[1..75, 326..400]).is_empty(), "less than three quarters of each");
-        assert_eq!(pages(&[100..175]), [100..200]);
-        assert_eq!(pages(&[530..560, 500..525, 570..590]), [500..600], "in parts, in any order");
-        assert_eq!(pages(&[20..310]), [0..300], "less of the last one");
-        assert_eq!(pages(&[25..150, 151..380, 400..450]), [0..400]);
-        assert_eq!(pages(&[0..100, 200..300, 300..400]), [0..100, 200..400]);
-        assert!(pages(&[usize::MAX - 5..usize::MAX]).is_empty());
+        let pages = |blocks: &[(usize, usize)]| {
+            let ranges = blocks.iter().map(|(start, end)| *start..*end).collect();
+            let pages = MemoryBlocks { ranges }.pages(100);
+            pages.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(pages(&[]), []);
+        assert_eq!(pages(&[(1, 75), (326, 400)]), [], "less than three quarters of each");
+        assert_eq!(pages(&[(100, 175)]), [(100, 200)]);
+        assert_eq!(pages(&[(530, 560), (500, 525), (570, 590)]), [(500, 600)], "in parts, in any order");
+        assert_eq!(pages(&[(20, 310)]), [(0, 300)], "less of the last one");
+        assert_eq!(pages(&[(25, 150), (151, 380), (400, 450)]), [(0, 400)]);
+        assert_eq!(pages(&[(0, 100), (200, 300), (300, 400)]), [(0, 100), (200, 400)]);
+        assert_eq!(pages(&[(usize::MAX - 5, usize::MAX)]), []);
     }
 
     /// The bytes in huge pages of the memory that contains an address.
+    #[allow(clippy::disallowed_methods, reason = "a file of the kernel")]
     fn bytes_in_huge_pages(address: usize) -> usize {
         let text = fs::read_to_string("/proc/self/smaps").unwrap();
         let mut is_here = false;
@@ -123,6 +129,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::print_stderr, reason = "says what could not be tested")]
     fn memory_is_moved_and_keeps_its_bytes() {
         let bytes = vec![7_u8; 32 << 20];
         let mut blocks = MemoryBlocks::default();
