@@ -287,11 +287,9 @@ impl Step<'_, '_> {
         };
         let moved_units = plan.victims.bounds();
         for start in (0..table.slots().len()).step_by(WORD) {
-            let mut work = slots_with_work(&table.slots()[start..], &moved_units);
+            let work = slots_with_work(&table.slots()[start..], &moved_units);
             touch_new(&table.slots()[start..], work, arena);
-            while work != 0 {
-                let slot = start + index(u64::from(work.trailing_zeros()));
-                work &= work - 1;
+            for slot in each_bit(work).map(|bit| start + bit) {
                 let entry = table.slots()[slot];
                 let fingerprint = entry.fingerprint();
                 match entry.place() {
@@ -336,16 +334,22 @@ fn slots_with_work(slots: &[Entry], moved_units: &Range<u64>) -> u64 {
     slots.iter().take(WORD).zip(0..).fold(0, |work, (entry, bit)| work | u64::from(has_work(entry)) << bit)
 }
 
+/// The positions of the bits that are set, in order.
+fn each_bit(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (bits != 0).then(|| index(u64::from(bits.trailing_zeros())));
+        bits &= bits.wrapping_sub(1);
+        bit
+    })
+}
+
 /// Reads the coins to be written of the next slots that have work, to load them into the processor's cache together.
-fn touch_new(slots: &[Entry], mut work: u64, arena: &Arena) {
-    let mut sum = 0;
-    while work != 0 {
-        if let Place::Memory { address, age: 0 } = slots[index(u64::from(work.trailing_zeros()))].place() {
-            sum ^= arena.touch(address);
-        }
-        work &= work - 1;
-    }
-    black_box(sum);
+fn touch_new(slots: &[Entry], work: u64, arena: &Arena) {
+    let touch = |bit: usize| match slots[bit].place() {
+        Place::Memory { address, age: 0 } => arena.touch(address),
+        _ => 0,
+    };
+    black_box(each_bit(work).map(touch).fold(0, |sum, bits| sum ^ bits));
 }
 
 impl Step<'_, '_> {
@@ -523,6 +527,7 @@ pub(crate) fn remove_unnamed(coins: &Coins, old: &Manifest, new: &Manifest) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::{ADDRESSES_MAX, FINGERPRINT_BITS};
     use crate::sections::SectionsInfo;
 
     #[test]
@@ -534,6 +539,31 @@ mod tests {
         assert_eq!(find_gap(22, &taken, 8), Some(22));
         assert_eq!(find_gap(41, &taken, UNITS_MAX - 42), Some(41));
         assert_eq!(find_gap(41, &taken, UNITS_MAX - 41), None);
+    }
+
+    /// Compared with the plain test of one slot.
+    #[test]
+    fn slots_with_work_are_those_in_memory_and_those_to_be_moved() {
+        let last = (1 << FINGERPRINT_BITS) - 1;
+        let units = [1, 2, 99, 100, 101, 199, 200, 201, UNITS_MAX - 1];
+        let mut slots: Vec<Entry> = units.iter().flat_map(|unit| [0, last].map(|f| Entry::disk(f, *unit))).collect();
+        slots.extend([0, 7, ADDRESSES_MAX - 1].map(|address| Entry::memory(last, address, 0)));
+        slots.extend([0, AGE_MAX].map(|age| Entry::memory(0, 100, age)));
+        slots.extend([Entry::EMPTY; 3]);
+        // More than a word.
+        let slots: Vec<Entry> = slots.iter().chain(slots.iter().rev()).chain(&slots).copied().collect();
+        for moved in [1..1, 1..2, 100..200, 1..UNITS_MAX, UNITS_MAX - 1..UNITS_MAX] {
+            let has_work = |entry: Entry| match entry.place() {
+                Place::Memory { .. } => true,
+                Place::Disk { unit } => !entry.is_empty() && moved.contains(&unit),
+            };
+            for start in 0..slots.len() {
+                let found: Vec<usize> = each_bit(slots_with_work(&slots[start..], &moved)).collect();
+                let wanted = (0..(slots.len() - start).min(WORD)).filter(|bit| has_work(slots[start + bit]));
+                assert_eq!(found, wanted.collect::<Vec<_>>(), "{moved:?} from {start}");
+            }
+        }
+        assert_eq!(each_bit(u64::MAX).count(), 64);
     }
 
     fn files(counts: &[u64]) -> Vec<DeathsInfo> {

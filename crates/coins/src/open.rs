@@ -172,11 +172,9 @@ fn load(live: &Live, coins: u64, number: usize, partition: &mut Partition) -> Re
     let mut scratch = Vec::new();
     tables.iter_mut().for_each(|table| table.arrange(&mut scratch));
     partition.len = partition.tables.iter().map(Table::len).sum();
-    if partition.is_large() {
-        let mut blocks = MemoryBlocks::default();
-        partition.add_blocks(&mut blocks);
-        blocks.move_to_huge_pages();
-    }
+    let mut blocks = MemoryBlocks::default();
+    partition.add_large_blocks(&mut blocks);
+    blocks.move_to_huge_pages();
     Ok(())
 }
 

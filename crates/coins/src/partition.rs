@@ -74,15 +74,12 @@ impl Partition {
         tables + self.arena.memory_bytes() + self.deaths.capacity() as u64 * 8 + old
     }
 
-    /// Whether the index is so large that huge pages gain something.
-    pub(crate) fn is_large(&self) -> bool {
-        self.tables.first().is_some_and(|table| table.memory_bytes() >= LARGE_BYTES)
-    }
-
-    /// Adds the memory of the index and of the coins in memory.
-    pub(crate) fn add_blocks(&self, blocks: &mut MemoryBlocks) {
-        self.tables.iter().for_each(|table| table.add_block(blocks));
-        self.arena.add_blocks(blocks);
+    /// Adds the memory that huge pages make faster: index and coins, if the index is large.
+    pub(crate) fn add_large_blocks(&self, blocks: &mut MemoryBlocks) {
+        if self.tables.first().is_some_and(|table| table.memory_bytes() >= LARGE_BYTES) {
+            self.tables.iter().for_each(|table| table.add_block(blocks));
+            self.arena.add_blocks(blocks);
+        }
     }
 
     /// Approximate number of bytes that the next checkpoint will write.

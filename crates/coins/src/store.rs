@@ -249,13 +249,7 @@ impl Coins {
     /// Moves index and coins to huge pages: tables that have grown are in small ones, as is the memory of new coins.
     fn move_to_huge_pages(&self) {
         let mut blocks = MemoryBlocks::default();
-        for gate in &self.partitions {
-            let partition = gate.lock_after_others();
-            if !partition.is_large() {
-                return;
-            }
-            partition.add_blocks(&mut blocks);
-        }
+        self.partitions.iter().for_each(|gate| gate.lock_after_others().add_large_blocks(&mut blocks));
         blocks.move_to_huge_pages();
     }
 
