@@ -335,9 +335,15 @@ impl<L: Lanes> Carried<L> {
             || {
                 let mut columns = settled::<L, 1, 1>(l);
                 add_upper(l, &mut columns, &self.0, &other.0);
-                let folds = upper(l, &columns);
-                add_lower(l, &mut columns, &self.0, &other.0);
-                fold(l, &columns, &folds)
+                let high = upper(l, &columns);
+                add_third(l, &mut columns, &self.0, &other.0);
+                fold(
+                    l,
+                    columns,
+                    &high,
+                    #[inline(always)]
+                    |columns| add_lower(l, columns, &self.0, &other.0),
+                )
             },
         )
     }
@@ -354,9 +360,15 @@ impl<L: Lanes> Carried<L> {
                 let mut columns = settled::<L, 1, 1>(l);
                 add_start(l, &mut columns, start);
                 add_upper(l, &mut columns, &self.0, &other.0);
-                let folds = upper(l, &columns);
-                add_lower(l, &mut columns, &self.0, &other.0);
-                fold(l, &columns, &folds)
+                let high = upper(l, &columns);
+                add_third(l, &mut columns, &self.0, &other.0);
+                fold(
+                    l,
+                    columns,
+                    &high,
+                    #[inline(always)]
+                    |columns| add_lower(l, columns, &self.0, &other.0),
+                )
             },
         )
     }
@@ -373,10 +385,19 @@ impl<L: Lanes> Carried<L> {
                 let mut columns = settled::<L, 2, 1>(l);
                 add_upper(l, &mut columns, &self.0, &other.0);
                 add_upper(l, &mut columns, &c.0, &d.0);
-                let folds = upper(l, &columns);
-                add_lower(l, &mut columns, &self.0, &other.0);
-                add_lower(l, &mut columns, &c.0, &d.0);
-                fold(l, &columns, &folds)
+                let high = upper(l, &columns);
+                add_third(l, &mut columns, &self.0, &other.0);
+                add_third(l, &mut columns, &c.0, &d.0);
+                fold(
+                    l,
+                    columns,
+                    &high,
+                    #[inline(always)]
+                    |columns| {
+                        add_lower(l, columns, &self.0, &other.0);
+                        add_lower(l, columns, &c.0, &d.0);
+                    },
+                )
             },
         )
     }
@@ -394,10 +415,7 @@ impl<L: Lanes> Carried<L> {
         }
         l.piece(
             #[inline(always)]
-            || {
-                let columns = square_columns(l, &self.0);
-                fold(l, &columns, &upper(l, &columns))
-            },
+            || square(l, None, &self.0),
         )
     }
 
@@ -408,11 +426,7 @@ impl<L: Lanes> Carried<L> {
         }
         l.piece(
             #[inline(always)]
-            || {
-                let mut columns = square_columns(l, &self.0);
-                add_start(l, &mut columns, start);
-                fold(l, &columns, &upper(l, &columns))
-            },
+            || square(l, Some(start), &self.0),
         )
     }
 
@@ -505,14 +519,22 @@ fn add_upper<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], 
     }
 }
 
-/// Adds the other products, unless [`add_upper`] has added them already because registers hold all columns.
+/// Adds the products with i + j = 3, unless [`add_upper`] has added all products because registers hold all columns.
+/// This completes column 4, and with it what the second fold needs.
+#[inline(always)]
+fn add_third<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
+    if L::IS_SIGNED {
+        add_column::<L, 3>(l, columns, a, b);
+    }
+}
+
+/// Adds the products that are left.
 #[inline(always)]
 fn add_lower<L: Lanes>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5], b: &[L::Factor; 5]) {
     if L::IS_SIGNED {
         add_column::<L, 0>(l, columns, a, b);
         add_column::<L, 1>(l, columns, a, b);
         add_column::<L, 2>(l, columns, a, b);
-        add_column::<L, 3>(l, columns, a, b);
     }
 }
 
@@ -527,27 +549,84 @@ fn add_column<L: Lanes, const AT: usize>(l: L, columns: &mut [L::Vector; 10], a:
     }
 }
 
-/// The columns of a square: products of different limbs, doubled, then the squares of limbs.
+/// a^2 + start: products of different limbs, doubled, then the squares of limbs.
 #[inline(always)]
-fn square_columns<L: Lanes>(l: L, a: &[L::Factor; 5]) -> [L::Vector; 10] {
+fn square<L: Lanes>(l: L, start: Option<&Raw<L>>, a: &[L::Factor; 5]) -> Raw<L> {
     // Half of the settlement, since it is doubled with the columns.
     let mut columns = settled::<L, 1, 2>(l);
-    for i in 0..5 {
-        for j in 0..5 {
-            if i < j {
+    if L::IS_SIGNED {
+        // In the order of a product.
+        add_different::<L, 4>(l, &mut columns, a);
+        add_different::<L, 5>(l, &mut columns, a);
+        add_different::<L, 6>(l, &mut columns, a);
+        add_different::<L, 7>(l, &mut columns, a);
+        add_different::<L, 3>(l, &mut columns, a);
+        add_different::<L, 2>(l, &mut columns, a);
+        double(l, &mut columns[3..]);
+        add_square::<L, 2>(l, &mut columns, a);
+        add_square::<L, 3>(l, &mut columns, a);
+        add_square::<L, 4>(l, &mut columns, a);
+    } else {
+        for i in 0..5 {
+            for j in i + 1..5 {
                 let at = i + j;
                 (columns[at], columns[at + 1]) = l.multiply_loose(columns[at], columns[at + 1], a[i], a[j]);
             }
         }
+        double(l, &mut columns);
+        add_square::<L, 0>(l, &mut columns, a);
+        add_square::<L, 1>(l, &mut columns, a);
+        add_square::<L, 2>(l, &mut columns, a);
+        add_square::<L, 3>(l, &mut columns, a);
+        add_square::<L, 4>(l, &mut columns, a);
     }
-    for column in &mut columns {
+    if let Some(start) = start {
+        for i in if L::IS_SIGNED { 3..5 } else { 0..5 } {
+            columns[i] = l.add(columns[i], start.0[i]);
+        }
+    }
+    let high = upper(l, &columns);
+    fold(
+        l,
+        columns,
+        &high,
+        #[inline(always)]
+        |columns| {
+            if L::IS_SIGNED {
+                add_different::<L, 1>(l, columns, a);
+                double(l, &mut columns[..3]);
+                add_square::<L, 0>(l, columns, a);
+                add_square::<L, 1>(l, columns, a);
+                if let Some(start) = start {
+                    for i in 0..3 {
+                        columns[i] = l.add(columns[i], start.0[i]);
+                    }
+                }
+            }
+        },
+    )
+}
+
+#[inline(always)]
+fn double<L: Lanes>(l: L, columns: &mut [L::Vector]) {
+    for column in columns {
         *column = l.add(*column, *column);
     }
+}
+
+/// Adds the products of different limbs i and j with i + j = AT, each once.
+#[inline(always)]
+fn add_different<L: Lanes, const AT: usize>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5]) {
     for i in 0..5 {
-        let at = 2 * i;
-        (columns[at], columns[at + 1]) = l.multiply_loose(columns[at], columns[at + 1], a[i], a[i]);
+        if 2 * i < AT && AT - i < 5 {
+            (columns[AT], columns[AT + 1]) = l.multiply_loose(columns[AT], columns[AT + 1], a[i], a[AT - i]);
+        }
     }
-    columns
+}
+
+#[inline(always)]
+fn add_square<L: Lanes, const I: usize>(l: L, columns: &mut [L::Vector; 10], a: &[L::Factor; 5]) {
+    (columns[2 * I], columns[2 * I + 1]) = l.multiply_loose(columns[2 * I], columns[2 * I + 1], a[I], a[I]);
 }
 
 /// Bits of the constant that makes a column positive if products have signed parts.
@@ -605,21 +684,34 @@ fn upper<L: Lanes>(l: L, columns: &[L::Vector; 10]) -> [L::Factor; 5] {
 }
 
 /// From ten columns to a value below 2^256 + 2^220: columns 5 to 9 fold onto 0 to 4, then the bits above 2^256.
+///
+/// `lower` adds to columns 0 to 3 what was not added before; it fills the time that the second fold waits.
 #[inline(always)]
-fn fold<L: Lanes>(l: L, columns: &[L::Vector; 10], high: &[L::Factor; 5]) -> Raw<L> {
-    let mut low =
-        [columns[0], columns[1], columns[2], columns[3], columns[4], l.splat(0_u64.wrapping_sub(L::HIGH_EXCESS))];
+fn fold<L: Lanes>(
+    l: L,
+    mut columns: [L::Vector; 10],
+    high: &[L::Factor; 5],
+    lower: impl FnOnce(&mut [L::Vector; 10]),
+) -> Raw<L> {
+    columns[5] = l.splat(0_u64.wrapping_sub(L::HIGH_EXCESS));
     let fold = l.factor(l.splat(FOLD_260));
-    for i in 0..5 {
-        (low[i], low[i + 1]) = l.multiply_loose(low[i], low[i + 1], high[i], fold);
+    for i in if L::IS_SIGNED { 3..5 } else { 0..5 } {
+        (columns[i], columns[i + 1]) = l.multiply_loose(columns[i], columns[i + 1], high[i], fold);
     }
-    // low[5] is below 2^37, low[4] below 2^58: the part at or above 2^256 is below 2^42.
-    let above = l.add(l.shr(low[4], 48), l.shl(low[5], 4));
+    // Column 5 is below 2^37, column 4 below 2^58: the part at or above 2^256 is below 2^42.
+    let above = l.add(l.shr(columns[4], 48), l.shl(columns[5], 4));
     debug_assert!(l.is_below(above, 42), "the second fold is one limb");
-    low[4] = l.and(low[4], l.splat(TOP));
-    let fold = l.factor(l.splat(FOLD_256));
-    (low[0], low[1]) = l.multiply(low[0], low[1], l.factor(above), fold);
-    Raw([low[0], low[1], low[2], low[3], low[4]])
+    columns[4] = l.and(columns[4], l.splat(TOP));
+    let above = l.factor(above);
+    if L::IS_SIGNED {
+        lower(&mut columns);
+        for i in 0..3 {
+            (columns[i], columns[i + 1]) = l.multiply_loose(columns[i], columns[i + 1], high[i], fold);
+        }
+    }
+    (columns[0], columns[1]) = l.multiply(columns[0], columns[1], above, l.factor(l.splat(FOLD_256)));
+    let [a, b, c, d, e, ..] = columns;
+    Raw([a, b, c, d, e])
 }
 
 /// Whether the limbs are `multiple` * p, and at least as large as each limb of a value that may be subtracted.
