@@ -22,7 +22,7 @@ left_out() {
 packages=rustc-web,cargo-web,libstd-rust-web-dev,libstd-rust-web-dev:arm64,libc6-dev,libc6-dev:arm64,gcc,gcc-aarch64-linux-gnu,libgcc-s1:arm64,qemu-user-static,qemu-user,bash,coreutils,git
 target=aarch64-unknown-linux-gnu
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/lydian
-root=$cache/arm64-1
+root=$cache/arm64-2
 [ "$(uname -m)" = x86_64 ] || left_out "this machine is $(uname -m); run cargo itself on ARM"
 
 make_root() {
@@ -40,6 +40,8 @@ make_root() {
   fi
   rm -f -- "$new.log"
   mkdir -p "$new"/{proc,dev,tmp}
+  # Its own shell is not among the packages; the node runs commands with it.
+  [ -e "$new/bin/sh" ] || ln -s bash "$new/bin/sh"
   printf '127.0.0.1 localhost\n::1 localhost\n' >"$new/etc/hosts"
   mv -- "$new" "$root"
 }
