@@ -8,6 +8,7 @@
 //! negative. Derivation: `docs/derivations/field.md`.
 
 use super::{LIMB, Lanes, WIDTH_MAX};
+use std::ops::Range;
 
 /// 2^256 modulo p.
 pub(super) const FOLD_256: u64 = 0x0001_0000_03d1;
@@ -332,19 +333,7 @@ impl<L: Lanes> Carried<L> {
         }
         l.piece(
             #[inline(always)]
-            || {
-                let mut columns = settled::<L, 1, 1>(l);
-                add_upper(l, &mut columns, &self.0, &other.0);
-                let high = upper(l, &columns);
-                add_third(l, &mut columns, &self.0, &other.0);
-                fold(
-                    l,
-                    columns,
-                    &high,
-                    #[inline(always)]
-                    |columns| add_lower(l, columns, &self.0, &other.0),
-                )
-            },
+            || product(l, None, &self.0, &other.0),
         )
     }
 
@@ -356,20 +345,7 @@ impl<L: Lanes> Carried<L> {
         }
         l.piece(
             #[inline(always)]
-            || {
-                let mut columns = settled::<L, 1, 1>(l);
-                add_start(l, &mut columns, start);
-                add_upper(l, &mut columns, &self.0, &other.0);
-                let high = upper(l, &columns);
-                add_third(l, &mut columns, &self.0, &other.0);
-                fold(
-                    l,
-                    columns,
-                    &high,
-                    #[inline(always)]
-                    |columns| add_lower(l, columns, &self.0, &other.0),
-                )
-            },
+            || product(l, Some(start), &self.0, &other.0),
         )
     }
 
@@ -492,10 +468,29 @@ fn settled<L: Lanes, const PRODUCTS: u64, const PART: u64>(l: L) -> [L::Vector; 
 }
 
 #[inline(always)]
-fn add_start<L: Lanes>(l: L, columns: &mut [L::Vector; 10], start: &Raw<L>) {
-    for i in 0..5 {
-        columns[i] = l.add(columns[i], start.0[i]);
+fn add_start<L: Lanes>(l: L, columns: &mut [L::Vector; 10], start: Option<&Raw<L>>, limbs: Range<usize>) {
+    if let Some(start) = start {
+        for i in limbs {
+            columns[i] = l.add(columns[i], start.0[i]);
+        }
     }
+}
+
+/// a * b + start.
+#[inline(always)]
+fn product<L: Lanes>(l: L, start: Option<&Raw<L>>, a: &[L::Factor; 5], b: &[L::Factor; 5]) -> Raw<L> {
+    let mut columns = settled::<L, 1, 1>(l);
+    add_start(l, &mut columns, start, 0..5);
+    add_upper(l, &mut columns, a, b);
+    let high = upper(l, &columns);
+    add_third(l, &mut columns, a, b);
+    fold(
+        l,
+        columns,
+        &high,
+        #[inline(always)]
+        |columns| add_lower(l, columns, a, b),
+    )
 }
 
 /// Adds limb i times limb j to the columns i + j and i + j + 1, with the excess of [`Lanes::multiply_loose`], for i + j
@@ -580,11 +575,7 @@ fn square<L: Lanes>(l: L, start: Option<&Raw<L>>, a: &[L::Factor; 5]) -> Raw<L> 
         add_square::<L, 3>(l, &mut columns, a);
         add_square::<L, 4>(l, &mut columns, a);
     }
-    if let Some(start) = start {
-        for i in if L::IS_SIGNED { 3..5 } else { 0..5 } {
-            columns[i] = l.add(columns[i], start.0[i]);
-        }
-    }
+    add_start(l, &mut columns, start, if L::IS_SIGNED { 3..5 } else { 0..5 });
     let high = upper(l, &columns);
     fold(
         l,
@@ -597,11 +588,7 @@ fn square<L: Lanes>(l: L, start: Option<&Raw<L>>, a: &[L::Factor; 5]) -> Raw<L> 
                 double(l, &mut columns[..3]);
                 add_square::<L, 0>(l, columns, a);
                 add_square::<L, 1>(l, columns, a);
-                if let Some(start) = start {
-                    for i in 0..3 {
-                        columns[i] = l.add(columns[i], start.0[i]);
-                    }
-                }
+                add_start(l, columns, start, 0..3);
             }
         },
     )
