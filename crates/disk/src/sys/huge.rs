@@ -35,17 +35,28 @@ impl MemoryBlocks {
     /// Moves the blocks to huge pages now, as far as the kernel has any free. Before Linux 6.1 the kernel moves them
     /// itself, within hours.
     pub fn move_to_huge_pages(self) {
-        let Some(size) = huge_page_bytes() else { return };
+        if let Some(size) = huge_page_bytes() {
+            self.collapse(size);
+        }
+    }
+
+    /// Returns the kernel's answer for each range, up to the first one for which it had no huge page.
+    fn collapse(&self, size: usize) -> Vec<io::Result<()>> {
+        let is_out_of_memory =
+            |answer: &io::Result<()>| answer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOMEM));
+        let mut answers = Vec::new();
         for range in self.pages(size) {
             // Where a range has a hole, such as the end of the heap, both do their work in the rest, and fail with the
             // error that the second also has if no huge page is free. Then do not search for one for each range.
-            let is_out_of_memory =
-                |result: io::Result<()>| result.is_err_and(|error| error.raw_os_error() == Some(libc::ENOMEM));
-            let has_hole = is_out_of_memory(advise(&range, libc::MADV_HUGEPAGE));
-            if is_out_of_memory(advise(&range, COLLAPSE)) && !has_hole {
-                return;
+            let has_hole = is_out_of_memory(&advise(&range, libc::MADV_HUGEPAGE));
+            let answer = advise(&range, COLLAPSE);
+            let is_last = is_out_of_memory(&answer) && !has_hole;
+            answers.push(answer);
+            if is_last {
+                break;
             }
         }
+        answers
     }
 
     /// The ranges of pages of `size` bytes of which the blocks have at least three quarters.
@@ -131,22 +142,28 @@ mod tests {
     #[test]
     #[allow(clippy::print_stderr, reason = "says what could not be tested")]
     fn memory_is_moved_and_keeps_its_bytes() {
-        let bytes = vec![7_u8; 32 << 20];
-        let mut blocks = MemoryBlocks::default();
-        // Nothing is there, which must not end the work.
-        blocks.add(std::ptr::without_provenance::<u64>(1 << 46), 1 << 20);
-        blocks.add(bytes.as_ptr(), bytes.len());
-        blocks.move_to_huge_pages();
-        assert!(bytes.iter().all(|byte| *byte == 7));
-        let middle = bytes.as_ptr().addr() + bytes.len() / 2;
-        let huge = bytes_in_huge_pages(middle);
-        let Some(size) = huge_page_bytes() else {
-            eprintln!("not tested: this system has no huge pages, or its administrator wants none");
+        const TESTED: usize = 32 << 20;
+        let Some(size) = huge_page_bytes().filter(|size| *size <= TESTED) else {
+            eprintln!("not tested: this system has no huge pages of at most 32 MB, or its administrator wants none");
             return;
         };
-        match advise(&(middle - middle % size..middle - middle % size + size), COLLAPSE) {
-            Ok(()) => assert!(huge >= bytes.len() / 2, "{huge} bytes are in huge pages"),
-            Err(error) => eprintln!("not tested: the kernel cannot make a huge page now: {error}"),
+        let bytes = vec![7_u8; TESTED + size];
+        let whole = &bytes[bytes.as_ptr().align_offset(size)..][..TESTED];
+        let mut blocks = MemoryBlocks::default();
+        // Nothing is there, which must not end the work.
+        blocks.add(std::ptr::without_provenance::<u64>(1 << 46), size);
+        blocks.add(whole.as_ptr(), whole.len());
+        let mut answers = blocks.collapse(size);
+        assert!(bytes.iter().all(|byte| *byte == 7));
+        let answer = answers.pop().unwrap();
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert!(answers[0].is_err());
+        match answer {
+            Ok(()) => {
+                let huge = bytes_in_huge_pages(whole.as_ptr().addr() + whole.len() / 2);
+                assert!(huge >= whole.len(), "{huge} bytes are in huge pages");
+            }
+            Err(error) => eprintln!("not tested: the kernel cannot make huge pages now: {error}"),
         }
     }
 }
