@@ -211,11 +211,15 @@ fn a_signature_engine_that_was_wrong_is_remembered() {
     let place = Place::new("wrong");
     let chain = small_chain(&place);
     let best = lydian_curve::choose("auto").unwrap().engine.name();
+    // On ARM, each start measures which of two is faster.
+    let close = ["neon", "scalar"];
+    let is_best = |name: &str| name == best || close.contains(&name) && close.contains(&best);
+    let used = |text: &str| text.split("Using signature engine ").nth(1).unwrap().lines().next().unwrap().to_owned();
     assert_eq!(place.import(&chain).2, 0);
-    assert!(place.log().contains(&format!("Using signature engine {best}\n")));
+    assert!(is_best(&used(&place.log())), "{}", place.log());
     let info = place.json(&["info"]);
     let engine = &info["signature_engine"];
-    assert_eq!((&engine["kernel"], &engine["is_trusted"]), (&Value::from(best), &Value::from(true)));
+    assert!(is_best(engine["kernel"].as_str().unwrap()) && engine["is_trusted"] == true, "{engine}");
     assert_eq!(
         (&engine["disagreements"], &info["disagreement_files"]),
         (&Value::from(0), &Value::from([""; 0].to_vec()))
@@ -251,10 +255,7 @@ fn a_signature_engine_that_was_wrong_is_remembered() {
         fs::remove_file(place.chain_folder().join("blocks/index").join(name)).unwrap();
     }
     let (out, _, code) = place.run(&["-stopafterblockimport"]);
-    assert!(
-        code == 0 && out.contains(&format!("Using signature engine {best}")) && !out.contains("was wrong"),
-        "{out}"
-    );
+    assert!(code == 0 && is_best(&used(&out)) && !out.contains("was wrong"), "{out}");
 }
 
 #[test]

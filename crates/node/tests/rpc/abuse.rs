@@ -12,8 +12,8 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longer than any answer takes here, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any answer takes here, on a busy machine or an emulated one.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 const MB: u64 = 1 << 20;
 
@@ -260,7 +260,15 @@ fn parameters_without_number() {
     );
     std::thread::scope(|scope| {
         for _ in 0..12 {
-            scope.spawn(|| assert_eq!(lydian.post(&body).status, "HTTP/1.1 200 OK"));
+            scope.spawn(|| {
+                until("a call is answered", || {
+                    let answer = lydian.post(&body);
+                    // On a slow machine, it may have waited in vain for the others to return their memory.
+                    let is_late = answer.body.contains("Other requests use all the memory for parameters");
+                    assert!(is_late || answer.status == "HTTP/1.1 200 OK", "{:.200}", answer.body);
+                    !is_late
+                });
+            });
         }
     });
     let grown = peak_bytes(&lydian) - before;
