@@ -91,7 +91,7 @@ instructions() {
   # The profile of tests optimises this crate and libsecp256k1; assertions would be counted.
   program=$(enter cargo --offline test --locked --no-run -p lydian-curve --bench lanes \
     --config 'profile.test.package.lydian-curve.debug-assertions=false' 2>&1 |
-    tee /dev/stderr | sed -n 's/^ *Executable benches\/lanes.rs (\(.*\))$/\1/p')
+    tee -a /dev/stderr | sed -n 's/^ *Executable benches\/lanes.rs (\(.*\))$/\1/p')
   [ -n "$program" ] || { say "the benchmark was not built (see above)"; exit 1; }
   plugin=$(dirname "$program")/count.so
   enter gcc -O2 -Wall -Wextra -shared -fPIC -o "$plugin" tools/arm64/count.c
