@@ -174,7 +174,7 @@ impl<L: Lanes> Shared<L> {
         if l.bits(product.times(l, &Carried::one(l)).canonical(l).is_zero(l)) != 0 {
             product = self.without_zeros(l, groups, steps.len());
         }
-        let mut inverse = product.invert(l);
+        let mut inverse = product.invert_var(l);
         let mut at = self.before.len();
         for group in groups.iter_mut().rev() {
             for step in steps.iter().rev() {

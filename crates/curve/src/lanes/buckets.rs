@@ -393,7 +393,7 @@ fn invert_chains<L: Lanes>(l: L, products: &[Carried<L>; CHAINS]) -> Option<[Car
     if l.bits(product.times(l, &Carried::one(l)).canonical(l).is_zero(l)) != 0 {
         return None;
     }
-    let mut inverse = product.invert(l);
+    let mut inverse = product.invert_var(l);
     for i in (0..CHAINS).rev() {
         inverses[i] = inverses[i].times(l, &inverse).carry(l);
         inverse = inverse.times(l, &products[i]).carry(l);

@@ -85,7 +85,7 @@ pub(crate) fn decide<L: Lanes>(
 }
 
 /// Fewer groups are faster alone.
-const GROUPS_TOGETHER_MIN: usize = 8;
+const GROUPS_TOGETHER_MIN: usize = 3;
 
 /// The number of groups at the start of a portion that do not share their inversions.
 ///
@@ -285,7 +285,7 @@ fn scalars<L: Lanes>(l: L, kind: Kind, checks: &[Prepared]) -> Vec<Pair<L>> {
         before.push((s, product));
         product = product.times(l, &s);
     }
-    let mut inverse = product.invert(l);
+    let mut inverse = product.invert_var(l);
     for (group, (s, before)) in checks.chunks(L::WIDTH).zip(&before).rev() {
         let one = inverse.times(l, before);
         inverse = inverse.times(l, s);
@@ -400,7 +400,7 @@ fn invert_all<L: Lanes>(l: L, pending: &[Pending<L>]) -> Vec<Carried<L>> {
         inverses.push(product);
         product = product.times(l, &one.denominator).carry(l);
     }
-    let mut inverse = product.invert(l);
+    let mut inverse = product.invert_var(l);
     for (before, one) in inverses.iter_mut().zip(pending).rev() {
         *before = before.times(l, &inverse).carry(l);
         inverse = inverse.times(l, &one.denominator).carry(l);

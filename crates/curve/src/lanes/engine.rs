@@ -3,7 +3,7 @@
 //! Input: checks of all kinds, mixed. Output: their verdicts. Checks are sorted by kind; each kind goes through the
 //! lanes in portions, many Schnorr checks by one equation. Checks that are unusual, exceptional or too few to fill
 //! lanes go to libsecp256k1. Invariant: if the lanes reach no verdict, the reference decides. Cost:
-//! `docs/benchmarks/lanes.md`; memory about 700 KB per portion, 1.7 MB more for affine additions (`avx2`), 5 MB for an
+//! `docs/benchmarks/lanes.md`; memory about 700 KB per portion, 0.5 MB more for affine additions (`avx2`), 5 MB for an
 //! equation of 2,048 checks and 15 MB for 8,192. Must never: treat a kernel's "exceptional" as a verdict.
 
 use super::Lanes;

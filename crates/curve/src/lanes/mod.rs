@@ -19,6 +19,7 @@ mod field;
 mod generator;
 #[cfg(target_arch = "x86_64")]
 mod ifma512;
+mod inverse;
 mod known;
 mod lift;
 mod memory;
@@ -78,7 +79,7 @@ pub(crate) trait Lanes: Copy + Debug + Send + Sync + 'static {
     /// idle.
     const HAS_TWO_ABREAST: bool = false;
     /// Most groups that add points in affine coordinates together: more share an inversion, fewer stay in the cache.
-    const GROUPS_TOGETHER_MAX: usize = 32;
+    const GROUPS_TOGETHER_MAX: usize = 10;
     /// How many useful lanes save at least the time, compared with the reference, that a wasted lane costs.
     const USEFUL_PER_WASTED: usize = 1;
     /// Minimum number of Schnorr checks for which one equation is faster (`docs/benchmarks/lanes-schnorr-batch.md`).

@@ -7,6 +7,7 @@ use super::field::{Carried, Masked, Raw};
 use super::generator::{comb, tables};
 #[cfg(target_arch = "x86_64")]
 use super::ifma512::Ifma512;
+use super::inverse::{invert_all_modulo_p, invert_modulo_order};
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
 use super::plain::Plain;
@@ -352,10 +353,45 @@ fn canonical_values<L: Lanes>(l: L) {
 
 fn field_inverses<L: Lanes>(l: L) {
     let mut numbers = Numbers::new(3);
-    let values = numbers.lanes(|numbers| numbers.big(&P));
-    let inverse = Masked::new(l, load_bigs(l, &values)).factor(l).invert(l).times(l, &Carried::one(l));
-    for (lane, got) in bigs(l, &inverse).iter().enumerate() {
-        assert_eq!(*got, inverse_mod(&values[lane], &P), "{:x?}", values[lane]);
+    for _ in 0..8 {
+        let values = numbers.lanes(|numbers| numbers.big(&P));
+        let factor = Masked::new(l, load_bigs(l, &values)).factor(l);
+        for inverse in [factor.invert(l), factor.invert_var(l)] {
+            for (lane, got) in bigs(l, &inverse.times(l, &Carried::one(l))).iter().enumerate() {
+                assert_eq!(*got, inverse_mod(&values[lane], &P), "{:x?}", values[lane]);
+            }
+        }
+    }
+}
+
+/// Of powers of two and their neighbours, of edges, and of random values.
+#[test]
+fn inverses_in_words() {
+    let mut numbers = Numbers::new(13);
+    let one = [1, 0, 0, 0];
+    let mut values: Vec<Big> = Vec::new();
+    for bit in 0..256 {
+        let power: Big = std::array::from_fn(|i| if bit / 64 == i { 1 << (bit % 64) } else { 0 });
+        values.extend([power, add_words(&power, &one).0, sub_words(&power, &one)]);
+    }
+    values.extend((0..2_000).map(|_| numbers.big(&P)));
+    for value in &values {
+        let (of_p, of_n) = (reduced(*value, &P), reduced(*value, &N));
+        let mut inverse = [of_p];
+        assert_eq!(invert_all_modulo_p(&mut inverse), of_p != [0; 4], "{value:x?}");
+        assert_eq!(mul_mod(&inverse[0], &of_p, &P), if of_p == [0; 4] { [0; 4] } else { one }, "{value:x?}");
+        let inverse = invert_modulo_order(&of_n);
+        assert_eq!(mul_mod(&inverse, &of_n, &N), if of_n == [0; 4] { [0; 4] } else { one }, "{value:x?}");
+    }
+    for values in values.chunks_exact(WIDTH_MAX) {
+        let before: [Big; WIDTH_MAX] = std::array::from_fn(|i| reduced(values[i], &P));
+        let mut inverses = before;
+        if invert_all_modulo_p(&mut inverses) {
+            let are_inverse = |(a, b)| mul_mod(a, b, &P) == one;
+            assert!(inverses.iter().zip(&before).all(are_inverse), "{before:x?}");
+        } else {
+            assert!(before.contains(&[0; 4]) && inverses == before, "{before:x?}");
+        }
     }
 }
 
@@ -395,6 +431,8 @@ fn scalar_inverses<L: Lanes>(l: L) {
     for lane in 0..L::WIDTH {
         assert_eq!(words.map(|limb| limb[lane]), limbs(inverse_mod(&values[lane], &N)));
     }
+    let inverse = scalar.to_montgomery(l).invert_var(l).times_canonical(l, &one);
+    assert_eq!(inverse.0.map(|limb| l.store(limb)), words);
 }
 
 const LAMBDA: Big = [0xdf02_967c_1b23_bd72, 0x122e_22ea_2081_6678, 0xa526_1c02_8812_645a, 0x5363_ad4c_c05c_30e0];

@@ -258,6 +258,19 @@ fn canonical(a: &Words) -> Words {
     if less[4] == 0 { value } else { [less[0], less[1], less[2], less[3], 0] }
 }
 
+/// a b modulo p, below 2^256.
+#[inline(always)]
+pub(super) fn multiply(a: &[u64; 4], b: &[u64; 4]) -> [u64; 4] {
+    called::product(&words(*a), &words(*b))
+}
+
+/// The same modulo p, below p.
+#[inline(always)]
+pub(super) fn canonical_words(a: &[u64; 4]) -> [u64; 4] {
+    let [a, b, c, d, _] = canonical(&words(*a));
+    [a, b, c, d]
+}
+
 /// From limbs of 52 bits that may be larger.
 #[inline(always)]
 fn from_limbs([a, b, c, d, e]: &[u64; 5]) -> Words {
@@ -277,7 +290,7 @@ impl Lanes for Word {
     const NAME: &'static str = "scalar";
     const IS_AFFINE: bool = true;
     const HAS_TWO_ABREAST: bool = true;
-    const GROUPS_TOGETHER_MAX: usize = 64;
+    const GROUPS_TOGETHER_MAX: usize = 32;
     // A check in lanes takes at most 0.8 of the reference.
     const USEFUL_PER_WASTED: usize = 4;
     const BATCH_CHECKS_MIN: usize = 64;

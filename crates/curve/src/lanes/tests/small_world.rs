@@ -471,7 +471,7 @@ fn every_pair_of_multipliers<L: Lanes>(l: L) {
     };
     decide_cases(l, step, PORTION_CHECKS_MAX);
     if L::IS_AFFINE {
-        decide_cases(l, 5 * step, 40);
+        decide_cases(l, 5 * step, 35);
     }
 }
 
