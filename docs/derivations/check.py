@@ -308,6 +308,63 @@ def batch():
         assert sum(p << i for i, p in enumerate(places)) == sum((2 * j + 1) * s for j, s in enumerate(buckets))
 
 
-for part in (field, words, doubles, points, affine, scalars, no_square_root, batch):
+def sixty_two(eta, f, g):
+    """As `divsteps` of inverse.rs: f and g modulo 2^64, the matrix as integers."""
+    word, (u, v, q, r), left = 2**64 - 1, (1, 0, 0, 1), 62
+    f, g = f & word, g & word
+    while True:
+        low = g | 1 << left
+        zeros = (low & -low).bit_length() - 1
+        g, u, v, eta, left = g >> zeros, u << zeros, v << zeros, eta - zeros, left - zeros
+        if left == 0:
+            return eta, (u, v, q, r)
+        if eta < 0:
+            eta, f, g, u, q, v, r = -eta, g, -f & word, q, -u, r, -v
+            multiple, bits = f * g * (f * f - 2), 6
+        else:
+            multiple, bits = -(f + ((f + 1 & 4) << 1)) * g, 4
+        multiple &= 2 ** min(eta + 1, left, bits) - 1
+        g, q, r = g + f * multiple & word, q + u * multiple, r + v * multiple
+
+
+def divsteps():
+    for m in (P, N):
+        most, inverse_of_m = 0, pow(m, -1, 2**62)
+        edges = [1, 2, m - 1, m - 2, (m + 1) // 2, 2**255, 2**128, 2**62, 2**62 - 1, 2**256 - 1]
+        for x in edges + [rng.randrange(1, m) for _ in range(200)] + [rng.randrange(1, 2**64) for _ in range(50)]:
+            # One step at a time.
+            delta, f, g, steps, states = 1, m, x, 0, []
+            while steps < 744:
+                if steps % 62 == 0:
+                    states.append((delta, f, g))
+                if g % 2 and delta > 0:
+                    delta, f, g = 1 - delta, g, (g - f) // 2
+                else:
+                    delta, g = 1 + delta, (g + g % 2 * f) // 2
+                steps, most = steps + 1, max(most, steps if g else 0)
+            assert g == 0 and abs(f) == 1
+            # 62 at a time, with the inverse.
+            d, e, eta, f, g = 0, 1, -1, m, x
+            for state in states:
+                assert (-eta, f, g) == state
+                eta, (u, v, q, r) = sixty_two(eta, f, g)
+                assert abs(u) + abs(v) <= 2**62 and abs(q) + abs(r) <= 2**62
+                f, g = u * f + v * g, q * f + r * g
+                assert f % 2**62 == 0 == g % 2**62
+                f, g = f >> 62, g >> 62
+                sums = []
+                for a, b in ((u, v), (q, r)):
+                    sum_, multiple = a * d + b * e, (a if d < 0 else 0) + (b if e < 0 else 0)
+                    multiple -= inverse_of_m * sum_ + multiple & 2**62 - 1
+                    assert (sum_ + m * multiple) % 2**62 == 0
+                    sums.append(sum_ + m * multiple >> 62)
+                d, e = sums
+                assert -2 * m < d < m and -2 * m < e < m
+                assert (f - d * x) % m == 0 == (g - e * x) % m
+            assert d * f * x % m == 1
+        assert most < 741
+
+
+for part in (field, words, doubles, points, affine, scalars, no_square_root, divsteps, batch):
     part()
     print(part.__name__, "holds")

@@ -27,12 +27,7 @@ fn counted(_: &mut Criterion) {
     let Ok(wanted) = std::env::var(COUNT) else { return };
     let words: Vec<&str> = wanted.split(' ').collect();
     let [engine, kind, size, rounds] = words[..] else { panic!("{COUNT}=ENGINE KIND SIZE ROUNDS") };
-    let check = match kind {
-        "ecdsa" => ecdsa_check,
-        "schnorr" => schnorr_check,
-        "tweak" => tweak_check,
-        other => panic!("{COUNT}: no kind of check is named {other}"),
-    };
+    let check = check_of(COUNT, kind);
     let engines = lydian_curve::engines();
     let engine = engines.iter().find(|known| known.name() == engine).unwrap();
     let checks: Vec<Check> = (1..=size.parse().unwrap()).map(check).collect();
@@ -43,8 +38,53 @@ fn counted(_: &mut Criterion) {
     }
 }
 
+/// `KIND SIZE ROUNDS`: every engine verifies the batch once a round, and nothing else is done. On a machine whose speed
+/// changes, the ratios within rounds tell more than the times.
+const TURNS: &str = "LYDIAN_TURNS";
+
+fn in_turn(_: &mut Criterion) {
+    let Ok(wanted) = std::env::var(TURNS) else { return };
+    let words: Vec<&str> = wanted.split(' ').collect();
+    let [kind, size, rounds] = words[..] else { panic!("{TURNS}=KIND SIZE ROUNDS") };
+    let check = check_of(TURNS, kind);
+    let size: u32 = size.parse().unwrap();
+    let checks: Vec<Check> = (1..=size).map(check).collect();
+    let mut verdicts = vec![false; checks.len()];
+    let engines = lydian_curve::engines();
+    let mut times = vec![Vec::new(); engines.len()];
+    for round in 0..rounds.parse::<usize>().unwrap() {
+        for turn in 0..engines.len() {
+            let at = (round + turn) % engines.len();
+            let before = cpu_time();
+            engines[at].verify(&checks, &mut verdicts);
+            times[at].push(cpu_time().checked_sub(before).unwrap().as_secs_f64() * 1e6 / f64::from(size));
+            assert!(verdicts.iter().all(|verdict| *verdict));
+        }
+    }
+    let median = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        (values[0], values[values.len() / 2])
+    };
+    // The last one is the reference.
+    let reference = times[times.len() - 1].clone();
+    for (engine, times) in engines.iter().zip(times) {
+        let (_, ratio) = median(reference.iter().zip(&times).map(|(of_reference, time)| of_reference / time).collect());
+        let (lowest, time) = median(times);
+        println!("{:9} {time:.2} us a check, lowest {lowest:.2}; reference / this {ratio:.2}", engine.name());
+    }
+}
+
+fn check_of(variable: &str, kind: &str) -> fn(u32) -> Check {
+    match kind {
+        "ecdsa" => ecdsa_check,
+        "schnorr" => schnorr_check,
+        "tweak" => tweak_check,
+        other => panic!("{variable}: no kind of check is named {other}"),
+    }
+}
+
 fn bench(c: &mut Criterion) {
-    if std::env::var_os(COUNT).is_some() {
+    if std::env::var_os(COUNT).is_some() || std::env::var_os(TURNS).is_some() {
         return;
     }
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Reference)];
@@ -181,5 +221,5 @@ fn tweak_check(number: u32) -> Check {
     Check::Tweak { output, is_odd: parity == Parity::Odd, internal, tweak }
 }
 
-criterion_group!(benches, counted, bench, two_threads);
+criterion_group!(benches, counted, in_turn, bench, two_threads);
 criterion_main!(benches);

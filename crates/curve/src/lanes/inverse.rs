@@ -1,8 +1,8 @@
 //! 1 / x modulo p or n in 64-bit words, by divsteps.
 //!
-//! Input: values below 2^256, in four words, least significant first. Output: their inverses, below 2^256. Invariant: an
-//! inverse modulo p is only returned if its product with the value is 1. Cost: 1.7 us for eight
-//! values on a Zen 3. Must never: compute with secrets, because the time depends on the value. Derivation:
+//! Input: values below 2^256, in four words, least significant first. Output: their inverses, below 2^256. Invariant:
+//! an inverse modulo p is only returned if its product with the value is 1. Cost: 1.7 us for eight values on a Zen 3.
+//! Must never: compute with secrets, because the time depends on the value. Derivation:
 //! `docs/derivations/inversion.md`, section 2.
 
 use super::WIDTH_MAX;
