@@ -40,7 +40,7 @@ make_root() {
   fi
   rm -f -- "$new.log"
   mkdir -p "$new"/{proc,dev,tmp}
-  # Its own shell is not among the packages; the node runs commands with it.
+  # The packages do not include Debian's /bin/sh, with which the node runs commands.
   [ -e "$new/bin/sh" ] || ln -s bash "$new/bin/sh"
   printf '127.0.0.1 localhost\n::1 localhost\n' >"$new/etc/hosts"
   mv -- "$new" "$root"

@@ -28,9 +28,9 @@ for part in registry/cache registry/src git; do
 done
 cp -a -- "$cargo_home/registry/index" "$work/cargo/registry/index"
 ln -s cargo "$work/link to cargo"
-# With a group, as the compiler for ARM runs in namespaces of its own.
-other=(unshare --user --map-user=12345 --map-group=12345)
-if "${other[@]}" true 2>/dev/null; then as_other=("${other[@]}"); else as_other=(); fi
+# Linux refuses the namespaces of the compiler for ARM to a user without a group.
+as_other=(unshare --user --map-user=12345 --map-group=12345)
+"${as_other[@]}" true 2>/dev/null || as_other=()
 
 target=x86_64-unknown-linux-gnu
 export DIST_ARCHITECTURES=${DIST_ARCHITECTURES:-amd64}

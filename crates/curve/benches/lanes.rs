@@ -61,15 +61,15 @@ fn in_turn(_: &mut Criterion) {
             assert!(verdicts.iter().all(|verdict| *verdict));
         }
     }
-    let median = |mut values: Vec<f64>| {
+    let lowest_and_median = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         (values[0], values[values.len() / 2])
     };
     // The last one is the reference.
     let reference = times[times.len() - 1].clone();
     for (engine, times) in engines.iter().zip(times) {
-        let (_, ratio) = median(reference.iter().zip(&times).map(|(of_reference, time)| of_reference / time).collect());
-        let (lowest, time) = median(times);
+        let ratios = reference.iter().zip(&times).map(|(of_reference, time)| of_reference / time).collect();
+        let ((_, ratio), (lowest, time)) = (lowest_and_median(ratios), lowest_and_median(times));
         println!("{:9} {time:.2} us a check, lowest {lowest:.2}; reference / this {ratio:.2}", engine.name());
     }
 }

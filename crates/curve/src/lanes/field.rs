@@ -7,7 +7,6 @@
 //! multiply-adds for a product, 30 for a square, 12 to reduce. Must never: let the subtraction of limbs become
 //! negative. Derivation: `docs/derivations/field.md`.
 
-use super::inverse::invert_all_modulo_p;
 use super::{LIMB, Lanes, WIDTH_MAX};
 use std::ops::Range;
 
@@ -420,21 +419,6 @@ impl<L: Lanes> Carried<L> {
                 value
             },
         )
-    }
-
-    /// The inverse, or zero for zero, in a time that depends on the value: not for secrets.
-    #[inline(always)]
-    pub(crate) fn invert_var(&self, l: L) -> Carried<L> {
-        let words = self.times(l, &Carried::one(l)).canonical(l).pack(l).map(|word| l.store(word));
-        let mut lanes = [[0; 4]; WIDTH_MAX];
-        for lane in 0..L::WIDTH {
-            lanes[lane] = [words[0][lane], words[1][lane], words[2][lane], words[3][lane]];
-        }
-        if !invert_all_modulo_p(&mut lanes[..L::WIDTH]) {
-            return self.invert(l);
-        }
-        let word = |i: usize| l.load(&lanes.map(|lane| lane[i]));
-        Masked::unpack(l, [word(0), word(1), word(2), word(3)]).factor(l)
     }
 
     /// self to the power p - 2: the inverse, or zero for zero.

@@ -5,9 +5,10 @@
 //! Must never: compute with secrets, because the time depends on the value. Derivation:
 //! `docs/derivations/inversion.md`, section 2.
 
-use super::WIDTH_MAX;
-use super::field::FOLD_256;
-use super::word::{canonical_words, multiply};
+use super::field::{Carried, FOLD_256, Masked};
+use super::scalar::Scalar;
+use super::word::{canonical_words, from_limbs, multiply};
+use super::{Lanes, WIDTH_MAX, prepare};
 
 /// A value in limbs of 62 bits, least significant first. The highest has the sign; the others are not negative, except
 /// in a modulus.
@@ -57,7 +58,7 @@ struct Matrix {
     r: i64,
 }
 
-/// 62 divsteps of f and g, of which only the low 62 bits count, f odd. `eta` is the opposite of delta.
+/// 62 divsteps of f and g, of which only the low 62 bits count, f odd. `eta` is minus delta.
 #[inline(always)]
 fn divsteps(eta: &mut i64, f: i64, g: i64) -> Matrix {
     // Modulo 2^64.
@@ -248,4 +249,41 @@ pub(super) fn invert_all_modulo_p(values: &mut [[u64; 4]]) -> bool {
 #[inline(never)]
 pub(super) fn invert_modulo_order(value: &[u64; 4]) -> [u64; 4] {
     invert(&N, value)
+}
+
+impl<L: Lanes> Carried<L> {
+    /// The inverse, or zero for zero, in a time that depends on the value: not for secrets.
+    #[inline(always)]
+    pub(crate) fn invert_var(&self, l: L) -> Carried<L> {
+        let words = self.times(l, &Carried::one(l)).canonical(l).pack(l).map(|word| l.store(word));
+        let mut lanes = [[0; 4]; WIDTH_MAX];
+        for lane in 0..L::WIDTH {
+            lanes[lane] = words.map(|word| word[lane]);
+        }
+        if !invert_all_modulo_p(&mut lanes[..L::WIDTH]) {
+            return self.invert(l);
+        }
+        let word = |i: usize| l.load(&lanes.map(|lane| lane[i]));
+        Masked::unpack(l, [word(0), word(1), word(2), word(3)]).factor(l)
+    }
+}
+
+impl<L: Lanes> Scalar<L> {
+    /// The inverse in a time that depends on the value: not for secrets. Input and output are in Montgomery form.
+    #[inline(always)]
+    pub(crate) fn invert_var(&self, l: L) -> Scalar<L> {
+        let one = Scalar::one(l);
+        let limbs = self.times_canonical(l, &one).0.map(|limb| l.store(limb));
+        let mut lanes = [[0; 5]; WIDTH_MAX];
+        for lane in 0..L::WIDTH {
+            let [a, b, c, d, _] = from_limbs(&limbs.map(|limb| limb[lane]));
+            lanes[lane] = prepare::limbs(invert_modulo_order(&[a, b, c, d]));
+        }
+        let limb = |i: usize| l.load(&lanes.map(|lane| lane[i]));
+        // 1 / (s 2^260), times 2^520 twice.
+        let inverse = Scalar::new(l, &[limb(0), limb(1), limb(2), limb(3), limb(4)]);
+        let inverse = inverse.to_montgomery(l).to_montgomery(l);
+        let is_one = self.times_canonical(l, &inverse).equals(l, &one.times_canonical(l, &one));
+        if l.bits(is_one) == l.bits(l.mask(u8::MAX)) { inverse } else { self.invert(l) }
+    }
 }

@@ -4,8 +4,7 @@
 //! a product of two values below 2^257 is below 2^256. Cost: 105 multiply-adds for a product. Must never: invert zero.
 //! Derivations: `docs/derivations/scalar.md`, `docs/derivations/inversion.md`.
 
-use super::inverse::invert_modulo_order;
-use super::{LIMB, Lanes, WIDTH_MAX};
+use super::{LIMB, Lanes};
 
 /// The group order.
 pub(crate) const ORDER: [u64; 5] =
@@ -137,27 +136,6 @@ impl<L: Lanes> Scalar<L> {
         [columns[5], columns[6], columns[7], columns[8], columns[9]]
     }
 
-    /// 1 / self, input and output in Montgomery form, in a time that depends on the value: not for secrets.
-    #[inline(always)]
-    pub(crate) fn invert_var(&self, l: L) -> Scalar<L> {
-        let limbs = self.product(l, &Scalar::constant(l, &ONE)).map(|limb| l.store(l.and(limb, l.splat(LIMB))));
-        let mut inverses = [[0; WIDTH_MAX]; 5];
-        for lane in 0..L::WIDTH {
-            let [a, b, c, d, e] = limbs.map(|limb| limb[lane]);
-            let words = [a | b << 52, b >> 12 | c << 40, c >> 24 | d << 28, d >> 36 | e << 16];
-            let [a, b, c, d] = invert_modulo_order(&words);
-            let inverse = [a, a >> 52 | b << 12, b >> 40 | c << 24, c >> 28 | d << 36, d >> 16];
-            for i in 0..5 {
-                inverses[i][lane] = inverse[i] & LIMB;
-            }
-        }
-        // 1 / (s 2^260), times 2^520 twice.
-        let [a, b, c, d, e] = inverses.map(|limb| l.load(&limb));
-        let inverse = Scalar::new(l, &[a, b, c, d, e]).to_montgomery(l).to_montgomery(l);
-        let is_one = self.times_canonical(l, &inverse).is(l, &ONE);
-        if l.bits(is_one) == l.bits(l.mask(u8::MAX)) { inverse } else { self.invert(l) }
-    }
-
     /// 1 / self, input and output in Montgomery form; self to the power n - 2, four bits at a time.
     #[inline(always)]
     pub(crate) fn invert(&self, l: L) -> Scalar<L> {
@@ -209,10 +187,10 @@ impl<L: Lanes> Canonical<L> {
     }
 
     #[inline(always)]
-    fn is(&self, l: L, limbs: &[u64; 5]) -> L::Mask {
+    pub(crate) fn equals(&self, l: L, other: &Canonical<L>) -> L::Mask {
         let mut apart = l.splat(0);
         for i in 0..5 {
-            apart = l.or(apart, l.xor(self.0[i], l.splat(limbs[i])));
+            apart = l.or(apart, l.xor(self.0[i], other.0[i]));
         }
         l.equal(apart, l.splat(0))
     }

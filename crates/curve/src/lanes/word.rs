@@ -273,7 +273,7 @@ pub(super) fn canonical_words(a: &[u64; 4]) -> [u64; 4] {
 
 /// From limbs of 52 bits that may be larger.
 #[inline(always)]
-fn from_limbs([a, b, c, d, e]: &[u64; 5]) -> Words {
+pub(super) fn from_limbs([a, b, c, d, e]: &[u64; 5]) -> Words {
     let wide = u128::from(*a).wrapping_add(u128::from(*b) << 52);
     let (r0, wide) = (low(wide), (wide >> 64).wrapping_add(u128::from(*c) << 40));
     let (r1, wide) = (low(wide), (wide >> 64).wrapping_add(u128::from(*d) << 28));
