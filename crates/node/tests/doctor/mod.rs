@@ -48,12 +48,18 @@ impl Seen {
 }
 
 /// The program through a shell, after these commands; `$0` is the program.
-fn in_shell(place: &Place, commands: &str, arguments: &[&str]) -> Command {
+fn through(mut shell: Command, place: &Place, commands: &str, arguments: &[&str]) -> Command {
     let inner = place.command(arguments);
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--map-root-user", "sh", "-c", &format!("{commands} exec \"$0\" \"$@\"")]);
-    command.arg(inner.get_program()).args(inner.get_args()).env("HOME", &place.directory);
-    command
+    shell.args(["-c", &format!("{commands} exec \"$0\" \"$@\"")]);
+    shell.arg(inner.get_program()).args(inner.get_args()).env("HOME", &place.directory);
+    shell
+}
+
+/// The same in a shell that may mount file systems.
+fn in_shell(place: &Place, commands: &str, arguments: &[&str]) -> Command {
+    let mut shell = Command::new("unshare");
+    shell.args(["--mount", "--map-root-user", "sh"]);
+    through(shell, place, commands, arguments)
 }
 
 /// `lydian doctor --json` through a shell.
