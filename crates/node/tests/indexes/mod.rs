@@ -245,14 +245,10 @@ fn an_index_is_removed_with_its_own_files_only() {
     let (out, _, code) = place.run(&["index", "drop", "coinstats"]);
     assert!(code == 0 && out.contains("MB freed") && !indexes(&place).join("coinstats").exists(), "{out}");
     // It is built again.
-    let (_, err, code) = place.run(&[&ALL[..], &["-stopafterblockimport"]].concat());
-    assert_eq!(code, 0, "{err}");
-    let start = Instant::now();
-    while place.run(&[&["-stopafterblockimport"][..], &ALL].concat()).2 == 0
-        && status(&place, "coinstats").unwrap()["height"] != MIX_HEIGHT
-    {
-        assert!(start.elapsed() < PATIENCE);
-    }
+    let node = place.start(&ALL, &format!("coinstatsindex is enabled at height {MIX_HEIGHT}"));
+    node.signal(Signal::TERM);
+    assert_eq!(node.wait(), Some(0));
+    assert_eq!(status(&place, "coinstats").unwrap()["height"], MIX_HEIGHT);
     assert_eq!(place.run(&["index", "verify"]).2, 0);
 }
 
