@@ -139,7 +139,7 @@ test-peers: judge second-opinion ## test against other nodes and Electrum server
 	@tools/setup.sh peers || echo "test-peers: tests that need these packages are left out"
 	@tools/peers.sh
 
-test-arm64: ## build the whole workspace for 64-bit ARM, and test ARM64_CRATES under qemu, with fewer random checks
+test-arm64: ## build the whole workspace for 64-bit ARM, and test ARM64_CRATES under qemu, with fewer random checks and seeds
 	@tools/arm64.sh cargo build --locked --profile test --workspace
 	@LYDIAN_LANE_CHECKS=20000 LYDIAN_SIM_SEEDS=20 LYDIAN_ENGINE_HANG_SECONDS=1200 tools/arm64.sh cargo test --locked $(if $(filter all,$(ARM64_CRATES)),--workspace --tests --no-fail-fast,$(addprefix -p lydian-,$(ARM64_CRATES)))
 

@@ -20,7 +20,7 @@ left_out() {
 
 # Debian 12's own rustc is too old; its security updates have a newer one, for browsers.
 packages=rustc-web,cargo-web,libstd-rust-web-dev,libstd-rust-web-dev:arm64,libc6-dev,libc6-dev:arm64,gcc,gcc-aarch64-linux-gnu,libgcc-s1:arm64,qemu-user-static,qemu-user,bash,coreutils,git
-# What tests start. Under qemu, a program that is missing looks like one that ended with 127.
+# Programs that tests start. Under qemu, starting a missing program is no error: it ends with exit code 127.
 packages+=,procps,util-linux,bsdutils,gzip,python3,mandoc,zsh,fish,systemd
 target=aarch64-unknown-linux-gnu
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/lydian

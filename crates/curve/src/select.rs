@@ -19,16 +19,20 @@ const CLOSE: [&str; 2] = ["neon", "scalar"];
 /// Measurements of which the shortest counts.
 const ROUNDS: usize = 3;
 
-/// The selected engine, and the faster kernels that failed their self-test.
+/// The selected engine, and the kernels that `auto` tried and did not select.
 pub struct Chosen {
     pub engine: Box<dyn Engine + Send>,
     /// Worth a warning: this CPU or a kernel computes wrong results.
     pub failed: Vec<&'static str>,
+    /// Kernels that were measured, and are slower on this CPU.
+    pub slower: Vec<&'static str>,
 }
 
 impl fmt::Debug for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chosen").field("engine", &self.engine.name()).field("failed", &self.failed).finish()
+        let Self { engine, failed, slower } = self;
+        let mut fields = f.debug_struct("Chosen");
+        fields.field("engine", &engine.name()).field("failed", failed).field("slower", slower).finish()
     }
 }
 
@@ -73,13 +77,16 @@ pub fn choose(name: &str) -> Result<Chosen, ChooseError> {
 /// Like [`choose`], with a seed and a clock. Without knowledge of the seed, the weights of a batch equation cannot be
 /// computed ([`LaneEngine::seeded`]). Kernels that come close are measured by the clock, and `auto` is the fastest.
 pub fn choose_seeded(name: &str, seed: [u8; 32], clock: fn() -> Duration) -> Result<Chosen, ChooseError> {
-    let reference = || Box::new(Reference) as Box<dyn Engine + Send>;
+    let named = |engine| Chosen { engine, failed: Vec::new(), slower: Vec::new() };
     match name {
-        "reference" => Ok(Chosen { engine: reference(), failed: Vec::new() }),
+        "reference" => Ok(named(Box::new(Reference))),
         "auto" => {
-            let (engine, failed) = fastest(LaneEngine::available(), clock);
-            let engine = engine.map(|engine| Box::new(engine.seeded(seed)) as Box<dyn Engine + Send>);
-            Ok(Chosen { engine: engine.unwrap_or_else(reference), failed })
+            let Tried { fastest, failed, slower } = fastest(LaneEngine::available(), clock);
+            let engine: Box<dyn Engine + Send> = match fastest {
+                Some(engine) => Box::new(engine.seeded(seed)),
+                None => Box::new(Reference),
+            };
+            Ok(Chosen { engine, failed, slower })
         }
         _ if !ENGINE_NAMES.contains(&name) => Err(ChooseError::Unknown),
         _ => {
@@ -88,14 +95,20 @@ pub fn choose_seeded(name: &str, seed: [u8; 32], clock: fn() -> Duration) -> Res
             if !self_test(&engine) {
                 return Err(ChooseError::SelfTestFailed);
             }
-            Ok(Chosen { engine: Box::new(engine), failed: Vec::new() })
+            Ok(named(Box::new(engine)))
         }
     }
 }
 
-/// The first engine that passes its self-test, or the fastest of those if they come close; and the names of those that
-/// failed it.
-fn fastest(engines: Vec<LaneEngine>, clock: fn() -> Duration) -> (Option<LaneEngine>, Vec<&'static str>) {
+/// The kernels that `auto` tried.
+struct Tried {
+    fastest: Option<LaneEngine>,
+    failed: Vec<&'static str>,
+    slower: Vec<&'static str>,
+}
+
+/// Selects the first engine that passes its self-test, or the fastest of those that come close to it.
+fn fastest(engines: Vec<LaneEngine>, clock: fn() -> Duration) -> Tried {
     let (mut passed, mut failed): (Vec<LaneEngine>, Vec<&'static str>) = (Vec::new(), Vec::new());
     for engine in engines {
         if passed.first().is_some_and(|first| !are_close(first, &engine)) {
@@ -110,10 +123,12 @@ fn fastest(engines: Vec<LaneEngine>, clock: fn() -> Duration) -> (Option<LaneEng
     if passed.len() > 1 {
         let times = times(&passed, clock);
         // Stable: of equal ones the first.
-        let shortest = (0..passed.len()).min_by_key(|i| times[*i]);
-        return (shortest.map(|i| passed.swap_remove(i)), failed);
+        let shortest = (0..passed.len()).min_by_key(|i| times[*i]).unwrap_or(0);
+        passed.swap(0, shortest);
     }
-    (passed.pop(), failed)
+    let mut passed = passed.into_iter();
+    let fastest = passed.next();
+    Tried { fastest, failed, slower: passed.map(|engine| engine.name()).collect() }
 }
 
 fn are_close(first: &LaneEngine, second: &LaneEngine) -> bool {
@@ -297,13 +312,14 @@ mod tests {
             engines.pop().unwrap().with_batch_checks_min(least)
         };
         let two = || vec![scalar(1_000), scalar(2_000)];
-        let (chosen, failed) = fastest(two(), second_wins);
-        assert_eq!((chosen.unwrap().batch_checks_min(), failed.len()), (2_000, 0));
-        let (chosen, _) = fastest(two(), || Duration::ZERO);
-        assert_eq!(chosen.unwrap().batch_checks_min(), 1_000, "the first of equal ones");
+        let tried = fastest(two(), second_wins);
+        assert_eq!((tried.failed.len(), &tried.slower[..]), (0, &["scalar"][..]));
+        assert_eq!(tried.fastest.unwrap().batch_checks_min(), 2_000);
+        let tried = fastest(two(), || Duration::ZERO);
+        assert_eq!(tried.fastest.unwrap().batch_checks_min(), 1_000, "the first of equal ones");
         // The plain lanes come close to none.
-        let (chosen, _) = fastest(vec![LaneEngine::plain(), scalar(2_000)], second_wins);
-        assert_eq!(chosen.unwrap().name(), "plain");
-        assert!(fastest(Vec::new(), second_wins).0.is_none());
+        let tried = fastest(vec![LaneEngine::plain(), scalar(2_000)], second_wins);
+        assert_eq!((tried.fastest.unwrap().name(), tried.slower.len()), ("plain", 0));
+        assert!(fastest(Vec::new(), second_wins).fastest.is_none());
     }
 }
